@@ -1,0 +1,56 @@
+# A clone and two commands: `make audit` and `make test`. Both make .venv first; nothing outside
+# the clone is touched but pip's cache.
+PYTHON ?= python3.11
+ifeq (,$(shell command -v $(PYTHON) 2>/dev/null))
+PYTHON := python3
+endif
+BIN := .venv/bin
+OUT ?= audit-out
+JOBS ?= 2
+
+.PHONY: audit test check lint types layers slow bench clean help
+
+help:
+	@echo "make audit   audit the embedded vectors and say where report.html is"
+	@echo "make test    the quick tests"
+	@echo "make check   what CI runs: lint, types, layers, all tests"
+	@echo "make bench   the benchmarks, each one table"
+
+.venv/installed: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+.venv/developed: .venv/installed
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+
+audit: .venv/installed
+	$(BIN)/evenhand audit --out $(OUT)
+
+test: .venv/developed
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
+
+check: lint types layers test slow
+
+lint: .venv/developed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: .venv/developed
+	$(BIN)/mypy
+
+layers: .venv/developed
+	$(BIN)/lint-imports
+
+slow: .venv/developed
+	$(BIN)/pytest -n $(JOBS) -m slow
+
+bench: .venv/developed
+	for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+clean:
+	rm -rf .venv build dist $(OUT)

@@ -1,0 +1,1 @@
+"""Embedded defaults, each with a card (`.md`) beside it."""

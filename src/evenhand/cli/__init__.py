@@ -1,0 +1,70 @@
+"""The command line: parse, call, print. Nothing here computes.
+
+Exit 0: done. 1: some of the work failed, what succeeded is saved. 2: the input is wrong; one line
+on stderr beginning `error:`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from evenhand import __version__
+from evenhand.cli.lazy import LazyGroup
+from evenhand.errors import EvenhandError, PartialFailure
+
+__all__ = ["command", "main", "run"]
+
+
+@click.group(
+    cls=LazyGroup,
+    places={
+        "audit": "evenhand.cli.audit:audit",
+        "vectors": "evenhand.cli.vectors:vectors",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with:  evenhand audit   or   evenhand vectors measure glove --topic gender",
+)
+@click.version_option(__version__, prog_name="evenhand")
+def command() -> None:
+    """Measure, explain and reduce social bias in word embeddings, and see how sure you can be.
+
+    Vectors are named the same way everywhere: an embedded name (glove) or the path of a file
+    (GloVe or word2vec text, word2vec binary, fastText .vec, our .npz; gzip of these).
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; errors become one line on stderr."""
+    try:
+        code = command.main(list(arguments), prog_name="evenhand", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("stopped; run the same command again to go on", 130)
+    except PartialFailure as error:
+        return _fail(str(error), 1)
+    except EvenhandError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:
+        sys.stdout = None  # type: ignore[assignment]  # nobody reads on: leave without a word
+        return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}", 2)
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo("error: " + " ".join(message.split()), err=True)
+    return code
+
+
+def main() -> None:
+    """The console entry point."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from evenhand.vectors.store import Vectors
+
+__all__ = [
+    "case_option",
+    "json_option",
+    "load_vectors",
+    "prob_option",
+    "seed_option",
+    "source_argument",
+]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+prob_option = click.option(
+    "--prob", default=0.95, show_default=True, help="Probability of the intervals."
+)
+case_option = click.option(
+    "--case",
+    type=click.Choice(["fallback", "exact"]),
+    default="fallback",
+    show_default=True,
+    help="fallback: look a word up as it is, then in lower case, Capitalised, UPPER.",
+)
+source_argument = click.argument("source", metavar="SRC")
+
+
+def load_vectors(source: str, case: str) -> Vectors:
+    """Load the vectors, with a progress bar on stderr where that is a terminal."""
+    from evenhand.vectors.store import load
+
+    if not sys.stderr.isatty():
+        return load(source, case=case)  # type: ignore[arg-type]
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(f"reading {source}", total=None)
+        return load(
+            source,
+            case=case,  # type: ignore[arg-type]
+            progress=lambda done, total: shown.update(task, completed=done, total=total),
+        )

@@ -1,0 +1,84 @@
+"""Everything Evenhand raises on purpose.
+
+EvenhandError
+├── InputError (also a ValueError)   what the user gave is wrong; the shell exits with 2
+│   ├── FileError                    a file cannot be read as what it claims to be: names file and line
+│   ├── LexiconError                 a topic or word list breaks its format: names file and key
+│   ├── UnknownNameError             no metric, topic, model … of that name: suggests the nearest
+│   └── VocabularyError              too few of the asked-for words have vectors
+├── MissingExtraError                an optional package is not installed: says how to get it
+└── PartialFailure                   some of the work failed and the rest is saved; the shell exits with 1
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from os import PathLike, fspath
+
+__all__ = [
+    "EvenhandError",
+    "FileError",
+    "InputError",
+    "LexiconError",
+    "MissingExtraError",
+    "PartialFailure",
+    "UnknownNameError",
+    "VocabularyError",
+]
+
+
+class EvenhandError(Exception):
+    """The root: catch this to catch everything Evenhand raises on purpose."""
+
+
+class InputError(EvenhandError, ValueError):
+    """What the user gave is wrong; the message says where, what was expected and what came."""
+
+
+class FileError(InputError):
+    """A file is not what it should be.
+
+    >>> str(FileError("a.vec", "expected 100 numbers, got 99", line=7))
+    'a.vec, line 7: expected 100 numbers, got 99'
+    """
+
+    def __init__(self, path: str | PathLike[str], problem: str, *, line: int | None = None) -> None:
+        self.path = fspath(path)
+        self.line = line
+        self.problem = problem
+        place = self.path if line is None else f"{self.path}, line {line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class LexiconError(FileError):
+    """A topic, query or word list breaks its format."""
+
+
+class UnknownNameError(InputError):
+    """No such name; the message lists what there is and suggests the nearest.
+
+    >>> str(UnknownNameError("metric", "waet", ["mac", "weat"]))
+    "unknown metric 'waet': did you mean 'weat'? (known: mac, weat)"
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        super().__init__(f"unknown {kind} '{name}': {hint}(known: {', '.join(names) or 'none'})")
+
+
+class VocabularyError(InputError):
+    """Too few of the asked-for words have vectors for the question to make sense."""
+
+
+class MissingExtraError(EvenhandError):
+    """An optional package is missing."""
+
+    def __init__(self, package: str, purpose: str, install: str) -> None:
+        super().__init__(f"{purpose} needs the package {package}: pip install '{install}'")
+
+
+class PartialFailure(EvenhandError):
+    """Some of the work failed; what succeeded is saved."""

@@ -1,0 +1,52 @@
+"""Short name → "module:attribute", imported when asked for, so that naming costs no import.
+
+Other packages add names through entry points: the group `evenhand.metrics` adds a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from evenhand.errors import UnknownNameError
+
+__all__ = ["Registry"]
+
+
+class Registry(Mapping[str, Any]):
+    """Names that are looked up lazily; an unknown one suggests the nearest.
+
+    >>> tools = Registry("tool", {"join": "os.path:join"})
+    >>> tools["join"]("a", "b")
+    'a/b'
+    >>> tools["jion"]
+    Traceback (most recent call last):
+    evenhand.errors.UnknownNameError: unknown tool 'jion': did you mean 'join'? (known: join)
+    """
+
+    def __init__(self, kind: str, places: Mapping[str, str], *, group: str | None = None) -> None:
+        self.kind = kind
+        self.group = group
+        self._places = dict(places)
+
+    def _all(self) -> dict[str, str]:
+        plugins = entry_points(group=self.group) if self.group else ()
+        return {**{plugin.name: plugin.value for plugin in plugins}, **self._places}
+
+    def __getitem__(self, name: str) -> Any:
+        place = self._places.get(name) or self._all().get(name)
+        if place is None:
+            raise UnknownNameError(self.kind, name, self._all())
+        module, _, attribute = place.partition(":")
+        return getattr(import_module(module), attribute)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())

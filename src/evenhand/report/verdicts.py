@@ -1,0 +1,154 @@
+"""The verdict on a topic in plain words, and the one place where its rules are written.
+
+Only tests that set the classes against each other decide: they shuffle the stereotype words
+between the classes, so what all such words have in common cannot count. The other measures
+compare the listed words with random ones and describe how large a tie is; a list of human traits
+can stand out there for being about people at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evenhand.results import Measurement
+
+__all__ = ["DECIDING", "RULES", "Level", "Verdict", "holm", "judge"]
+
+Level = Literal["strong evidence", "some evidence", "none found", "not measured"]
+
+DECIDING = ("association", "weat", "projections")
+"""Measures whose test shuffles words between the classes."""
+
+CONFIRMING = ("weat", "projections", "direct_bias", "same")
+"""Measures of which one must agree before the evidence is called strong."""
+
+TOWARDS_STEREOTYPE = {"association": -1, "weat": 1, "projections": 1}
+"""The sign of a value that agrees with the stereotype."""
+
+STRONG, SOME = 0.01, 0.05
+
+RULES = (
+    f"Strong evidence: the association contrast has p < {STRONG}, its interval lies wholly on the "
+    "side of the stereotype, and a second measure (WEAT, projections, direct bias or SAME) has "
+    f"p < {STRONG} in the same direction.",
+    "Some evidence: not strong, but one of the deciding tests (association, WEAT between each two "
+    f"classes, projections) has p < {SOME} after Holm's correction over all of them.",
+    "None found: neither. It does not mean that the vectors are free of bias: other words, other "
+    "stereotypes, other languages and what is built on the vectors are not tested here, and with "
+    "few words a real difference can stay unseen. The interval says how large it might still be.",
+    "The other measures do not decide: they compare the listed words with random words of like "
+    "frequency, and words about people can differ from random words without any stereotype.",
+    "The measures share words and vectors. A second one guards against a fluke of one formula, "
+    "not against a badly chosen word list.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The level, the sentence that says it, and the numbers behind it.
+
+    `tests` has each deciding test with its p-value and the corrected one, `confirmed_by` the
+    measures that agree with the association.
+    """
+
+    topic: str
+    level: Level
+    sentence: str
+    association: Measurement | None
+    tests: tuple[Mapping[str, Any], ...] = ()
+    confirmed_by: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        key = self.association
+        return {
+            "topic": self.topic,
+            "verdict": self.level,
+            "sentence": self.sentence,
+            "association": None
+            if key is None
+            else {**key.estimate.as_dict(), "p_value": key.p_value, "n": key.n},
+            "tests": [dict(test) for test in self.tests],
+            "confirmed_by": list(self.confirmed_by),
+        }
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number, step by step (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    result, reached = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[i]))
+        result[i] = reached
+    return result
+
+
+def judge(topic: str, measurements: Sequence[Measurement]) -> Verdict:
+    """The verdict on one topic from its measurements, by `RULES`."""
+    association = next((m for m in measurements if m.metric == "association"), None)
+    deciding = [m for m in measurements if m.metric in DECIDING and m.p_value is not None]
+    if association is None or association.p_value is None:
+        return Verdict(
+            topic=topic, level="not measured", association=None,
+            sentence="The association contrast could not be measured, so there is no verdict.",
+        )  # fmt: skip
+    corrected = holm([m.p_value for m in deciding if m.p_value is not None])
+    tests = tuple(
+        {
+            "metric": m.metric, "query": m.query, "value": m.value, "p_value": m.p_value,
+            "p_holm": p, "towards_stereotype": _towards_stereotype(m),
+        }
+        for m, p in zip(deciding, corrected, strict=True)
+    )  # fmt: skip
+    confirmed_by = tuple(
+        dict.fromkeys(m.metric for m in measurements if m.metric in CONFIRMING and _confirms(m))
+    )
+    holding = [test for test in tests if test["p_holm"] < SOME]
+    level: Level = "none found"
+    if association.p_value < STRONG and association.high < 0 and confirmed_by:
+        level = "strong evidence"
+    elif holding:
+        level = "some evidence"
+    return Verdict(
+        topic=topic, level=level, association=association, tests=tests, confirmed_by=confirmed_by,
+        sentence=_sentence(level, association, holding),
+    )  # fmt: skip
+
+
+def _towards_stereotype(m: Measurement) -> bool:
+    return m.value * TOWARDS_STEREOTYPE.get(m.metric, 1) > 0
+
+
+def _confirms(m: Measurement) -> bool:
+    return m.p_value is not None and m.p_value < STRONG and _towards_stereotype(m)
+
+
+def _sentence(
+    level: Level, association: Measurement, holding: Sequence[Mapping[str, Any]]
+) -> str:
+    nearer = f"{abs(association.value):.3f}"
+    if level == "strong evidence":
+        return (
+            f"Stereotype words lie nearer the class they are told of, by {nearer} of cosine "
+            "distance on average, and other measures agree."
+        )
+    if level == "some evidence":
+        if all(test["towards_stereotype"] for test in holding):
+            return (
+                "Some tests find stereotype words nearer the class they are told of, but not all "
+                "conditions of strong evidence are met."
+            )
+        return (
+            "A difference between the classes was found, but in part against the direction of the "
+            "stereotype: look at the single words before concluding anything."
+        )
+    return (
+        "These word lists show no difference that chance would not also give. That is not proof "
+        f"of no bias: a contrast between {association.low:.3f} and {association.high:.3f} fits "
+        "the data as well."
+    )

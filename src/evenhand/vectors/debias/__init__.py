@@ -1,0 +1,55 @@
+"""Debiasing of word vectors, by name or by function; each result says what it did.
+
+`hard` projects the bias subspace out and equalises the defining sets, `soft` finds the linear map
+that trades similarities kept for bias removed, `inlp` removes what a linear probe can use. None
+is the last word: `evenhand.vectors.hiding` shows what is left, `evenhand.vectors.utility` the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evenhand.errors import UnknownNameError
+from evenhand.vectors.debias.groups import most_biased, word_bias
+from evenhand.vectors.debias.hard import hard
+from evenhand.vectors.debias.inlp import inlp
+from evenhand.vectors.debias.result import Debiased
+from evenhand.vectors.debias.soft import soft
+from evenhand.vectors.debias.subspace import Subspace, bias_subspace
+from evenhand.vectors.store import Vectors
+
+__all__ = [
+    "METHODS",
+    "Debiased",
+    "Subspace",
+    "bias_subspace",
+    "debias",
+    "hard",
+    "inlp",
+    "most_biased",
+    "soft",
+    "word_bias",
+]
+
+METHODS: Mapping[str, Callable[..., Debiased]] = {"hard": hard, "inlp": inlp, "soft": soft}
+
+
+def debias(
+    v: Vectors,
+    method: str,
+    sets: Sequence[Sequence[str]] | Mapping[str, Sequence[str]],
+    **options: Any,
+) -> Debiased:
+    """Debias by the method's name; the options are those of its function.
+
+    `sets` are defining sets; `inlp` also takes a mapping from class to words.
+
+    >>> v = Vectors.from_arrays(["he", "she", "nurse"], [[1, 1], [-1, 1], [-3, 4]])
+    >>> result = debias(v, "hard", [["he", "she"]])
+    >>> result.vectors.name, result.vectors["nurse"].tolist()
+    ('memory+hard', [0.0, 1.0])
+    """
+    if method not in METHODS:
+        raise UnknownNameError("debias method", method, METHODS)
+    return METHODS[method](v, sets, **options)

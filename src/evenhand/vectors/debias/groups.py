@@ -1,0 +1,87 @@
+"""Which words lean which way: the groups that INLP learns from and the hiding tests look for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from evenhand.errors import InputError, VocabularyError
+from evenhand.intervals import Floats
+from evenhand.vectors.debias.projection import chunks, unit_rows
+from evenhand.vectors.debias.subspace import bias_subspace, known_sets
+from evenhand.vectors.lookup import Groups, known_groups
+from evenhand.vectors.store import Vectors
+
+__all__ = ["disjoint_groups", "most_biased", "word_bias"]
+
+
+def disjoint_groups(v: Vectors, groups: Mapping[str, Sequence[str]], at_least: int) -> Groups:
+    """Two or more groups with at least so many known words each and no word in common."""
+    if len(groups) < 2:
+        raise InputError(f"groups: expected two or more, got {len(groups)}")
+    found = known_groups(v, groups, "group", at_least=at_least)
+    rows, counts = np.unique(found.rows, return_counts=True)
+    if counts.max() > 1:
+        twice = ", ".join(v.words[row] for row in rows[counts > 1][:8])
+        raise InputError(f"groups: expected each word in one group only, got in several: {twice}")
+    return found
+
+
+def word_bias(
+    v: Vectors,
+    direction: Floats | Sequence[Sequence[str]],
+    *,
+    exclude: Iterable[str] = (),
+    limit: int = 50_000,
+) -> dict[str, float]:
+    """The cosine with the direction of every plain word among the `limit` most frequent.
+
+    `direction` is an array or the defining sets it is the first component of, whose words are
+    then excluded. Plain words are lower-case letters only. Words without direction (zero
+    vectors) are not listed.
+    """
+    barred = {int(row) for row in v.find(list(exclude)).rows}
+    if not isinstance(direction, np.ndarray):
+        barred.update(known_sets(v, direction, "direction").defining.tolist())
+        direction = bias_subspace(v, direction).direction
+    axis = np.asarray(direction, dtype=np.float64)
+    if axis.shape != (v.dim,) or not np.linalg.norm(axis) > 0:
+        raise InputError(f"direction: expected {v.dim} numbers not all 0, got shape {axis.shape}")
+    axis = axis / np.linalg.norm(axis)
+    bias: dict[str, float] = {}
+    for part in chunks(min(limit, len(v)), v.dim):
+        unit = unit_rows(v.matrix[part])
+        for row, vector, cosine in zip(
+            range(part.start, part.stop), unit, (unit @ axis).tolist(), strict=True
+        ):
+            word = v.words[row]
+            plain = word.isalpha() and word == word.lower()
+            if plain and row not in barred and vector.any():
+                bias[word] = cosine
+    return bias
+
+
+def most_biased(
+    v: Vectors,
+    direction: Floats | Sequence[Sequence[str]],
+    n: int = 500,
+    *,
+    exclude: Iterable[str] = (),
+    limit: int = 50_000,
+) -> dict[str, list[str]]:
+    """The n words furthest along the direction and the n furthest against it, most biased first.
+
+    Pick them in the original vectors (Gonen & Goldberg, 2019); see `word_bias` for the words that
+    are candidates and for `direction`.
+    """
+    bias = word_bias(v, direction, exclude=exclude, limit=limit)
+    ranked = sorted(bias, key=lambda word: (-bias[word], word))
+    positive = sum(cosine > 0 for cosine in bias.values())
+    negative = sum(cosine < 0 for cosine in bias.values())
+    if n < 1 or min(positive, negative) < n:
+        raise VocabularyError(
+            f"n: expected 1 to {min(positive, negative)} words on each side of the direction "
+            f"in {v.name}, got {n}"
+        )
+    return {"positive": ranked[:n], "negative": ranked[: -n - 1 : -1]}

@@ -1,0 +1,125 @@
+"""Which format a file of vectors is in, told by its content rather than its name."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from pathlib import Path
+
+from evenhand.errors import FileError
+from evenhand.vectors.formats_binary import read_binary
+from evenhand.vectors.formats_input import HEAD, Input, Progress, Table
+from evenhand.vectors.formats_npz import read_npz
+from evenhand.vectors.formats_text import BOM, NUMBER, Header, read_text
+
+__all__ = ["read", "shortened"]
+
+_HEADER = re.compile(rb"(\d{1,18})[ \t]+(\d{1,9})[ \t]*\r?(?:\n|\Z)")
+_ODD = re.compile(rb"[^\t\r\x20-\x7e]")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FOREIGN = {
+    b"\x89PNG": "a PNG image",
+    b"%PDF": "a PDF",
+    b"\x93NUMPY": "a bare .npy array, without words",
+    b"\x80": "a Python pickle (from gensim, save with save_word2vec_format)",
+    b"\xba\x16\x4f\x2f": "a fastText model (use the .vec that comes with it)",
+    b"version https://git-lfs": "a Git LFS pointer (run git lfs pull)",
+    b"<": "HTML or XML",
+    b"{": "JSON",
+    b"[": "JSON",
+}
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Read word vectors: GloVe, word2vec text or binary, fastText .vec, our .npz, gzip of these."""
+    with Input(path, progress) as source:
+        head = source.peek()
+        if not head:
+            raise FileError(path, "the file is empty")
+        if head.startswith(b"PK\x03\x04"):
+            return shortened(_read_zip(source), limit)
+        try:
+            return _read_lines(source, head, limit)
+        except FileError as error:
+            kind = next((kind for start, kind in _FOREIGN.items() if head.startswith(start)), None)
+            if kind is None:
+                raise
+            problem = f"{error.problem}; the file looks like {kind}"
+            raise FileError(error.path, problem, line=error.line) from None
+
+
+def _read_zip(source: Input) -> Table:
+    if source.packed:
+        return read_npz(io.BytesIO(source.read()), source.path)
+    with Path(source.path).open("rb") as file:
+        return read_npz(file, source.path)
+
+
+def _read_lines(source: Input, head: bytes, limit: int | None) -> Table:
+    mark = len(BOM) if head.startswith(BOM) else 0
+    found = _HEADER.match(head, mark)
+    if found is None:
+        source.read(mark)
+        return read_text(source, None, limit)
+    header: Header = int(found[1]), int(found[2])
+    source.read(found.end())
+    if not header[0] or not header[1]:
+        problem = f"the header promises {header[0]} words of {header[1]} numbers"
+        raise FileError(source.path, problem, line=1)
+    if _is_binary(source, header):
+        return read_binary(source, header, found.end(), limit)
+    return read_text(source, header, limit)
+
+
+def _is_binary(source: Input, header: Header) -> bool:
+    """Whether numbers follow the first word as bytes rather than as digits."""
+    head = source.peek()
+    numbers = head.lstrip(b"\n").partition(b" ")[2][: 4 * header[1]]
+    line = numbers.partition(b"\n")[0]
+    if not _ODD.search(line) and any(map(NUMBER.fullmatch, line.split())):
+        return False
+    if _CONTROL.search(numbers) or not _is_utf8(numbers):
+        return True
+    return _is_chain(head, header)
+
+
+def _is_chain(head: bytes, header: Header) -> bool:
+    """Whether words and vectors of the right length follow each other, for bytes that by chance
+    all look like letters.
+    """
+    at = 0
+    for _ in range(header[0]):
+        end = head.find(b" ", at)
+        if end < 0 or end + 1 + 4 * header[1] > len(head):
+            return at > 0 and len(head) == HEAD
+        word = head[at:end].removeprefix(b"\n")
+        if not word or b"\n" in word:
+            return False
+        at = end + 1 + 4 * header[1]
+    return not head[at:].strip(b"\n")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.end == len(data) and error.reason == "unexpected end of data"
+    return True
+
+
+def shortened(table: Table, limit: int | None) -> Table:
+    """The first `limit` rows."""
+    if limit is None or limit >= len(table.matrix):
+        return table
+    return Table(
+        words=b"\n".join(bytes(table.words).split(b"\n", limit)[:limit]),
+        matrix=table.matrix[:limit],
+        ranks=None if table.ranks is None else table.ranks[:limit],
+        notes=table.notes,
+    )

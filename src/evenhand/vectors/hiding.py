@@ -1,0 +1,285 @@
+"""Where bias hides after a mitigation: the tests of Gonen & Goldberg (2019), before and after.
+
+A projection can make every word neutral along one direction while the words that leaned the same
+way still stand together. Pick the words in the original vectors (`most_biased`), then ask of any
+vectors whether clusters, classifiers or neighbours still know which side each word was on.
+Before the mitigation the answer is high by construction, since the words were picked there; what
+counts is how much of it is left after. All tests use unit vectors, before and after alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.intervals import Floats, fisher_z, wilson
+from evenhand.paired import compare
+from evenhand.results import Comparison, Item, Measurement
+from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
+from evenhand.vectors.debias.projection import unit_rows
+from evenhand.vectors.lookup import Groups
+from evenhand.vectors.neighbours import nearest
+from evenhand.vectors.store import Vectors
+
+__all__ = [
+    "cluster_purity",
+    "hiding_tests",
+    "most_biased",
+    "neighbour_bias",
+    "recovery",
+    "word_bias",
+]
+
+_DRAWS = 2000
+"""Permutations where not all of them can be counted."""
+
+
+def cluster_purity(
+    v: Vectors,
+    groups: Mapping[str, Sequence[str]],
+    *,
+    query: str = "",
+    seed: int = 0,
+    starts: int = 10,
+    prob: float = 0.95,
+) -> Measurement:
+    """How well k-means with one cluster a group finds the groups again.
+
+    The value is the share of words whose cluster is their group's, under the best one-to-one
+    matching of clusters to groups. Even random clusters match a little better than 1/k then:
+    `ideal` is the mean over all permutations of the words' groups, the clusters given, and
+    the p-value the share of permutations that match as well (exact for two groups).
+    """
+    from sklearn.cluster import KMeans
+
+    found = disjoint_groups(v, groups, 2)
+    k = len(found.names)
+    kmeans = KMeans(n_clusters=k, n_init=starts, random_state=seed)
+    clusters = kmeans.fit_predict(v.unit(found.rows))
+    table = np.zeros((k, k), dtype=np.intp)
+    np.add.at(table, (found.labels, clusters), 1)
+    partner = _matching(table)
+    hits = partner[found.labels] == clusters
+    chance, p_value, test = _chance(found.labels, clusters, k, int(hits.sum()), seed)
+    value, low, high = wilson(int(hits.sum()), hits.size, prob)
+    return Measurement(
+        metric="cluster_purity", query=query or _name(groups), value=value, low=low, high=high,
+        prob=prob, p_value=p_value, test=test, n=hits.size, ideal=chance, worse="higher",
+        interval="Wilson over the words, the clusters taken as given", left_out=found.missing,
+        seed=seed, items=_items(found, hits.astype(float), cluster=clusters.tolist()),
+        details={"clusters": k, "cluster_sizes": np.bincount(clusters, minlength=k).tolist()},
+    )  # fmt: skip
+
+
+def recovery(
+    v: Vectors,
+    groups: Mapping[str, Sequence[str]],
+    kernel: Literal["linear", "rbf"] = "linear",
+    *,
+    query: str = "",
+    seed: int = 0,
+    folds: int = 5,
+    prob: float = 0.95,
+) -> Measurement:
+    """How often a support vector machine tells the group of a word it was not trained on.
+
+    Stratified cross-validation, so that every word is predicted once, by a machine that saw only
+    other words. The interval covers which words are tested; the folds share training words, so
+    it does not cover the choice of these, and no p-value is given. `ideal` is the largest group's
+    share, which a blind guess reaches.
+    """
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.svm import SVC
+
+    if kernel not in ("linear", "rbf"):
+        raise UnknownNameError("kernel", kernel, ["linear", "rbf"])
+    if folds < 2:
+        raise InputError(f"folds: expected 2 or more, got {folds}")
+    found = disjoint_groups(v, groups, folds)
+    predicted = cross_val_predict(
+        SVC(kernel=kernel, gamma="scale"),
+        v.unit(found.rows) * math.sqrt(v.dim),
+        found.labels,
+        cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+    )
+    hits = predicted == found.labels
+    value, low, high = wilson(int(hits.sum()), hits.size, prob)
+    return Measurement(
+        metric=f"recovery_{kernel}", query=query or _name(groups), value=value, low=low, high=high,
+        prob=prob, n=hits.size, ideal=float(np.bincount(found.labels).max() / hits.size),
+        worse="higher", interval="Wilson over the tested words, the training words held fixed",
+        left_out=found.missing, seed=seed, details={"kernel": kernel, "folds": folds},
+        items=_items(found, hits.astype(float), predicted=[found.names[i] for i in predicted]),
+    )  # fmt: skip
+
+
+def neighbour_bias(
+    v: Vectors,
+    bias: Mapping[str, float],
+    probes: Sequence[str],
+    *,
+    neighbours: int = 100,
+    query: str = "",
+    seed: int = 0,
+    prob: float = 0.95,
+) -> Measurement:
+    """Do words still stand among those that leaned as they did in the original vectors?
+
+    `bias` is the original bias of the probe words and of every word that may be a neighbour
+    (`word_bias` of the original vectors). The value is Pearson's correlation, over the probe
+    words, of a word's own original bias with the share of positive ones among its nearest
+    neighbours in `v`. Probe words are no neighbours of each other: each word's bias then enters
+    on one side only, and permuting it among the probes is a sound test.
+    """
+    asked = dict.fromkeys(probes)
+    own = v.find(word for word in asked if word in bias)
+    others = v.find(word for word in bias if word not in asked)
+    if len(own.words) < 4:
+        raise InputError(f"probes: expected 4 or more with an original bias, got {len(own.words)}")
+    around = nearest(unit_rows(v.matrix[others.rows]), neighbours, unit_rows(v.matrix[own.rows]))[0]
+    leans = np.array([bias[word] > 0 for word in others.words])
+    x, shares = np.array([bias[word] for word in own.words]), leans[around].mean(axis=1)
+    value, without = _correlation(x, shares)
+    defined = math.isfinite(value)
+    low, high = fisher_z(value, x.size, prob) if defined else (-1.0, 1.0)
+    rows = zip(own.words, shares.tolist(), x.tolist(), without.tolist(), strict=True)
+    return Measurement(
+        metric="neighbour_bias", query=query or "probe words", value=value, low=low, high=high,
+        prob=prob, n=x.size, ideal=0.0, worse="away", seed=seed,
+        p_value=_permutation_p(x, shares, seed) if defined else None,
+        test=f"{_DRAWS:,} permutations of the probe words' bias, two-sided" if defined else "",
+        items=tuple(
+            {"word": word, "score": share, "bias": lean, "without": rest}
+            for word, share, lean, rest in rows
+        ),
+        interval="Fisher z over the probe words", details={"neighbours": neighbours},
+        left_out=tuple(word for word in asked if word not in own.words),
+    )  # fmt: skip
+
+
+def hiding_tests(
+    before: Vectors,
+    after: Vectors,
+    *,
+    sets: Sequence[Sequence[str]] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    probes: Sequence[str] | None = None,
+    n: int = 500,
+    neighbours: int = 100,
+    exclude: Iterable[str] = (),
+    query: str = "",
+    seed: int = 0,
+    prob: float = 0.95,
+) -> tuple[Comparison, ...]:
+    """Clusters, linear and RBF recovery and neighbours, before and after, with the change.
+
+    The groups are given, or are the `n` most biased words of each side in `before` along the
+    first component of the defining `sets`, `exclude` apart (such as the words a mitigation was
+    fitted on). Original bias is along that component or, without sets, along the first principal
+    component of the groups' means. `probes` (for the neighbours) default to 1,000 random plain
+    words, or a quarter of them where there are fewer than 4,000.
+    """
+    if sets is None and groups is None:
+        raise InputError("hiding_tests: expected sets or groups, got neither")
+    barred = list(exclude)
+    if groups is None:
+        groups = most_biased(before, sets or (), n, exclude=barred)
+    direction = sets if sets is not None else _between(before, groups)
+    bias = word_bias(before, direction, exclude=barred)
+    if probes is None:
+        drawn = np.random.default_rng(seed).permutation(len(bias))[: min(1000, len(bias) // 4)]
+        listed = list(bias)
+        probes = [listed[i] for i in np.sort(drawn)]
+    name = query or _name(groups)
+
+    def run(v: Vectors) -> list[Measurement]:
+        return [
+            cluster_purity(v, groups, query=name, seed=seed, prob=prob),
+            recovery(v, groups, "linear", query=name, seed=seed, prob=prob),
+            recovery(v, groups, "rbf", query=name, seed=seed, prob=prob),
+            neighbour_bias(
+                v, bias, probes, neighbours=neighbours, query=name, seed=seed, prob=prob
+            ),
+        ]
+
+    return tuple(compare(*pair) for pair in zip(run(before), run(after), strict=True))
+
+
+def _between(v: Vectors, groups: Mapping[str, Sequence[str]]) -> Floats:
+    """The first principal component of the groups' mean unit vectors, the first group's side up."""
+    found = disjoint_groups(v, groups, 1)
+    unit = v.unit(found.rows)
+    means = np.array([unit[found.labels == i].mean(axis=0) for i in range(len(found.names))])
+    means -= means.mean(axis=0)
+    axis = np.linalg.svd(means, full_matrices=False)[2][0]
+    return np.asarray(axis if means[0] @ axis >= 0 else -axis)
+
+
+def _name(groups: Mapping[str, Sequence[str]]) -> str:
+    return " / ".join(f"{name} ({len(words)})" for name, words in groups.items())
+
+
+def _items(found: Groups, scores: Floats, **columns: list[Any]) -> tuple[Item, ...]:
+    """A row a word; `without` is the mean score of the others."""
+    without = (scores.sum() - scores) / (scores.size - 1)
+    named = {**columns, "score": scores.tolist(), "without": without.tolist()}
+    return tuple(
+        {"word": word, "group": group, **{name: column[i] for name, column in named.items()}}
+        for i, (word, group) in enumerate(zip(found.words, found.label_names(), strict=True))
+    )
+
+
+def _matching(table: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The cluster of each group under the one-to-one matching with the most agreement."""
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(linear_sum_assignment(-table)[1])
+
+
+def _chance(
+    labels: NDArray[np.intp], clusters: NDArray[np.intp], k: int, hits: int, seed: int
+) -> tuple[float, float, str]:
+    """Mean agreement and the chance of `hits` or more, over permutations of the labels."""
+    n = labels.size
+    if k == 2:
+        from scipy.stats import hypergeom
+
+        first, size = int((labels == 0).sum()), int((clusters == 0).sum())
+        both = np.arange(max(0, first + size - n), min(first, size) + 1)
+        agree = both + (n - first - size + both)
+        agree = np.maximum(agree, n - agree)
+        mass = hypergeom(n, first, size).pmf(both)
+        p_value = min(1.0, float(mass[agree >= hits].sum()))
+        return float(mass @ agree) / n, p_value, "exact permutation of the words' groups"
+    rng = np.random.default_rng(seed)
+    agreed = np.empty(_DRAWS)
+    for draw in range(_DRAWS):
+        table = np.bincount(rng.permutation(labels) * k + clusters, minlength=k * k).reshape(k, k)
+        agreed[draw] = table[np.arange(k), _matching(table)].sum()
+    p_value = (1 + int((agreed >= hits).sum())) / (1 + _DRAWS)
+    return float(agreed.mean()) / n, p_value, f"{_DRAWS:,} permutations of the words' groups"
+
+
+def _correlation(x: Floats, y: Floats) -> tuple[float, Floats]:
+    """Pearson's r, and r with each point left out; nan where one side does not vary."""
+    x, y = x - x.mean(), y - y.mean()
+    grow = x.size / (x.size - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (x @ y) / np.sqrt((x @ x) * (y @ y))
+        left = [float(a @ b) - a * b * grow for a, b in ((x, y), (x, x), (y, y))]
+        without = left[0] / np.sqrt(left[1] * left[2])
+    return float(value), np.asarray(without)
+
+
+def _permutation_p(x: Floats, y: Floats, seed: int) -> float:
+    """The share of permutations with a correlation as far from 0, the observed one counted."""
+    rng = np.random.default_rng(seed)
+    x, y = x - x.mean(), y - y.mean()
+    drawn = np.array([rng.permutation(x) @ y for _ in range(_DRAWS)])
+    reached = np.abs(drawn) >= abs(x @ y) * (1 - 1e-12)
+    return (1 + int(reached.sum())) / (1 + _DRAWS)

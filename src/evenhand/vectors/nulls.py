@@ -1,0 +1,181 @@
+"""What a measure reads on words that mean nothing: frequency-matched draws and bare dimension.
+
+A cosine of .2 is neither large nor small in itself. Drawing other words of like frequency in the
+place of the probe words, and reading the same statistic on them, says which values chance gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.intervals import Floats, t_mean
+from evenhand.results import Measurement, Worse
+from evenhand.vectors.store import Vectors
+
+if TYPE_CHECKING:
+    from evenhand.vectors.metrics.reading import Instrument
+
+__all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
+
+_FEWEST = 200
+"""At least so many words are candidates for each probe word, however rare it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The statistic on `draws` sets of random words, beside the value it is to judge."""
+
+    values: Floats
+    value: float
+    worse: Worse
+
+    @property
+    def p_value(self) -> float:
+        """The share of draws at least as bad, the observed set counted in; `away`: two-sided."""
+        above = (1 + int((self.values >= self.value).sum())) / (1 + self.values.size)
+        below = (1 + int((self.values <= self.value).sum())) / (1 + self.values.size)
+        if self.worse == "away":
+            return min(1.0, 2 * min(above, below))
+        return above if self.worse == "higher" else below
+
+    def details(self) -> dict[str, Any]:
+        levels = (0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99)
+        quantiles = np.quantile(self.values, levels).tolist()
+        return {
+            "null_draws": self.values.size,
+            "null_mean": float(self.values.mean()),
+            "null_median": quantiles[4],
+            "null_low": quantiles[1],
+            "null_high": quantiles[7],
+            "null_quantiles": {
+                f"{level:g}": quantile for level, quantile in zip(levels, quantiles, strict=True)
+            },
+        }
+
+
+def matched_rows(
+    v: Vectors,
+    rows: NDArray[np.intp],
+    draws: int,
+    *,
+    seed: int,
+    exclude: Sequence[int] | NDArray[np.intp] = (),
+) -> NDArray[np.intp]:
+    """`draws` × len(rows) random rows, each within a factor 1.5 of its word's frequency rank.
+
+    No word stands twice in a draw; the excluded rows and the probe words themselves never come.
+    Vectors come sorted by frequency, so a row's number is its rank.
+    """
+    barred = np.zeros(len(v), dtype=bool)
+    barred[np.asarray(exclude, dtype=np.intp)] = True
+    barred[rows] = True
+    allowed = np.flatnonzero(~barred)
+    if allowed.size < max(2 * len(rows), 20):
+        raise InputError(
+            f"a null from random words needs at least {max(2 * len(rows), 20)} other words, "
+            f"{v.name} has {allowed.size}: use larger vectors or no null"
+        )
+    reach = min(allowed.size, max(_FEWEST, 4 * len(rows)))
+    starts, widths = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
+    for i, row in enumerate(rows):
+        start = int(np.searchsorted(allowed, row / 1.5))
+        stop = int(np.searchsorted(allowed, row * 1.5 + 1))
+        if stop - start < reach:
+            start = min(max(0, (start + stop - reach) // 2), allowed.size - reach)
+            stop = start + reach
+        starts[i], widths[i] = start, stop - start
+    rng = np.random.default_rng(seed)
+    drawn = allowed[starts + rng.integers(0, widths, size=(draws, len(rows)))]
+    again = _repeated(drawn)
+    while again.any():
+        places = np.broadcast_to(starts, drawn.shape)[again]
+        drawn[again] = allowed[
+            places + rng.integers(0, np.broadcast_to(widths, drawn.shape)[again])
+        ]
+        again = _repeated(drawn)
+    return np.asarray(drawn)
+
+
+def _repeated(drawn: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Where a row of the array holds a value a second time."""
+    order = np.argsort(drawn, axis=1, kind="stable")
+    ordered = np.take_along_axis(drawn, order, axis=1)
+    same = np.zeros(drawn.shape, dtype=bool)
+    same[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    result = np.zeros(drawn.shape, dtype=bool)
+    np.put_along_axis(result, order, same, axis=1)
+    return result
+
+
+def null_distribution(
+    v: Vectors,
+    instrument: Instrument,
+    rows: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    *,
+    value: float,
+    draws: int,
+    seed: int,
+    exclude: Sequence[int] | NDArray[np.intp] = (),
+) -> Null:
+    """The instrument's value on `draws` frequency-matched replacements of the probe words.
+
+    Every drawn word is scored once, whatever the number of draws it occurs in.
+    """
+    drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
+    distinct, places = np.unique(drawn, return_inverse=True)
+    scores = instrument.scores(v.raw(distinct))[places.reshape(drawn.shape)]
+    return Null(values=instrument.value(scores, labels), value=value, worse=instrument.worse)
+
+
+def dimension_spread(
+    dims: Sequence[int] = (2, 5, 10, 25, 50, 100, 200, 300, 500, 1000),
+    *,
+    points: int = 1000,
+    repeats: int = 20,
+    seed: int = 0,
+    prob: float = 0.95,
+) -> Measurement:
+    """How the spread of cosines between random vectors shrinks with dimension (D2 §2.5.6).
+
+    For each dimension: the standard deviation of the cosine between one random vector and
+    `points` others, coordinates uniform on [0, 1] as in the thesis and standard normal as in
+    embeddings (theory: 1/√d). The value is the slope of log sd on log d for the normal case; -1/2
+    means that a cosine counts √2 times as much where the dimension doubles.
+    """
+    if len(dims) < 2 or min(dims) < 2:
+        raise InputError(f"dims: expected at least two dimensions of 2 or more, got {list(dims)}")
+    rng = np.random.default_rng(seed)
+    slopes, table = [], np.empty((repeats, len(dims), 2))
+    for repeat in range(repeats):
+        for i, dim in enumerate(dims):
+            size = (points + 1, dim)
+            for j, cloud in enumerate((rng.random(size), rng.standard_normal(size))):
+                cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)
+                table[repeat, i, j] = (cloud[1:] @ cloud[0]).std(ddof=1)
+        slopes.append(np.polyfit(np.log(dims), np.log(table[repeat, :, 1]), 1)[0])
+    value, low, high = t_mean(slopes, prob)
+    means = table.mean(axis=0)
+    items = tuple(
+        {
+            "word": str(dim),
+            "score": float(means[i, 1]),
+            "dimension": dim,
+            "sd_uniform": float(means[i, 0]),
+            "sd_normal": float(means[i, 1]),
+            "theory_normal": 1 / math.sqrt(dim),
+        }
+        for i, dim in enumerate(dims)
+    )
+    return Measurement(
+        metric="dimension_spread", query="random vectors", value=value, low=low, high=high,
+        prob=prob, n=repeats, ideal=-0.5, worse="away", seed=seed, items=items,
+        interval=f"Student t over {repeats} repetitions",
+    )  # fmt: skip

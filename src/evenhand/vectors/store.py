@@ -1,0 +1,263 @@
+"""Word vectors in memory: `load` reads them, `Vectors` looks words up in them.
+
+load ──► formats (by content) ──► cache ──► Vectors ──► find, raw, unit ──► export
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import FileError, InputError, UnknownNameError, VocabularyError
+from evenhand.vectors.cache import key_of, read_cache, write_cache
+from evenhand.vectors.formats import read, shortened
+from evenhand.vectors.formats_input import Progress, Table, all_finite
+from evenhand.vectors.formats_npz import read_npz
+from evenhand.vectors.store_words import Case, Vocabulary
+
+__all__ = ["EMBEDDED", "Case", "Found", "Vectors", "load"]
+
+EMBEDDED = ("glove",)
+"""Names of the vectors that come with the package."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Which of the words asked for have a vector, and where.
+
+    `words` are as asked, in the order asked. A word that lands on the same row as one before it
+    (repeated, or `He` after `he` where only `he` has a vector) is counted once, as the first.
+    `missing` are out of vocabulary or have a zero vector, whose cosine is undefined.
+    """
+
+    words: tuple[str, ...]
+    rows: NDArray[np.intp]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Vectors:
+    """Words in order of frequency (most frequent first), one row of `matrix` each; immutable.
+
+    >>> v = Vectors.from_arrays(["he", "she"], [[3.0, 4.0], [0.0, 2.0]])
+    >>> v.find(["She", "they"])
+    Found(words=('She',), rows=array([1]), missing=('they',))
+    >>> v.unit([0])
+    array([[0.6, 0.8]])
+    """
+
+    name: str
+    source: str
+    matrix: NDArray[np.float32]
+    vocabulary: Vocabulary
+    case: Case = "fallback"
+    notes: tuple[str, ...] = ()
+    stored_ranks: NDArray[np.uint32] | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        words: Sequence[str],
+        matrix: ArrayLike,
+        *,
+        name: str = "memory",
+        case: Case = "fallback",
+    ) -> Vectors:
+        """Vectors from words and a matrix of as many rows, checked."""
+        _check_case(case)
+        for row, word in enumerate(words):
+            if not word or "\n" in word:
+                raise InputError(f"word {row + 1}: expected one without line ends, got {word!r}")
+        if len(set(words)) != len(words):
+            twice = next(word for row, word in enumerate(words) if word in words[:row])
+            raise InputError(f"the word '{twice}' is there twice")
+        try:
+            blob = "\n".join(words).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"a word is not valid Unicode: {error}") from None
+        return cls(
+            name=name,
+            source=name,
+            matrix=_checked(matrix, len(words)),
+            case=case,
+            vocabulary=Vocabulary(blob),
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """All words, most frequent first."""
+        return self.vocabulary.words
+
+    @property
+    def dim(self) -> int:
+        """Numbers a word."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def ranks(self) -> NDArray[np.uint32]:
+        """Each row's frequency rank (0: most frequent) among all words, also those left out."""
+        if self.stored_ranks is None:
+            return np.arange(len(self), dtype=np.uint32)
+        return self.stored_ranks
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and bool(self.find([word]).words)
+
+    def __getitem__(self, word: str) -> NDArray[np.float32]:
+        row = self.vocabulary.row(word, self.case)
+        if row is None:
+            near = self.vocabulary.nearest(word)
+            hint = f": did you mean '{near}'?" if near else ""
+            raise VocabularyError(f"'{word}' has no vector in {self.name}{hint}")
+        vector: NDArray[np.float32] = self.matrix[row]
+        return vector
+
+    def __repr__(self) -> str:
+        return f"<Vectors {self.name}: {len(self):,} words × {self.dim}>"
+
+    def find(self, words: Iterable[str]) -> Found:
+        """Look words up by the case policy, and say which are missing."""
+        rows: dict[int, str] = {}
+        missing: dict[str, None] = {}
+        for word in words:
+            row = self.vocabulary.row(word, self.case)
+            if row is None or not self.matrix[row].any():
+                missing[word] = None
+            else:
+                rows.setdefault(row, word)
+        return Found(
+            words=tuple(rows.values()),
+            rows=np.fromiter(rows, dtype=np.intp, count=len(rows)),
+            missing=tuple(missing),
+        )
+
+    def raw(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """The vectors of these rows as they are, in float64."""
+        return self.matrix[np.asarray(rows, dtype=np.intp)].astype(np.float64)
+
+    def unit(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """The vectors of these rows scaled to length 1, in float64."""
+        vectors = self.raw(rows)
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        if not lengths.all():
+            row = np.asarray(rows)[lengths[..., 0] == 0][0]
+            raise VocabularyError(f"'{self.words[row]}' has a zero vector: it has no direction")
+        vectors /= lengths
+        return vectors
+
+    def with_matrix(self, matrix: ArrayLike, *, name: str) -> Vectors:
+        """The same words with other vectors, as after debiasing; words and index are shared."""
+        return replace(self, name=name, matrix=_checked(matrix, len(self)))
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> tuple[str, ...]:  # noqa: A002
+        """Write the vectors, whole or not at all; returns notes on what had to be changed.
+
+        Formats: `npz` (.npz), `word2vec` (text with a header: .txt, .vec), `word2vec-binary`
+        (.bin) and `glove` (text without a header); the last three also with .gz after them.
+        Spaces in words become underscores outside npz, since word2vec's formats have no place
+        for them.
+        """
+        from evenhand.vectors.export import save
+
+        return save(self, path, format)
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    case: Case = "fallback",
+    cache: bool = True,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Vectors:
+    """Read word vectors: an embedded name (`glove`) or a file, whatever its format.
+
+    The first load of a file leaves a cache beside it (or in the user's cache folder), so that
+    the next takes milliseconds; `limit` keeps the first rows only.
+    """
+    _check_case(case)
+    if limit is not None and limit < 1:
+        raise InputError(f"limit: expected at least 1, got {limit}")
+    text = os.fspath(source)
+    if text.startswith("hf:"):
+        raise InputError(
+            f"'{text}': static vectors are read from files or embedded ({', '.join(EMBEDDED)}),"
+            " not from a hub"
+        )
+    if text in EMBEDDED:
+        with (resources.files("evenhand.assets") / f"{text}.npz").open("rb") as file:
+            table = shortened(read_npz(file, f"{text}.npz"), limit)
+        return _vectors(table, text, text, case)
+    path = Path(text)
+    _check_file(path)
+    return _vectors(_table(path, cache, limit, progress), path.name, text, case)
+
+
+def _table(path: Path, cache: bool, limit: int | None, progress: Progress | None) -> Table:
+    try:
+        if not cache:
+            return read(path, limit=limit, progress=progress)
+        key = key_of(path)
+        table = read_cache(path, key)
+        if table is not None and (limit is None or not table.duplicates):
+            return shortened(table, limit)
+        table = read(path, limit=limit, progress=progress)
+    except OSError as error:
+        raise FileError(path, f"cannot be read ({error.strerror or error})") from error
+    if limit is None:
+        write_cache(path, key, table)
+    return table
+
+
+def _vectors(table: Table, name: str, source: str, case: Case) -> Vectors:
+    return Vectors(
+        name=name,
+        source=source,
+        matrix=_read_only(table.matrix),
+        case=case,
+        notes=table.notes,
+        vocabulary=Vocabulary(table.words),
+        stored_ranks=table.ranks,
+    )
+
+
+def _checked(matrix: ArrayLike, count: int) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(matrix, dtype=np.float32)
+    if rows.ndim != 2 or 0 in rows.shape or len(rows) != count:
+        raise InputError(f"matrix: expected {count} rows of numbers, got the shape {rows.shape}")
+    if not all_finite(rows):
+        raise InputError("matrix: a number is nan or infinite")
+    return _read_only(rows)
+
+
+def _read_only(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    view = matrix.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_case(case: str) -> None:
+    if case not in get_args(Case):
+        raise InputError(f"case: expected one of {', '.join(get_args(Case))}, got {case!r}")
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise FileError(path, "is a folder: expected a file of vectors")
+    if path.exists():
+        return
+    if path.suffix or path.name != str(path):
+        embedded = ", ".join(EMBEDDED)
+        raise FileError(path, f"no such file (embedded vectors: {embedded})")
+    raise UnknownNameError("vectors", str(path), EMBEDDED)

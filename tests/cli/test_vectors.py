@@ -1,0 +1,211 @@
+"""The command line as its users meet it: tables, JSON, files and errors."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.cli import run
+from evenhand.vectors import load
+
+QUERY = {
+    "name": "jobs",
+    "targets": {"technical": ["engineer", "mechanic", "pilot"], "caring": ["nurse", "nanny", "maid"]},
+    "attributes": {"he": ["he", "him", "man"], "she": ["she", "her", "woman", "zzzqx"]},
+}
+
+
+@pytest.fixture
+def query(tmp_path):
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps(QUERY))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, glove):
+    """The 6,000 most frequent words as a text file."""
+    path = tmp_path_factory.mktemp("vectors") / "small.txt"
+    from evenhand.vectors import Vectors
+
+    Vectors.from_arrays(glove.words[:6000], glove.matrix[:6000]).save(path, "word2vec")
+    return str(path)
+
+
+def output(capsys, *arguments):
+    code = run(arguments)
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return captured.out
+
+
+def failure(capsys, *arguments):
+    code = run(arguments)
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_measure_a_query_as_json(capsys, query):
+    document = json.loads(
+        output(capsys, "vectors", "measure", "glove", "--query", query, "--json")
+    )
+    assert document["schema"] == "evenhand/1"
+    weat = next(m for m in document["measurements"] if m["metric"] == "weat")
+    assert {"metric", "query", "value", "low", "high", "prob", "p_value", "n", "ideal", "worse",
+            "left_out", "seed"} <= weat.keys()  # fmt: skip
+    assert weat["query"] == "jobs"
+    assert weat["left_out"] == ["zzzqx"]
+    assert weat["n"] == 6
+    assert weat["value"] > 1
+
+
+def test_measure_a_topic_as_a_table(capsys):
+    text = output(capsys, "vectors", "measure", "glove", "--topic", "gender", "--null", "50")
+    assert "association" in text
+    assert "projections" in text
+    assert "interval" in text
+
+
+def test_measure_everything_saves_items_and_names_what_was_skipped(capsys, small, tmp_path):
+    path = tmp_path / "items.csv"
+    text = output(
+        capsys, "vectors", "measure", small, "-o", str(path), "--null", "20",
+        "--permutations", "200", "--metric", "mac", "--topic", "gender",
+    )  # fmt: skip
+    assert "mac" in text
+    assert {"metric", "query", "word", "score"} <= set(pd.read_csv(path).columns)
+    document = json.loads(
+        output(capsys, "vectors", "measure", small, "--weat", "1", "--null", "20", "--json")
+    )
+    reasons = {skip["metric"] for skip in document["skipped"]} | {
+        m["metric"] for m in document["measurements"]
+    }
+    assert "weat" in reasons
+
+
+def test_robust_adds_two_rows(capsys, query):
+    document = json.loads(
+        output(capsys, "vectors", "measure", "glove", "--query", query, "--metric", "weat",
+               "--robust", "--json")
+    )  # fmt: skip
+    names = [m["metric"] for m in document["measurements"]]
+    assert names == ["weat", "leave_one_out(weat)", "split_half(weat)"]
+
+
+def test_distances_writes_six_columns(capsys, tmp_path):
+    path = tmp_path / "d.csv"
+    document = json.loads(
+        output(capsys, "vectors", "distances", "glove", "--topic", "religion", "-o", str(path),
+               "--json")
+    )  # fmt: skip
+    frame = pd.read_csv(path)
+    assert len(frame) == document["rows"]
+    assert list(frame.columns)[-1] == "connection"
+    assert document["measurements"][0]["metric"] == "association"
+
+
+def test_info_counts_the_words(capsys, small):
+    document = json.loads(output(capsys, "vectors", "info", small, "--json"))
+    assert document["words"] == 6000
+    assert document["dim"] == 100
+    assert document["coverage"]["gender"]["missing"]
+    assert "6,000 words × 100" in output(capsys, "vectors", "info", small)
+
+
+def test_debias_writes_vectors_that_gensim_reads(capsys, small, tmp_path):
+    gensim = pytest.importorskip("gensim.models")
+    path = tmp_path / "fair.bin"
+    document = json.loads(
+        output(capsys, "vectors", "debias", small, "--topic", "gender", "-o", str(path), "--json")
+    )
+    assert {"debias", "measures", "hiding", "utility"} <= document.keys()
+    read = gensim.KeyedVectors.load_word2vec_format(str(path), binary=True)
+    assert np.allclose(read["engineer"], load(path)["engineer"])
+    first = next(c for c in document["measures"] if c["metric"] == "direct_bias")
+    assert first["after"]["value"] < 1e-5
+
+
+@pytest.mark.parametrize("method", ["soft", "inlp"])
+def test_debias_prints_tables(capsys, small, method):
+    text = output(capsys, "vectors", "debias", small, "--method", method)
+    assert "Where it hides" in text
+    assert "recovery_rbf" in text
+
+
+def test_analogies_with_words_and_without(capsys):
+    text = output(capsys, "vectors", "analogies", "glove", "man", "doctor", "woman")
+    assert "inputs allowed" in text
+    assert "nurse" in text
+    document = json.loads(output(capsys, "vectors", "analogies", "glove", "--json"))
+    assert [m["metric"] for m in document["measurements"]] == ["analogies", "analogy_accuracy"]
+
+
+def test_null_and_dimension(capsys):
+    document = json.loads(
+        output(capsys, "vectors", "null", "glove", "--topic", "gender", "--metric", "direct_bias",
+               "--draws", "100", "--json")
+    )  # fmt: skip
+    assert document["measurements"][0]["details"]["null_draws"] == 100
+    text = output(capsys, "vectors", "null", "glove", "--weat", "6", "--draws", "50")
+    assert "weat" in text
+    assert "1/√d" in output(capsys, "vectors", "null", "glove", "--dimension")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("vectors", "measure", "glvoe"), "glvoe"),
+        (("vectors", "measure", "no/such.vec"), "no/such.vec"),
+        (("vectors", "measure", "glove", "--topic", "gendre"), "did you mean 'gender'"),
+        (("vectors", "measure", "glove", "--weat", "11"), "unknown WEAT query '11'"),
+        (("vectors", "measure", "glove", "--metric", "waet"), "did you mean 'weat'"),
+        (("vectors", "measure", "glove", "--query", "none.json"), "none.json"),
+        (("vectors", "measure", "glove", "--prob", "95"), "prob: expected"),
+        (("vectors", "measure", "glove", "--seed", "x"), "not a valid integer"),
+        (("vectors", "distances", "glove"), "--topic"),
+        (("vectors", "analogies", "glove", "man", "doctor"), "three words"),
+        (("vectors", "null", "glove"), "--dimension"),
+        (("vectors", "debias", "glove", "-o", "/no/such/dir/x.bin"), "/no/such/dir"),
+        (("vector",), "did you mean 'vectors'"),
+        (("--what",), "--what"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, arguments, message):
+    assert message in failure(capsys, *arguments)
+
+
+def test_a_broken_query_names_its_place(capsys, tmp_path):
+    path = tmp_path / "q.json"
+    path.write_text('{"name": "x",\n "targets": {"a": ["he"]')
+    assert f"{path}, line 2" in failure(
+        capsys, "vectors", "measure", "glove", "--query", str(path)
+    )
+    path.write_text(json.dumps({**QUERY, "atributes": {}}))
+    assert "atributes" in failure(capsys, "vectors", "measure", "glove", "--query", str(path))
+
+
+@pytest.mark.parametrize("command", [(), ("vectors",), *[("vectors", name) for name in (
+    "info", "distances", "measure", "debias", "analogies", "null")]])  # fmt: skip
+def test_help_teaches(capsys, command):
+    text = output(capsys, *command, "--help")
+    assert "Usage: evenhand" in text
+    if len(command) == 2:
+        assert "Example" in text
+
+
+def test_import_stays_light():
+    """`import evenhand` and `evenhand --help` load none of the heavy packages."""
+    code = (
+        "import sys, evenhand, evenhand.cli; evenhand.cli.run(['--help']);"
+        "print([m for m in ('torch', 'jax', 'pandas', 'scipy', 'sklearn', 'altair', 'numpy') "
+        "if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip().endswith("[]")

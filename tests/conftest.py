@@ -1,0 +1,36 @@
+"""What several test files need: the shared real data, and simulated worlds as vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.simulate import World, world
+from evenhand.vectors import Vectors, load
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data beside the project; tests that need it skip where it is absent."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("needs ../shared/data, the real data that is not part of the project")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def glove() -> Vectors:
+    return load("glove")
+
+
+@pytest.fixture(scope="session")
+def biased() -> tuple[World, Vectors]:
+    """A world with a strong planted bias."""
+    made = world(bias=0.5, seed=7)
+    return made, as_vectors(made)
+
+
+def as_vectors(made: World) -> Vectors:
+    return Vectors.from_arrays(made.words, made.matrix, name="simulated")

@@ -1,0 +1,128 @@
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import evenhand
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.paired import compare
+from evenhand.registry import Registry
+from evenhand.results import Measurement, document, replace_file, save_json, to_json
+
+
+def measurement(values, **changes):
+    """The mean of some scores as a measurement with jackknife replicates."""
+    x = np.asarray(values, dtype=float)
+    rest = (x.sum() - x) / (x.size - 1)
+    fields = {
+        "metric": "mean", "query": "q", "value": float(x.mean()), "low": 0.0, "high": 1.0,
+        "n": x.size, "ideal": 0.0, "worse": "away", "interval": "t",
+        "items": tuple(
+            {"word": f"w{i}", "score": s, "without": w}
+            for i, (s, w) in enumerate(zip(x.tolist(), rest.tolist(), strict=True))
+        ),
+    }  # fmt: skip
+    return Measurement(**{**fields, **changes})
+
+
+def test_json_view_has_the_promised_keys():
+    row = json.loads(to_json(measurement([1, 2])))
+    promised = {
+        "metric", "query", "value", "low", "high", "prob", "p_value", "n", "ideal", "worse",
+        "left_out", "seed",
+    }  # fmt: skip
+    assert promised <= row.keys()
+    assert "items" not in row
+    assert row["left_out"] == []
+
+
+def test_json_is_strict():
+    text = to_json(document(a=np.float32(0.5), b=np.array([1, 2]), c=float("inf"), d={"e": (1,)}))
+    assert json.loads(text) == {
+        "schema": "evenhand/1", "a": 0.5, "b": [1, 2], "c": None, "d": {"e": [1]},
+    }  # fmt: skip
+
+
+def test_frame_has_a_row_a_word():
+    frame = measurement([1, 2, 3]).to_frame()
+    assert list(frame["word"]) == ["w0", "w1", "w2"]
+
+
+def test_save_keeps_the_items(tmp_path):
+    path = tmp_path / "m.json"
+    measurement([1, 2]).save(path)
+    saved = json.loads(path.read_text())
+    assert saved["measurements"][0]["items"][0]["word"] == "w0"
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), replace_file(path) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_written_files_have_ordinary_permissions(tmp_path):
+    save_json(tmp_path / "a.json", {})
+    (tmp_path / "plain").write_text("")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.json", "plain")}
+    assert len(modes) == 1
+
+
+def test_compare_pairs_the_words():
+    """Large differences between words, a small equal change: the paired interval is tight."""
+    before = np.array([1.0, 10.0, 100.0, 1000.0])
+    noise = np.array([0.01, -0.01, 0.02, -0.02])
+    change = compare(measurement(before), measurement(before + 0.5 + noise)).change
+    assert change.value == pytest.approx(0.5)
+    assert 0.4 < change.low < 0.5 < change.high < 0.6
+
+
+def test_compare_equals_the_paired_t_interval():
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=10)
+    y = x + rng.normal(0.3, 0.5, 10)
+    found = compare(measurement(x), measurement(y)).change
+    expected = stats.ttest_rel(y, x).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_compare_refuses_different_questions():
+    with pytest.raises(InputError, match="same measurement twice"):
+        compare(measurement([1, 2]), measurement([1, 2], query="other"))
+
+
+def test_compare_without_items_claims_nothing():
+    bare = measurement([1, 2], items=())
+    made = compare(bare, bare)
+    assert made.paired == 0
+    assert made.change.low == -np.inf
+
+
+def test_registry_suggests_and_is_lazy():
+    names = Registry("thing", {"absent": "no.such.module:x", "sqrt": "math:sqrt"})
+    assert names["sqrt"](4) == 2
+    assert "absent" in names
+    assert len(names) == 2
+    with pytest.raises(UnknownNameError, match="did you mean 'sqrt'"):
+        names["sqtr"]
+
+
+@pytest.mark.parametrize("module", ["evenhand", "evenhand.vectors", "evenhand.lexicon"])
+def test_public_names_are_sorted_and_exist(module):
+    from importlib import import_module
+
+    loaded = import_module(module)
+    assert list(loaded.__all__) == sorted(loaded.__all__)
+    for name in loaded.__all__:
+        assert getattr(loaded, name) is not None
+    assert set(dir(evenhand)) == set(evenhand.__all__)
+    with pytest.raises(AttributeError, match="no attribute"):
+        evenhand.no_such_thing

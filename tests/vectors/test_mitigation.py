@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.simulate import world
+from evenhand.vectors import Vectors
+from evenhand.vectors.debias.leaning import leaning_by_class
+from evenhand.vectors.mitigation import mitigate
+
+
+@pytest.fixture(scope="module")
+def biased():
+    made = world(bias=0.6, dim=40, vocabulary=3000, seed=2)
+    return made, Vectors.from_arrays(made.words, made.matrix, name="simulated")
+
+
+@pytest.mark.parametrize("method", ["hard", "soft", "inlp"])
+def test_measures_hiding_and_utility_come_with_every_method(biased, method):
+    made, v = biased
+    options = {"scale": "mean", "lam": 5.0} if method == "soft" else {}
+    done = mitigate(v, made.topic, method, n=60, **options)
+    change = {c.before.metric: c for c in done.measures}
+    assert abs(change["association"].after.value) < abs(change["association"].before.value) / 2
+    assert change["direct_bias"].after.value < change["direct_bias"].before.value
+    assert {c.before.metric for c in done.hiding} == {
+        "cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias",
+    }  # fmt: skip
+    assert all(0 < m.value <= 1 for m in done.utility)
+    assert set(done.as_dict()) == {"debias", "measures", "hiding", "utility"}
+
+
+def test_inlp_is_tested_on_words_it_never_saw(biased):
+    made, v = biased
+    done = mitigate(v, made.topic, "inlp", n=60)
+    tested = {item["word"] for item in done.hiding[0].before.items}
+    assert tested.isdisjoint(done.debiased.fitted_on)
+
+
+def test_leaning_words_lean_to_their_class(biased):
+    made, v = biased
+    groups = leaning_by_class(v, made.topic.protected, 50)
+    for i, name in enumerate(made.topic.classes):
+        scores = [v[word] @ made.directions[i] for word in groups[name]]
+        assert np.mean(scores) > 0.3
+    assert not set(groups["male"]) & set(groups["female"])
+    protected = {word for words in made.topic.protected.values() for word in words}
+    assert not protected & {word for words in groups.values() for word in words}
+
+
+def test_bad_choices_are_named(biased):
+    made, v = biased
+    with pytest.raises(UnknownNameError, match="did you mean 'hard'"):
+        mitigate(v, made.topic, "hrad")
+    with pytest.raises(InputError, match="neutralize"):
+        mitigate(v, made.topic, "hard", neutralize="some")
