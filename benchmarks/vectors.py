@@ -62,13 +62,18 @@ def limit_weat(v: Vectors, lists: list[list[str]]) -> None:
 
 
 def naive_mac(vector: dict[str, np.ndarray], targets: list[str], words: list[str]) -> float:
+    """Cosine by cosine."""
+
     def distance(a: np.ndarray, b: np.ndarray) -> float:
         return 1 - float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
-    return float(np.mean([np.mean([distance(vector[t], vector[w]) for w in words]) for t in targets]))
+    return float(
+        np.mean([np.mean([distance(vector[t], vector[w]) for w in words]) for t in targets])
+    )
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=300)
@@ -100,7 +105,9 @@ def main() -> None:
             seconds(lambda: mac(v, {"t": targets}, {"a": words}, null=0), 50),
             seconds(lambda: naive_mac(vector, targets, words), 50),
             seconds(
-                lambda: float((1 - v.unit(v.find(targets).rows) @ v.unit(v.find(words).rows).T).mean()),
+                lambda: float(
+                    (1 - v.unit(v.find(targets).rows) @ v.unit(v.find(words).rows).T).mean()
+                ),
                 50,
             ),
         ),

@@ -44,6 +44,32 @@ def test_fisher_z_agrees_with_scipy():
     assert intervals.fisher_z(result.statistic, 20) == pytest.approx(tuple(expected), rel=1e-9)
 
 
+@pytest.mark.parametrize(("rho", "n"), [(0.5, 8), (0.9, 5), (0.9, 8), (0.95, 6), (0.95, 25)])
+def test_spearman_interval_covers_short_lists_and_strong_correlations(rho, n):
+    truth = 6 / math.pi * math.asin(rho / 2)
+
+    def make(rng):
+        x = rng.normal(size=n)
+        y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
+        return intervals.fisher_z(stats.spearmanr(x, y).statistic, n, spearman=True)
+
+    assert coverage(make, truth, 800, seed=5) >= 0.93
+
+
+def test_equal_ranks_do_not_prove_a_correlation_of_one():
+    low, high = intervals.fisher_z(1.0, 6, spearman=True)
+    assert low < 0.8
+    assert high == 1
+
+
+def test_effect_size_lies_in_its_interval_however_far_apart():
+    for gap in (1.0, 10.0, 1e3, 1e6):
+        value, low, high = intervals.effect_size(
+            [0, 0.1, 0.2, 0.05], np.array([1, 1.1, 1.2, 1]) * gap
+        )
+        assert low <= value <= high
+
+
 def test_effect_size_by_hand():
     """x = 1, 2, 3 and y = 3, 4, 5: difference -2, sd of the union √2, so d = -√2."""
     value, low, high = intervals.effect_size([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
@@ -68,7 +94,7 @@ def test_effect_size_coverage(nx, ny, delta):
     def make(rng):
         return intervals.effect_size(rng.normal(delta, 1, nx), rng.normal(0, 1, ny))[1:]
 
-    assert coverage(make, truth, 1000, seed=3) == pytest.approx(0.95, abs=0.02)
+    assert 0.935 <= coverage(make, truth, 1000, seed=3) <= 0.985
 
 
 @pytest.mark.parametrize(
@@ -99,6 +125,32 @@ def test_jackknife_of_a_mean_is_the_t_interval():
     x = np.random.default_rng(6).normal(size=15)
     without = (x.sum() - x) / 14
     assert intervals.jackknife(x.mean(), without) == pytest.approx(intervals.t_mean(x)[1:])
+
+
+def test_jackknife_within_strata_counts_only_their_own_spread():
+    """Two groups of given size, far apart: the mean's interval is that of the stratified mean."""
+    rng = np.random.default_rng(7)
+    x = np.concatenate([rng.normal(0, 1, 10), rng.normal(50, 1, 10)])
+    low, high = intervals.jackknife(x.mean(), (x.sum() - x) / 19, strata=[0] * 10 + [1] * 10)
+    spread = math.sqrt((x[:10].var(ddof=1) + x[10:].var(ddof=1)) / 10) / 2
+    assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 18) * spread, rel=0.1)
+
+
+def test_effect_size_coverage_for_skewed_scores():
+    """Cosines near their end: exact theory for normal scores alone would cover 90 %."""
+    rng = np.random.default_rng(9)
+
+    def cosines(n):
+        words = rng.normal(size=(n, 30)) / math.sqrt(30) + 0.5 * np.eye(30)[0]
+        return words[:, 0] / np.linalg.norm(words, axis=1)
+
+    big = cosines(200_000)
+    truth = 2 * big.mean() / np.concatenate([big, -big]).std()
+    hits = [
+        low <= truth <= high
+        for _, low, high in (intervals.effect_size(cosines(12), -cosines(12)) for _ in range(600))
+    ]
+    assert 0.925 <= np.mean(hits) <= 0.985
 
 
 def test_jackknife_on_the_log_scale_stays_positive():

@@ -40,7 +40,10 @@ def test_exact_equals_brute_force(n, m):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(-3, 3), min_size=2, max_size=5), st.lists(st.integers(-3, 3), min_size=2, max_size=5))
+@given(
+    st.lists(st.integers(-3, 3), min_size=2, max_size=5),
+    st.lists(st.integers(-3, 3), min_size=2, max_size=5),
+)
 def test_exact_with_ties_equals_brute_force(x, y):
     test = two_sample(x, y)
     both, greater = brute_force(np.array(x, float), np.array(y, float))

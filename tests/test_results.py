@@ -60,11 +60,34 @@ def test_save_keeps_the_items(tmp_path):
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), replace_file(path) as file:
-        file.write(b"half")
-        raise RuntimeError
+    with pytest.raises(TypeError), replace_file(path) as file:
+        file.writelines([b"half", None])
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["out.txt"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_links_are_followed_and_folders_refused(tmp_path):
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    save_json(tmp_path / "link.json", {})
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text()) == {}
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save_json(tmp_path, {})
+
+
+def test_a_pipe_is_written_into_not_replaced(tmp_path):
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    save_json(pipe, {})
+    reader.join(timeout=20)
+    assert got == [b"{}\n"]
+    assert pipe.is_fifo()
 
 
 def test_written_files_have_ordinary_permissions(tmp_path):
@@ -125,4 +148,4 @@ def test_public_names_are_sorted_and_exist(module):
         assert getattr(loaded, name) is not None
     assert set(dir(evenhand)) == set(evenhand.__all__)
     with pytest.raises(AttributeError, match="no attribute"):
-        evenhand.no_such_thing
+        _ = evenhand.no_such_thing

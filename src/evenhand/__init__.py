@@ -13,16 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import errors, lexicon, results, simulate, vectors
+    from evenhand import audit, errors, lexicon, report, results, simulate, vectors
     from evenhand.paired import compare
     from evenhand.vectors.measuring import measure
 
 __all__ = [
     "__version__",
+    "audit",
     "compare",
     "errors",
     "lexicon",
     "measure",
+    "report",
     "results",
     "simulate",
     "vectors",

@@ -1,13 +1,13 @@
 """Everything Evenhand raises on purpose.
 
 EvenhandError
-├── InputError (also a ValueError)   what the user gave is wrong; the shell exits with 2
-│   ├── FileError                    a file cannot be read as what it claims to be: names file and line
-│   ├── LexiconError                 a topic or word list breaks its format: names file and key
-│   ├── UnknownNameError             no metric, topic, model … of that name: suggests the nearest
-│   └── VocabularyError              too few of the asked-for words have vectors
-├── MissingExtraError                an optional package is not installed: says how to get it
-└── PartialFailure                   some of the work failed and the rest is saved; the shell exits with 1
+├── InputError (a ValueError)   what the user gave is wrong; the shell exits with 2
+│   ├── FileError               a file is not what it claims to be: names file and line
+│   ├── LexiconError            a topic or word list breaks its format: names file and key
+│   ├── UnknownNameError        no metric, topic, model … of that name: suggests the nearest
+│   └── VocabularyError         too few of the asked-for words have vectors
+├── MissingExtraError           an optional package is not installed: says how to get it
+└── PartialFailure              some of the work failed, the rest is saved; exit 1
 """
 
 from __future__ import annotations
@@ -80,5 +80,5 @@ class MissingExtraError(EvenhandError):
         super().__init__(f"{purpose} needs the package {package}: pip install '{install}'")
 
 
-class PartialFailure(EvenhandError):
+class PartialFailure(EvenhandError):  # noqa: N818
     """Some of the work failed; what succeeded is saved."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from evenhand.errors import InputError
-from evenhand.intervals import jackknife
+from evenhand.intervals import jackknife, two_way_jackknife
 from evenhand.results import Comparison, Estimate, Measurement
 
 __all__ = ["compare"]
@@ -18,7 +16,9 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
 
     Both carry, for each word, the value with that word left out. Their differences are the
     jackknife replicates of the change, so what both share (easy words, hard words) cancels.
-    Measurements without such items get no interval: it is unbounded, and says so.
+    Where the items are of two kinds (`axis`: attributes and protected words, say), both count.
+    What the measurement's own interval holds fixed is held fixed here too. Measurements without
+    such items get no interval: it is unbounded, and says so.
     """
     if (before.metric, before.query) != (after.metric, after.query):
         raise InputError(
@@ -27,21 +27,31 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
         )
     first, second = _replicates(before), _replicates(after)
     shared = [key for key in first if key in second]
-    differences = np.array([second[key] - first[key] for key in shared])
+    axes: dict[str, list[float]] = {}
+    for key in shared:
+        axes.setdefault(key[0], []).append(second[key] - first[key])
     value = after.value - before.value
-    low, high = jackknife(value, differences, before.prob)
+    if len(axes) == 2:
+        one, two = axes.values()
+        low, high = two_way_jackknife(value, one, two, prob=before.prob)
+    else:
+        low, high = jackknife(value, [x for axis in axes.values() for x in axis], before.prob)
     return Comparison(
         before=before,
         after=after,
         change=Estimate(value=value, low=low, high=high, prob=before.prob),
-        interval="paired jackknife over the words of both" if shared else "none: no paired items",
+        interval=(
+            f"paired jackknife; each value: {before.interval}"
+            if shared
+            else "none: no paired items"
+        ),
         paired=len(shared),
     )
 
 
-def _replicates(measurement: Measurement) -> dict[tuple[str, str], float]:
+def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
     return {
-        (item["word"], item.get("group", "")): item["without"]
+        (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]
         for item in measurement.items
         if math.isfinite(item.get("without", math.nan))
     }

@@ -6,6 +6,7 @@ either the whole file or none.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -58,8 +59,10 @@ class Estimate:
 class Measurement:
     """One measured bias: the number, how sure we are, and everything it was made of.
 
-    `ideal` is what the measure reads where there is no bias and `worse` the direction of more
-    bias. `interval` and `test` say in words what `low`, `high` and `p_value` rest on. Each item
+    `ideal` is the measure's perfect value and `worse` the direction of more bias. Measures of
+    size alone, such as direct bias, never read 0 on real words: `details` has the null, what
+    random words read, where there is one. `interval` and `test` say in words what `low`, `high`
+    and `p_value` rest on. Each item
     has at least `word` and `score`; `without`, where present, is the value with that item left
     out (the jackknife replicate that comparisons are made of).
     """
@@ -86,6 +89,17 @@ class Measurement:
     def estimate(self) -> Estimate:
         """The value and its interval alone."""
         return Estimate(value=self.value, low=self.low, high=self.high, prob=self.prob)
+
+    def __str__(self) -> str:
+        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
+        if "null_median" in self.details:
+            ideal += f", random words read {self.details['null_median']:.3f}"
+        out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
+        return (
+            f"{self.metric} {self.query}: {self.value:.3f} [{self.low:.3f}, {self.high:.3f}] "
+            f"({self.prob:.0%}){p}, n = {self.n}{ideal}{out}"
+        )
 
     def as_dict(self, *, items: bool = False) -> dict[str, Any]:
         """The JSON view; the raw items only on request, since they can be thousands."""
@@ -149,8 +163,17 @@ def save_json(path: str | os.PathLike[str], value: Any) -> None:
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name beside `path`; it takes its place only when complete."""
-    target = Path(path)
+    """Write a file under a temporary name beside `path`; it takes its place only when complete.
+
+    A link is followed: the file it leads to is replaced.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder: expected a file to write", str(path))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:  # a device or a pipe: nothing there to take the place of
+            yield file
+        return
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -13,7 +13,10 @@ from evenhand.vectors import load
 
 QUERY = {
     "name": "jobs",
-    "targets": {"technical": ["engineer", "mechanic", "pilot"], "caring": ["nurse", "nanny", "maid"]},
+    "targets": {
+        "technical": ["engineer", "mechanic", "pilot"],
+        "caring": ["nurse", "nanny", "maid"],
+    },
     "attributes": {"he": ["he", "him", "man"], "she": ["she", "her", "woman", "zzzqx"]},
 }
 
@@ -53,9 +56,7 @@ def failure(capsys, *arguments):
 
 
 def test_measure_a_query_as_json(capsys, query):
-    document = json.loads(
-        output(capsys, "vectors", "measure", "glove", "--query", query, "--json")
-    )
+    document = json.loads(output(capsys, "vectors", "measure", "glove", "--query", query, "--json"))
     assert document["schema"] == "evenhand/1"
     weat = next(m for m in document["measurements"] if m["metric"] == "weat")
     assert {"metric", "query", "value", "low", "high", "prob", "p_value", "n", "ideal", "worse",
@@ -167,12 +168,17 @@ def test_null_and_dimension(capsys):
         (("vectors", "measure", "glove", "--weat", "11"), "unknown WEAT query '11'"),
         (("vectors", "measure", "glove", "--metric", "waet"), "did you mean 'weat'"),
         (("vectors", "measure", "glove", "--query", "none.json"), "none.json"),
-        (("vectors", "measure", "glove", "--prob", "95"), "prob: expected"),
+        (("vectors", "measure", "glove", "--prob", "95"), "not in the range 0<x<1"),
         (("vectors", "measure", "glove", "--seed", "x"), "not a valid integer"),
         (("vectors", "distances", "glove"), "--topic"),
         (("vectors", "analogies", "glove", "man", "doctor"), "three words"),
         (("vectors", "null", "glove"), "--dimension"),
         (("vectors", "debias", "glove", "-o", "/no/such/dir/x.bin"), "/no/such/dir"),
+        (("vectors", "debias", "glove", "-o", "fair.foo"), "cannot tell the format"),
+        (("vectors", "debias", "glove", "--method", "inlp", "-k", "2"), "k: not an option of inlp"),
+        (("vectors", "debias", "glove", "--seed", "5000000000"), "--seed"),
+        (("vectors", "null", "glove", "--draws", "0", "--weat", "1"), "--draws"),
+        (("vectors", "null", "glove", "--topic", "race", "--metric", "association"), "no null"),
         (("vector",), "did you mean 'vectors'"),
         (("--what",), "--what"),
     ],
@@ -184,11 +190,36 @@ def test_bad_input_is_one_line(capsys, arguments, message):
 def test_a_broken_query_names_its_place(capsys, tmp_path):
     path = tmp_path / "q.json"
     path.write_text('{"name": "x",\n "targets": {"a": ["he"]')
-    assert f"{path}, line 2" in failure(
-        capsys, "vectors", "measure", "glove", "--query", str(path)
-    )
+    assert f"{path}, line 2" in failure(capsys, "vectors", "measure", "glove", "--query", str(path))
     path.write_text(json.dumps({**QUERY, "atributes": {}}))
     assert "atributes" in failure(capsys, "vectors", "measure", "glove", "--query", str(path))
+
+
+def test_names_with_brackets_are_printed_as_they_are(capsys, tmp_path):
+    """The table's library would take them for markup."""
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps({**QUERY, "name": "x [/b] [bold]y"}))
+    text = output(capsys, "vectors", "measure", "glove", "--query", str(path), "--metric", "weat")
+    assert "x [/b] [bold]y" in text
+
+
+def test_what_worked_is_printed_though_robustness_did_not(capsys, tmp_path):
+    path = tmp_path / "q.json"
+    short = {name: words[:2] for name, words in QUERY["targets"].items()}
+    path.write_text(
+        json.dumps({**QUERY, "targets": short, "attributes": {"a": ["he"], "b": ["she"]}})
+    )
+    text = output(capsys, "vectors", "measure", "glove", "--query", str(path), "--robust")
+    assert "weat" in text
+    assert "not measured: leave_one_out" in text
+
+
+def test_more_answers_than_words(capsys, tmp_path):
+    path = tmp_path / "tiny.txt"
+    path.write_text("a 1 0\nb 0 1\nc 1 1\nd 2 1\ne 0 3\n")
+    assert "inputs barred" in output(
+        capsys, "vectors", "analogies", str(path), "a", "b", "c", "-n", "50"
+    )
 
 
 @pytest.mark.parametrize("command", [(), ("vectors",), *[("vectors", name) for name in (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import struct
 
 import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.vectors import formats_text
+from evenhand.vectors.formats import text as text_format
 from evenhand.vectors.store import load
 
 GOOD = b"the 0.1 0.2 0.3\nof 0.4 0.5 0.6\nand 0.7 0.8 0.9\n"
@@ -91,7 +92,7 @@ def test_text(tmp_path, case, packed):
 
 
 def test_line_numbers_hold_in_later_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats_text, "BLOCK", 256)
+    monkeypatch.setattr(text_format, "BLOCK", 256)
     lines = [b"w%d 0.5 0.25" % i for i in range(1000)]
     for broken in (0, 1, 17, 500, 998, 999):
         content = b"\n".join([*lines[:broken], b"w 0.5", *lines[broken + 1 :]]) + b"\n"
@@ -209,3 +210,10 @@ def test_wrong_options(tmp_path):
         load("glove", limit=0)
     with pytest.raises(InputError, match="case: expected one of exact, fallback, got 'lower'"):
         load("glove", case="lower")
+
+
+def test_a_stream_is_refused_before_it_is_opened(tmp_path):
+    pipe = tmp_path / "pipe.vec"
+    os.mkfifo(pipe)
+    with pytest.raises(FileError, match="not a regular file"):
+        load(pipe)

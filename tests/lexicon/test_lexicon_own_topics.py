@@ -244,3 +244,12 @@ def test_a_date_is_no_word(load: Load, as_toml: Callable[[dict[str, Any]], str])
     text = as_toml(AGE).replace('"Age"', "1979-05-27")
     with pytest.raises(LexiconError, match="title: expected a text, got the date 1979-05-27"):
         load(text)
+
+
+@pytest.mark.parametrize("name", ["neutral", "human", "none"])
+def test_a_class_cannot_have_the_name_of_the_controls(load: Load, name: str) -> None:
+    """Its words would be taken for control words, and silently so."""
+    content = deepcopy(AGE)
+    content["classes"][name] = content["classes"].pop("old")
+    with pytest.raises(LexiconError, match=f"another name for the class '{name}'"):
+        load(content)

@@ -23,6 +23,7 @@ Writer = Callable[[dict[str, Any]], str]
 FILES = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+CLASS = WORD.filter(lambda name: name not in ("human", "neutral", "none"))
 
 
 @st.composite
@@ -33,7 +34,7 @@ def topics(draw: st.DrawFn) -> dict[str, Any]:
     extras = draw(st.booleans())
     needed = sum(sizes) + count * (2 + extras) + 4
     words = draw(st.lists(WORD, min_size=needed, max_size=needed, unique=True))
-    names = draw(st.lists(WORD, min_size=count, max_size=count, unique=True))
+    names = draw(st.lists(CLASS, min_size=count, max_size=count, unique=True))
 
     def deal(number: int) -> list[str]:
         return [words.pop() for _ in range(number)]

@@ -178,6 +178,13 @@ def test_equalized_has_unit_length_and_one_shared_part() -> None:
     np.testing.assert_allclose(outside, np.tile(mean - mean @ basis.T @ basis, (4, 1)))
 
 
+def test_rounding_is_no_direction_to_be_equalised_in() -> None:
+    members = np.array([[0.6, 0.8, 0], [-0.6, 0.8, 0], [3e-8, 0, 1]])
+    places, moved = equalized(members, np.array([[1.0, 0, 0]]))
+    assert moved.tolist() == [True, True, False]
+    assert (places[2] == members[2]).all()
+
+
 def test_contradictions_are_refused() -> None:
     v = planted(PAIRS)
     with pytest.raises(InputError, match="neutralize: also in equalize or keep: he, w3"):
@@ -200,3 +207,15 @@ def test_result_says_what_was_done() -> None:
         "k": 2, "sets": PAIRS, "equalize": None, "neutralize": "all", "keep": ["w5"],
     }  # fmt: skip
     assert result.fitted_on == ("he", "she", "man", "woman", "king", "queen")
+
+
+@pytest.mark.parametrize("scale", [1e-24, 1e-22, 1e19])
+def test_tiny_and_huge_vectors_are_debiased_like_others(scale):
+    """Their squares are beyond float32, they themselves are not."""
+    rng = np.random.default_rng(3)
+    names = [f"w{i}" for i in range(60)]
+    matrix = rng.normal(size=(60, 8))
+    sets = [["w0", "w1"], ["w2", "w3"]]
+    plain = hard(Vectors.from_arrays(names, matrix), sets).vectors.matrix
+    scaled = hard(Vectors.from_arrays(names, matrix * scale), sets).vectors.matrix
+    assert np.allclose(plain, scaled, atol=1e-5)

@@ -43,7 +43,8 @@ def thesis_table(path):
 
 
 @pytest.mark.parametrize(
-    ("file", "delta"), [("religionReddit", -0.054), ("genderReddit", -0.015), ("raceReddit", -0.038)]
+    ("file", "delta"),
+    [("religionReddit", -0.054), ("genderReddit", -0.015), ("raceReddit", -0.038)],
 )
 def test_contrast_reproduces_the_crossed_model(shared, file, delta):
     m = association_contrast(thesis_table(shared / "data" / "cosine" / f"{file}.csv"))

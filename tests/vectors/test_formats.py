@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from evenhand.vectors import formats_text
+from evenhand.vectors.formats import text as text_format
 from evenhand.vectors.store import load
 
 ROWS = np.array([[0.5, -1.25, 3e-05], [2.0, 0.0, -0.125]], dtype=np.float32)
@@ -146,7 +146,7 @@ def test_limit_reads_only_so_far(tmp_path):
 
 
 def test_many_blocks_with_an_odd_line_among_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats_text, "BLOCK", 200)
+    monkeypatch.setattr(text_format, "BLOCK", 200)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(300, 5)).astype(np.float32)
     words = [f"w{i}" if i % 70 else f"w {chr(97 + i // 70)}" for i in range(300)]
@@ -162,7 +162,7 @@ def test_many_blocks_with_an_odd_line_among_them(tmp_path, monkeypatch):
 
 
 def test_binary_words_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.vectors.formats_binary.BLOCK", 64)
+    monkeypatch.setattr("evenhand.vectors.formats.binary.BLOCK", 64)
     rows = np.random.default_rng(1).normal(size=(50, 7)).astype(np.float32)
     body = b"".join(f"word{i} ".encode() + row.tobytes() for i, row in enumerate(rows))
     v = read(tmp_path, b"50 7\n" + body)

@@ -10,6 +10,7 @@ from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
 from evenhand.vectors import (
     Vectors,
+    accuracy,
     analogies,
     analogy,
     direct_bias,
@@ -113,7 +114,7 @@ def test_a_missing_word_does_not_shift_the_pairs(plane):
 
 def test_relation_is_the_first_principal_component():
     rng = np.random.default_rng(2)
-    differences = rng.normal(size=(10, 5)) + [3, 0, 0, 0, 0]
+    differences = rng.normal(size=(10, 5)) + 3 * np.eye(5)[0]
     values, axes = np.linalg.eigh(differences.T @ differences)
     axis = axes[:, values.argmax()]
     assert abs(relation(differences) @ axis) == pytest.approx(1)
@@ -200,7 +201,7 @@ def test_wefat_word_scores_by_a_plain_loop(cloud):
     r = wefat(cloud, words, A, B, facts, permutations=0)
     assert r.value == pytest.approx(stats.pearsonr(expected, list(facts.values())).statistic)
     with pytest.raises(InputError, match="no fact given for w24"):
-        wefat(cloud, words, A, B, {w: 1.0 for w in words[:4]})
+        wefat(cloud, words, A, B, dict.fromkeys(words[:4], 1.0))
 
 
 def test_wefat_permutation_equals_scipys(cloud):
@@ -256,6 +257,68 @@ def test_analogy_equals_a_full_search(cloud):
     assert [a.word for a in found.allowed] == best[:5]
     assert [a.word for a in found.barred] == [w for w in best if w not in ("w0", "w1", "w2")][:5]
     assert found.allowed[0].score == pytest.approx(cosines[best[0]], abs=1e-6)
+
+
+def test_analogies_do_not_depend_on_spelling(glove):
+    """The vectors' spelling of a word is theirs; the question's is the user's."""
+    one = analogies(glove, [("man", "woman")], ["doctor", "nurse"])
+    two = analogies(glove, [("Man", "Woman")], ["Doctor", "NURSE"])
+    assert one.value == two.value == 1
+    assert accuracy(glove, [("Man", "King", "Woman", "Queen")]).value == 1
+    assert analogy(glove, "Man", "man", "woman").allowed[0].word == "woman"
+
+
+def test_analogies_interval_knows_that_pairs_share_their_words():
+    """Five pairs that mean the same ask the same question five times: no surer than once."""
+    rng = np.random.default_rng(6)
+    names = [f"w{i}" for i in range(60)]
+    matrix = rng.normal(size=(60, 5))
+    matrix[1:5] = matrix[0] + rng.normal(size=(4, 5)) / 1e3
+    matrix[6:10] = matrix[5] + rng.normal(size=(4, 5)) / 1e3
+    v = Vectors.from_arrays(names, matrix)
+    words = names[20:50]
+    one = analogies(v, [("w0", "w5")], words)
+    five = analogies(v, [(f"w{i}", f"w{i + 5}") for i in range(5)], words)
+    assert 0 < one.value < 1
+    assert five.high - five.low > 0.8 * (one.high - one.low)
+
+
+def test_undefined_input_never_becomes_a_p_value(cloud):
+    words = [f"w{i}" for i in range(30, 36)]
+    facts = {w: float(i) for i, w in enumerate(words)}
+    for bad in (math.nan, math.inf, "many"):
+        with pytest.raises(InputError, match="expected a number as the fact of 'w30'"):
+            wefat(cloud, words, ["w0", "w1"], ["w2", "w3"], {**facts, "w30": bad})
+    with pytest.raises(InputError, match="strictness"):
+        direct_bias(cloud, [("w0", "w1")], words, strictness=math.nan)
+
+
+def test_zero_vectors_never_enter_a_null():
+    rng = np.random.default_rng(5)
+    matrix = rng.normal(size=(900, 6))
+    matrix[300:] = 0
+    v = Vectors.from_arrays([f"w{i}" for i in range(900)], matrix)
+    m = mac(v, {"t": ["w0", "w1"]}, {"a": ["w5", "w6", "w7"]}, null=300)
+    assert abs(m.details["null_median"] - 1) < 0.5
+    assert m.details["null_quantiles"]["0.025"] < m.details["null_quantiles"]["0.975"] - 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda v: mac(v, {}, {"a": ["w1"]}), "at least one list"),
+        (lambda v: mac(v, {"t": "she"}, {"a": ["w1"]}), "the string 'she'"),
+        (lambda v: ripa(v, [("w1", "w2", "w3")], ["w4", "w5"]), "expected pairs"),
+        (lambda v: ripa(v, ["w1"], ["w4", "w5"]), "expected pairs"),
+        (lambda v: rnd(v, ["w1", "w2"], ["w2"], ["w4", "w5"]), "'w2'"),
+        (lambda v: mac(v, {"t": ["w1"]}, {"a": ["w1", "w2"]}), "'w1' stands among"),
+        (lambda v: mac(v, {"t": ["w1"]}, {"a": ["w2"]}, seed=None), "seed: expected a whole"),
+        (lambda v: mac(v, {"t": ["w1"]}, {"a": ["w2"]}, null="10"), "null: expected a whole"),
+    ],
+)
+def test_confused_calls_are_told_what_is_wrong(cloud, call, message):
+    with pytest.raises(InputError, match=message):
+        call(cloud)
 
 
 def test_analogies_measurement_counts_its_items(glove):

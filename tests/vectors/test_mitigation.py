@@ -51,5 +51,7 @@ def test_bad_choices_are_named(biased):
     made, v = biased
     with pytest.raises(UnknownNameError, match="did you mean 'hard'"):
         mitigate(v, made.topic, "hrad")
+    with pytest.raises(InputError, match="lam: not an option of hard"):
+        mitigate(v, made.topic, "hard", lam=1.0)
     with pytest.raises(InputError, match="neutralize"):
         mitigate(v, made.topic, "hard", neutralize="some")

@@ -22,6 +22,18 @@ def test_leave_one_out_reruns_the_metric(glove):
     assert m.items[0]["score"] == most
 
 
+def test_unknown_words_are_no_replicates_and_the_unmovable_are_named(glove):
+    query = Query(
+        name="q",
+        targets={"x": ("rose", "lily", "zzzqx"), "y": ("ant", "flea", "wasp")},
+        attributes={"a": ("love",), "b": ("hate", "pain")},
+    )
+    m = leave_one_out(glove, query)
+    assert "zzzqx" not in {item["word"] for item in m.items}
+    assert m.notes == ("could not be left out: rose, lily, love",)
+    assert m.prob == 1.0
+
+
 def test_pairs_are_left_out_together(glove):
     pairs = [("he", "she"), ("man", "woman"), ("king", "queen")]
     query = Query(

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import InputError, VocabularyError
 from evenhand.vectors.store import Vectors, load
-from evenhand.vectors.store_words import spellings
+from evenhand.vectors.vocabulary import spellings
 
 WORDS = ["he", "He", "Paris", "NASA", "New_York", "interior-designer", "nothing", "nurse"]
 ROWS = np.eye(8, 3, dtype=np.float32) + 0.5

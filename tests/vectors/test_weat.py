@@ -118,6 +118,30 @@ def test_too_few_words_is_an_error_that_names_them(glove):
         weat(glove, ["rose", "tulip"], ["ant", "flea"], ["love"], ["zzzqx"])
 
 
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        (
+            (["rose", "lily"], ["lily", "ant"], ["love"], ["hate"]),
+            "target sets 'X' and 'Y'.*'lily'",
+        ),
+        ((["rose", "lily"], ["ant", "flea"], ["love"], ["Love"]), "attribute sets .*'love'"),
+        ((["rose", "love"], ["ant", "flea"], ["love"], ["hate"]), "'love' stands among"),
+        (("rose", ["ant", "flea"], ["love"], ["hate"]), "got the string 'rose'"),
+        (([1, "lily"], ["ant", "flea"], ["love"], ["hate"]), "got 1 of type int"),
+    ],
+)
+def test_confused_lists_are_refused(glove, lists, message):
+    with pytest.raises(InputError, match=message):
+        weat(glove, *lists)
+
+
+def test_any_iterable_of_words_will_do(glove):
+    X, Y, A, B = ["rose", "lily"], ["ant", "flea"], ["love"], ["hate"]
+    one = weat(glove, X, Y, A, B)
+    assert one == weat(glove, tuple(X), (y for y in Y), np.array(A), dict.fromkeys(B))
+
+
 def test_bad_options_are_named(glove):
     words = (["rose", "tulip"], ["ant", "flea"], ["love"], ["hate"])
     with pytest.raises(InputError, match="prob: expected a number between 0 and 1, got 95"):

@@ -22,10 +22,11 @@ __all__ = ["command", "main", "run"]
     cls=LazyGroup,
     places={
         "audit": "evenhand.cli.audit:audit",
+        "report": "evenhand.cli.report:report",
         "vectors": "evenhand.cli.vectors:vectors",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with:  evenhand audit   or   evenhand vectors measure glove --topic gender",
+    epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender",
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command() -> None:
@@ -52,9 +53,6 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except EvenhandError as error:
         return _fail(str(error), 2)
-    except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # nobody reads on: leave without a word
-        return 0
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}", 2)

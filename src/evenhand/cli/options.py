@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 __all__ = [
     "case_option",
     "json_option",
     "load_vectors",
+    "output_option",
     "prob_option",
     "seed_option",
     "source_argument",
 ]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-seed_option = click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of all draws.",
+)
 prob_option = click.option(
-    "--prob", default=0.95, show_default=True, help="Probability of the intervals."
+    "--prob",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Probability of the intervals.",
 )
 case_option = click.option(
     "--case",
@@ -32,6 +47,22 @@ case_option = click.option(
     help="fallback: look a word up as it is, then in lower case, Capitalised, UPPER.",
 )
 source_argument = click.argument("source", metavar="SRC")
+
+
+def output_option(text: str) -> Callable[[F], F]:
+    """-o FILE, refused before any work where its folder is not there."""
+    return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
+
+
+def _writable(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> str | None:
+    folder = Path(value or ".").parent
+    if not folder.is_dir():
+        raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
+    return value
 
 
 def load_vectors(source: str, case: str) -> Vectors:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from evenhand.results import Comparison, Measurement, document, to_json
 
-__all__ = ["bar", "comparisons_table", "measurements_table", "number", "print_json", "table"]
+__all__ = [
+    "bar",
+    "comparisons_table",
+    "measurements_table",
+    "number",
+    "print_json",
+    "print_skipped",
+    "table",
+]
 
 T = TypeVar("T")
 
@@ -44,19 +52,20 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, header in enumerate(headers):
         numeric = header in _NUMERIC
         shown.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or i == 0)
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*(Text(cell) for cell in row))
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False).print(shown, soft_wrap=False)
 
 
 _NUMERIC = {
-    "value", "interval", "p", "n", "no bias", "null", "before", "after", "change", "words", "of",
+    "value", "interval", "p", "n", "ideal", "null", "before", "after", "change", "words", "of",
     "mean", "share", "distance", "median", "score",
 }  # fmt: skip
 
@@ -67,7 +76,7 @@ def measurements_table(title: str, measurements: Iterable[Measurement]) -> None:
     level = f"{measured[0].prob:.0%}" if measured else "95%"
     table(
         title,
-        ("metric", "query", "value", "interval", "p", "null", "no bias", "n", "left out"),
+        ("metric", "query", "value", "interval", "p", "null", "ideal", "n", "left out"),
         (
             (
                 m.metric,
@@ -84,8 +93,8 @@ def measurements_table(title: str, measurements: Iterable[Measurement]) -> None:
         ),
     )
     click.echo(
-        f"interval: {level}. null: median on random words of like frequency. "
-        "no bias: what the measure reads without bias; ↑ ↓ ↕ more bias lies above, below, both."
+        f"interval: {level}. null: median on random words of like frequency, what chance reads. "
+        "ideal: the perfect value; ↑ ↓ ↕ more bias lies above, below, on either side."
     )
 
 
@@ -93,7 +102,7 @@ def comparisons_table(title: str, comparisons: Iterable[Comparison]) -> None:
     """Before and after, and the change with its interval."""
     table(
         title,
-        ("metric", "query", "before", "after", "change", "interval", "no bias"),
+        ("metric", "query", "before", "after", "change", "interval", "ideal"),
         (
             (
                 c.before.metric,
@@ -107,6 +116,12 @@ def comparisons_table(title: str, comparisons: Iterable[Comparison]) -> None:
             for c in comparisons
         ),
     )
+
+
+def print_skipped(skipped: Iterable[Mapping[str, str]]) -> None:
+    """Name what could not be measured, and why."""
+    for skip in skipped:
+        click.echo(f"not measured: {skip['metric']} {skip['query']}: {skip['reason']}")
 
 
 def shortened(words: Sequence[str], most: int = 3) -> str:

@@ -189,7 +189,10 @@ def _controls(
 
 
 def _check(root: Node, checked: Topic) -> None:
-    """No word may be on two sides of a comparison."""
+    """No word may be on two sides of a comparison, and no class have a control list's name."""
+    for name in checked.classes:
+        if name in ("human", "neutral", "none"):
+            raise root.error(f"expected another name for the class '{name}': control words have it")
     protected = {
         f"the protected words of {name}": checked.protected[name] for name in checked.classes
     }

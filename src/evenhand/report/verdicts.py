@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenhand.report.wording import number
 from evenhand.results import Measurement
 
 __all__ = ["DECIDING", "RULES", "Level", "Verdict", "holm", "judge"]
@@ -98,7 +99,7 @@ def judge(topic: str, measurements: Sequence[Measurement]) -> Verdict:
             sentence="The association contrast could not be measured, so there is no verdict.",
         )  # fmt: skip
     corrected = holm([m.p_value for m in deciding if m.p_value is not None])
-    tests = tuple(
+    tests: tuple[dict[str, Any], ...] = tuple(
         {
             "metric": m.metric, "query": m.query, "value": m.value, "p_value": m.p_value,
             "p_holm": p, "towards_stereotype": _towards_stereotype(m),
@@ -128,14 +129,12 @@ def _confirms(m: Measurement) -> bool:
     return m.p_value is not None and m.p_value < STRONG and _towards_stereotype(m)
 
 
-def _sentence(
-    level: Level, association: Measurement, holding: Sequence[Mapping[str, Any]]
-) -> str:
-    nearer = f"{abs(association.value):.3f}"
+def _sentence(level: Level, association: Measurement, holding: Sequence[Mapping[str, Any]]) -> str:
     if level == "strong evidence":
         return (
-            f"Stereotype words lie nearer the class they are told of, by {nearer} of cosine "
-            "distance on average, and other measures agree."
+            "Stereotype words lie nearer the class they are told of, by "
+            f"{number(abs(association.value))} of cosine distance on average, and other measures "
+            "agree."
         )
     if level == "some evidence":
         if all(test["towards_stereotype"] for test in holding):
@@ -149,6 +148,6 @@ def _sentence(
         )
     return (
         "These word lists show no difference that chance would not also give. That is not proof "
-        f"of no bias: a contrast between {association.low:.3f} and {association.high:.3f} fits "
-        "the data as well."
+        f"of no bias: a contrast between {number(association.low)} and "
+        f"{number(association.high)} fits the data as well."
     )

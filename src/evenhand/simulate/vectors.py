@@ -2,8 +2,9 @@ r"""Word vectors with a planted bias: a dial from 0 up, and the truth known.
 
 Every word is isotropic noise of length about one. The classes have directions that sum to zero
 (for two classes $g$ and $-g$). A protected word adds `identity` times its class's direction and
-`shared` times a direction that all protected words have in common; a stereotype word adds `bias` times the direction of the class it is told of. At bias 0 stereotype
-words are like all others, so every measure must read "none", however strong the identity is.
+`shared` times a direction that all protected words have in common; a stereotype word adds `bias`
+times the direction of the class it is told of. At bias 0 stereotype words are like all others,
+so every measure must read "none", however strong the identity is.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.results import replace_file
-from evenhand.vectors.formats_input import Table
+from evenhand.vectors.formats.input import Table
 
 __all__ = ["Key", "key_of", "read_cache", "write_cache"]
 

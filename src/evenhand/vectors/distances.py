@@ -10,7 +10,9 @@ SAME attribute across classes: is a stereotype nearer the words of the class it 
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.intervals import Floats, two_way_jackknife
 from evenhand.lexicon import Topic
-from evenhand.results import Measurement, replace_file
+from evenhand.results import Item, Measurement, replace_file
 from evenhand.vectors.lookup import known, known_groups
 from evenhand.vectors.metrics.reading import Options, Settings
 from evenhand.vectors.store import Vectors
@@ -86,7 +88,7 @@ def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> Dista
     >>> len(table.protected), table.connection()[0, 0]
     (15, 'associated')
     """
-    protected = known_groups(v, topic.protected, f"topic '{topic.name}': class")
+    protected = known_groups(v, topic.protected, f"topic '{topic.name}': class", disjoint=True)
     lists = {name: topic.attributes(name, extended=extended) for name in topic.classes}
     stereotypes = known_groups(v, lists, f"topic '{topic.name}': stereotypes of")
     controls = {
@@ -140,7 +142,11 @@ def association_contrast(table: DistanceTable, **settings: Unpack[Settings]) -> 
         value, by_attribute, by_word, _cell_variance(y, rows, labels, value), options.prob
     )
     own = rows[:, None] == labels[None, :]
-    gaps = [float(y[own[:, j], j].mean() - y[~own[:, j], j].mean()) for j in range(len(columns))]
+    items = [
+        *_items("attribute", [table.attributes[j] for j in columns],
+                [table.attribute_class[j] for j in columns], y.T, own.T, by_attribute),
+        *_items("protected", table.protected, table.protected_class, y, own, by_word),
+    ]  # fmt: skip
     p_value = p_less = None
     if options.permutations:
         p_value, p_less = _class_permutation(y, rows, labels, options)
@@ -150,13 +156,7 @@ def association_contrast(table: DistanceTable, **settings: Unpack[Settings]) -> 
         prob=options.prob, p_value=p_value, n=len(columns), ideal=0.0, worse="lower",
         test=f"{options.permutations:,} permutations of the attributes' classes" if p_value else "",
         interval="jackknife over attributes and protected words", seed=options.seed,
-        items=tuple(
-            {
-                "word": table.attributes[j], "group": table.attribute_class[j],
-                "score": gaps[i], "without": float(by_attribute[i]),
-            }
-            for i, j in enumerate(columns)
-        ),
+        items=tuple(items),
         left_out=table.left_out,
         details={
             "p_less": p_less,
@@ -168,6 +168,24 @@ def association_contrast(table: DistanceTable, **settings: Unpack[Settings]) -> 
             },
         },
     )  # fmt: skip
+
+
+def _items(
+    axis: str,
+    words: Sequence[str],
+    classes: Sequence[str],
+    y: Floats,
+    own: NDArray[np.bool_],
+    without: Floats,
+) -> list[Item]:
+    """A row a word: its mean distance to its own class less that to the others."""
+    return [
+        {
+            "word": word, "group": group, "axis": axis, "without": float(rest),
+            "score": float(cells[mine].mean() - cells[~mine].mean()) if mine.any() else math.nan,
+        }
+        for word, group, cells, mine, rest in zip(words, classes, y, own, without, strict=True)
+    ]  # fmt: skip
 
 
 def _centred(table: Floats) -> Floats:
@@ -189,7 +207,7 @@ def _cell_variance(
     design = _centred((rows[:, None] == labels[None, :]).astype(float))
     residual = _centred(y) - value * design
     freedom = (y.shape[0] - 1) * (y.shape[1] - 1) - 1
-    return float((residual**2).sum()) / freedom / float((design**2).sum())
+    return float((residual**2).sum() / freedom / (design**2).sum())
 
 
 def _without(y: Floats, rows: NDArray[np.intp], labels: NDArray[np.intp], *, axis: int) -> Floats:

@@ -13,14 +13,14 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.results import replace_file
-from evenhand.vectors.formats_input import counted, shown
-from evenhand.vectors.formats_npz import write_npz
-from evenhand.vectors.formats_text import BOM
+from evenhand.vectors.formats.input import counted, shown
+from evenhand.vectors.formats.npz import write_npz
+from evenhand.vectors.formats.text import BOM
 
 if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
 
-__all__ = ["FORMATS", "save"]
+__all__ = ["FORMATS", "format_of", "save"]
 
 _ENDINGS = {
     ".npz": "npz",
@@ -33,19 +33,24 @@ _ROWS = 4096
 
 def save(v: Vectors, path: str | os.PathLike[str], format: str | None) -> tuple[str, ...]:  # noqa: A002
     """Write `v` in a format told by name or by the path's ending; returns notes."""
-    target = Path(path)
-    kind = format or _by_ending(target)
+    target, kind = Path(path), format_of(path, format)
     if kind == "npz":
         with replace_file(target) as file:
             blob, meta = bytes(v.vocabulary.blob), {"name": v.name}
             write_npz(file, blob, v.matrix, v.stored_ranks, meta)
         return ()
-    if kind not in FORMATS:
-        raise InputError(f"format: expected one of npz, {', '.join(FORMATS)}, got '{kind}'")
     words, notes = _joined(bytes(v.vocabulary.blob).split(b"\n"))
     with replace_file(target) as raw, _packed(raw, target) as file:
         FORMATS[kind](file, words, v)
     return notes
+
+
+def format_of(path: str | os.PathLike[str], format: str | None) -> str:  # noqa: A002
+    """The format to write in, by name or by the path's ending; an unknown one is an error."""
+    kind = format or _by_ending(Path(path))
+    if kind not in ("npz", *FORMATS):
+        raise InputError(f"format: expected one of npz, {', '.join(FORMATS)}, got '{kind}'")
+    return kind
 
 
 def _by_ending(path: Path) -> str:

@@ -56,11 +56,13 @@ def cluster_purity(
     the p-value the share of permutations that match as well (exact for two groups).
     """
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     found = disjoint_groups(v, groups, 2)
     k = len(found.names)
     kmeans = KMeans(n_clusters=k, n_init=starts, random_state=seed)
-    clusters = kmeans.fit_predict(v.unit(found.rows))
+    with threadpool_limits(limits=1):  # threads add up in any order: not the same bytes twice
+        clusters = kmeans.fit_predict(v.unit(found.rows))
     table = np.zeros((k, k), dtype=np.intp)
     np.add.at(table, (found.labels, clusters), 1)
     partner = _matching(table)

@@ -13,14 +13,23 @@ from typing import Unpack
 
 from evenhand import lexicon
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
-from evenhand.lexicon import Query, Topic
+from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.registry import Registry
 from evenhand.results import Measurement
 from evenhand.vectors.catalogue import Adapter
 from evenhand.vectors.metrics.reading import Settings
 from evenhand.vectors.store import Vectors
 
-__all__ = ["METRICS", "Job", "Measured", "measure", "query_jobs", "run_jobs", "topic_jobs"]
+__all__ = [
+    "METRICS",
+    "Job",
+    "Measured",
+    "fact_job",
+    "measure",
+    "query_jobs",
+    "run_jobs",
+    "topic_jobs",
+]
 
 METRICS = Registry(
     "metric",
@@ -101,6 +110,17 @@ def query_jobs(query: Query, metrics: Sequence[str] | None = None) -> list[Job]:
         elif metrics is not None:
             raise InputError(f"metric '{name}' {reason}")
     return jobs
+
+
+def fact_job(query: WefatQuery) -> Job:
+    """WEFAT on words with a fact about each: the share of women."""
+    from evenhand.vectors.metrics import wefat
+
+    def run(v: Vectors, settings: Settings) -> list[Measurement]:
+        women, men = query.attributes["female"], query.attributes["male"]
+        return [wefat(v, query.words, women, men, query.shares, query=query.name, **settings)]
+
+    return Job("wefat", query.name, run)
 
 
 def topic_jobs(

@@ -39,6 +39,8 @@ class Null:
     @property
     def p_value(self) -> float:
         """The share of draws at least as bad, the observed set counted in; `away`: two-sided."""
+        if not (np.isfinite(self.values).all() and math.isfinite(self.value)):
+            raise InputError("a null needs finite values: the measure is undefined on some words")
         above = (1 + int((self.values >= self.value).sum())) / (1 + self.values.size)
         below = (1 + int((self.values <= self.value).sum())) / (1 + self.values.size)
         if self.worse == "away":
@@ -70,10 +72,10 @@ def matched_rows(
 ) -> NDArray[np.intp]:
     """`draws` × len(rows) random rows, each within a factor 1.5 of its word's frequency rank.
 
-    No word stands twice in a draw; the excluded rows and the probe words themselves never come.
-    Vectors come sorted by frequency, so a row's number is its rank.
+    No word stands twice in a draw; the excluded rows, the probe words themselves and words with
+    a zero vector never come.
     """
-    barred = np.zeros(len(v), dtype=bool)
+    barred = np.asarray(~v.matrix.any(axis=1))
     barred[np.asarray(exclude, dtype=np.intp)] = True
     barred[rows] = True
     allowed = np.flatnonzero(~barred)
@@ -84,9 +86,10 @@ def matched_rows(
         )
     reach = min(allowed.size, max(_FEWEST, 4 * len(rows)))
     starts, widths = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
-    for i, row in enumerate(rows):
-        start = int(np.searchsorted(allowed, row / 1.5))
-        stop = int(np.searchsorted(allowed, row * 1.5 + 1))
+    ranks = v.ranks[allowed].astype(float)
+    for i, rank in enumerate(v.ranks[rows].tolist()):
+        start = int(np.searchsorted(ranks, rank / 1.5))
+        stop = int(np.searchsorted(ranks, rank * 1.5 + 1))
         if stop - start < reach:
             start = min(max(0, (start + stop - reach) // 2), allowed.size - reach)
             stop = start + reach

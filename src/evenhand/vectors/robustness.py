@@ -7,11 +7,12 @@ what the metric's own interval holds fixed (the identity words, say).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Literal, Unpack
 
 import numpy as np
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, VocabularyError
 from evenhand.lexicon import Query
 from evenhand.results import Item, Measurement
 from evenhand.vectors.catalogue import Adapter
@@ -29,7 +30,8 @@ def leave_one_out(
 ) -> Measurement:
     """The metric's value, and its range when any one word (or pair) of any list is left out.
 
-    `low` and `high` are that range; the items name the word that moves the value most first.
+    `low` and `high` are that range, all of it; the items name the word that moves the value most
+    first. Words whose list would become too short are named in `notes`.
 
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove")
@@ -39,13 +41,22 @@ def leave_one_out(
     """
     base, value_of = _reader(v, query, metric, settings)
     items: list[Item] = []
+    kept: list[str] = []
     for kind, name, position, label in _places(query, METRICS[metric].paired):
+        if label in base.left_out:
+            continue
         without = value_of(_drop(query, kind, name, position))
-        if without is not None:
+        if without is None:
+            kept.append(label)
+        else:
             items.append({"word": label, "group": name, "score": without})
-    return _summary(
-        "leave_one_out", base, sorted(items, key=lambda item: -abs(item["score"] - base.value)),
-        "range over leaving out one word of any list",
+    return replace(
+        _summary(
+            "leave_one_out", base, sorted(items, key=lambda item: -abs(item["score"] - base.value)),
+            "range over leaving out one word of any list",
+        ),
+        prob=1.0,
+        notes=(f"could not be left out: {', '.join(kept)}",) if kept else (),
     )  # fmt: skip
 
 
@@ -159,7 +170,7 @@ def _summary(
 ) -> Measurement:
     values = np.array([item["score"] for item in items])
     if not values.size:
-        raise InputError(f"{name} of {base.metric} '{base.query}': no smaller list can be measured")
+        raise VocabularyError(f"{name} of {base.metric} '{base.query}': its lists are too short")
     low, high = np.quantile(values, quantiles)
     ideal = base.ideal or 0.0
     side = np.sign(values - ideal) == np.sign(base.value - ideal)

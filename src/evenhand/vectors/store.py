@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import FileError, InputError, UnknownNameError, VocabularyError
 from evenhand.vectors.cache import key_of, read_cache, write_cache
 from evenhand.vectors.formats import read, shortened
-from evenhand.vectors.formats_input import Progress, Table, all_finite
-from evenhand.vectors.formats_npz import read_npz
-from evenhand.vectors.store_words import Case, Vocabulary
+from evenhand.vectors.formats.input import Progress, Table, all_finite
+from evenhand.vectors.formats.npz import read_npz
+from evenhand.vectors.vocabulary import Case, Vocabulary
 
 __all__ = ["EMBEDDED", "Case", "Found", "Vectors", "load"]
 
@@ -127,9 +127,13 @@ class Vectors:
 
     def find(self, words: Iterable[str]) -> Found:
         """Look words up by the case policy, and say which are missing."""
+        if isinstance(words, str):
+            raise InputError(f"expected a list of words, got the string '{words}'")
         rows: dict[int, str] = {}
         missing: dict[str, None] = {}
         for word in words:
+            if not isinstance(word, str):
+                raise InputError(f"expected words, got {word!r} of type {type(word).__name__}")
             row = self.vocabulary.row(word, self.case)
             if row is None or not self.matrix[row].any():
                 missing[word] = None
@@ -255,8 +259,10 @@ def _check_case(case: str) -> None:
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise FileError(path, "is a folder: expected a file of vectors")
-    if path.exists():
+    if path.is_file():
         return
+    if path.exists():
+        raise FileError(path, "is not a regular file: a stream cannot be read twice; save it first")
     if path.suffix or path.name != str(path):
         embedded = ", ".join(EMBEDDED)
         raise FileError(path, f"no such file (embedded vectors: {embedded})")

@@ -11,6 +11,7 @@ __all__ = ["vectors"]
 
 @click.group(
     cls=LazyGroup,
+    short_help="Look at, measure and debias static word vectors.",
     places={
         name: f"evenhand.cli.vectors.{name}:{name}"
         for name in ("info", "distances", "measure", "debias", "analogies", "null")

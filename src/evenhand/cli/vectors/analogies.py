@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import click
 
 from evenhand.cli.options import (
@@ -15,10 +17,12 @@ from evenhand.cli.options import (
 __all__ = ["analogies"]
 
 
-@click.command()
+@click.command(short_help="A : B :: C : ?, inputs barred and allowed.")
 @source_argument
 @click.argument("words", nargs=-1, metavar="[A B C]")
-@click.option("-n", "--answers", default=5, show_default=True, help="Answers to show.")
+@click.option(
+    "-n", "--answers", type=click.IntRange(1), default=5, show_default=True, help="Answers to show."
+)
 @case_option
 @prob_option
 @json_option
@@ -55,8 +59,8 @@ def analogies(
             f"{words[0]} : {words[1]} :: {words[2]} : ?",
             ("inputs allowed", "score", "inputs barred", "score"),
             (
-                (one.word, number(one.score), two.word, number(two.score))
-                for one, two in zip(found.allowed, found.barred, strict=True)
+                [text for a in pair for text in ((a.word, number(a.score)) if a else ("", ""))]
+                for pair in zip_longest(found.allowed, found.barred)
             ),
         )
         return

@@ -8,6 +8,7 @@ from evenhand.cli.options import (
     case_option,
     json_option,
     load_vectors,
+    output_option,
     prob_option,
     seed_option,
     source_argument,
@@ -16,10 +17,10 @@ from evenhand.cli.options import (
 __all__ = ["distances"]
 
 
-@click.command()
+@click.command(short_help="Protected words against stereotypes and controls.")
 @source_argument
 @click.option("--topic", required=True, help="gender, religion, race, or your topic's .toml file.")
-@click.option("-o", "--output", type=click.Path(), help="Write the whole table here as CSV.")
+@output_option("Write the whole table here as CSV.")
 @click.option("--extended", is_flag=True, help="Add our own stereotype words to the published.")
 @case_option
 @seed_option

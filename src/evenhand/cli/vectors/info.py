@@ -9,7 +9,7 @@ from evenhand.cli.options import case_option, json_option, load_vectors, source_
 __all__ = ["info"]
 
 
-@click.command()
+@click.command(short_help="Size, dimension, and which of our words it has.")
 @source_argument
 @case_option
 @json_option

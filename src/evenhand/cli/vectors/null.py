@@ -16,13 +16,15 @@ from evenhand.cli.options import (
 __all__ = ["null"]
 
 
-@click.command()
+@click.command(short_help="What a measure reads on random words.")
 @source_argument
 @click.option("--topic", help="A built-in topic or your .toml file.")
 @click.option("--weat", "weat_number", help="A built-in WEAT, 1 to 10.")
 @click.option("--query", "query_path", type=click.Path(), help="A query of yours as JSON.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
-@click.option("--draws", default=1000, show_default=True, help="Sets of random words.")
+@click.option(
+    "--draws", type=click.IntRange(1), default=1000, show_default=True, help="Sets of random words."
+)
 @click.option(
     "--dimension", is_flag=True, help="Instead: spread of random cosines against dimension."
 )
@@ -54,7 +56,16 @@ def null(
       evenhand vectors null glove --dimension
     """
     from evenhand import lexicon
-    from evenhand.cli.output import bar, measurements_table, number, p_text, print_json, table
+    from evenhand.cli.output import (
+        bar,
+        measurements_table,
+        number,
+        p_text,
+        print_json,
+        print_skipped,
+        table,
+    )
+    from evenhand.errors import InputError
     from evenhand.vectors.measuring import query_jobs, run_jobs, topic_jobs
     from evenhand.vectors.nulls import dimension_spread
 
@@ -86,6 +97,12 @@ def null(
         seed=seed, prob=prob, permutations=0, null=draws,
     )  # fmt: skip
     judged = [m for m in measured.measurements if "null_draws" in m.details]
+    if not judged:
+        reasons = [skip["reason"] for skip in measured.skipped]
+        raise InputError(
+            f"nothing to draw for: {reasons[0]}" if reasons
+            else "null: association permutes classes and has no null of random words"
+        )  # fmt: skip
     if as_json:
         print_json(measurements=judged, skipped=measured.skipped)
         return
@@ -99,3 +116,4 @@ def null(
             for m in judged
         ),
     )  # fmt: skip
+    print_skipped(measured.skipped)

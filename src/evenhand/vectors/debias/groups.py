@@ -13,7 +13,7 @@ from evenhand.vectors.debias.subspace import bias_subspace, known_sets
 from evenhand.vectors.lookup import Groups, known_groups
 from evenhand.vectors.store import Vectors
 
-__all__ = ["disjoint_groups", "most_biased", "word_bias"]
+__all__ = ["disjoint_groups", "is_plain", "most_biased", "word_bias"]
 
 
 def disjoint_groups(v: Vectors, groups: Mapping[str, Sequence[str]], at_least: int) -> Groups:
@@ -28,6 +28,15 @@ def disjoint_groups(v: Vectors, groups: Mapping[str, Sequence[str]], at_least: i
     return found
 
 
+def is_plain(word: str) -> bool:
+    """Lower case, a letter first, then letters, digits and hyphens: no capitals, numbers or marks.
+
+    >>> [word for word in ("nurse", "full-time", "b2b", "Nurse", "1990", "don't") if is_plain(word)]
+    ['nurse', 'full-time', 'b2b']
+    """
+    return word[0].isalpha() and word.replace("-", "").isalnum() and word == word.lower()
+
+
 def word_bias(
     v: Vectors,
     direction: Floats | Sequence[Sequence[str]],
@@ -38,8 +47,7 @@ def word_bias(
     """The cosine with the direction of every plain word among the `limit` most frequent.
 
     `direction` is an array or the defining sets it is the first component of, whose words are
-    then excluded. Plain words are lower-case letters only. Words without direction (zero
-    vectors) are not listed.
+    then excluded. See `is_plain` for plain words; zero vectors have no cosine and are not listed.
     """
     barred = {int(row) for row in v.find(list(exclude)).rows}
     if not isinstance(direction, np.ndarray):
@@ -56,8 +64,7 @@ def word_bias(
             range(part.start, part.stop), unit, (unit @ axis).tolist(), strict=True
         ):
             word = v.words[row]
-            plain = word.isalpha() and word == word.lower()
-            if plain and row not in barred and vector.any():
+            if is_plain(word) and row not in barred and vector.any():
                 bias[word] = cosine
     return bias
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from evenhand.errors import VocabularyError
+from evenhand.vectors.debias.groups import is_plain
 from evenhand.vectors.debias.projection import unit_rows
 from evenhand.vectors.lookup import known_groups
 from evenhand.vectors.store import Vectors
@@ -33,11 +34,7 @@ def leaning_by_class(
     centres = np.stack([members[found.labels == i].mean(axis=0) for i in range(len(classes))])
     barred = set(found.rows.tolist()) | set(v.find(list(exclude)).rows.tolist())
     rows = np.array(
-        [
-            row
-            for row, word in enumerate(v.words[:limit])
-            if row not in barred and word.replace("-", "").isalnum() and word == word.lower()
-        ],
+        [row for row, word in enumerate(v.words[:limit]) if row not in barred and is_plain(word)],
         dtype=np.intp,
     )
     lean = unit_rows(v.matrix[rows]) @ (centres - centres.mean(axis=0)).T.astype(np.float32)

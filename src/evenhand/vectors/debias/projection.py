@@ -61,7 +61,7 @@ def project_out(
         np.subtract(given, shadow, out=result)
         np.matmul(result @ axes.T, axes, out=shadow)
         result -= shadow
-        before, after = _lengths(given), _lengths(result)
+        before, after = row_lengths(given), row_lengths(result)
         lost = after <= _INSIDE * before
         _divide(result, after if renormalize else before)
         if lost.any():
@@ -85,7 +85,7 @@ def transform_rows(matrix: NDArray[np.float32], transform: Floats) -> NDArray[np
     for part in chunks(*matrix.shape):
         result = out[part]
         np.matmul(matrix[part], columns, out=result)
-        _divide(result, _lengths(result))
+        _divide(result, row_lengths(result))
     return out
 
 
@@ -94,13 +94,18 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     out = np.empty(matrix.shape, dtype=np.float32)
     for part in chunks(*matrix.shape):
         np.copyto(out[part], matrix[part])
-        _divide(out[part], _lengths(out[part]))
+        _divide(out[part], row_lengths(out[part]))
     return out
 
 
-def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    squares: NDArray[np.float32] = np.einsum("ij,ij->i", rows, rows)
-    return np.sqrt(squares)
+def row_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The length of every row, also where its square is beyond float32."""
+    with np.errstate(over="ignore", under="ignore"):
+        lengths: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    odd = np.flatnonzero(~((lengths > 1e-15) & (lengths < 1e15)))
+    if odd.size:
+        lengths[odd] = np.linalg.norm(rows[odd].astype(np.float64), axis=1)
+    return lengths
 
 
 def _divide(rows: NDArray[np.float32], lengths: NDArray[np.float32]) -> None:

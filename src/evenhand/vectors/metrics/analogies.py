@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, VocabularyError
-from evenhand.intervals import Floats, wilson
+from evenhand.intervals import Floats, crossed_mean, wilson
 from evenhand.results import Measurement
-from evenhand.vectors.lookup import known
+from evenhand.vectors.debias.projection import row_lengths
 from evenhand.vectors.metrics.reading import Options, Settings
 from evenhand.vectors.store import Vectors
 
@@ -31,6 +31,7 @@ class Answer:
 
     word: str
     score: float
+    row: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,7 @@ def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
     >>> answers.allowed[0].word, answers.barred[0].word
     ('king', 'queen')
     """
-    found = known(v, (a, b, c), "analogy", at_least=len({a, b, c}))
-    return _answers(v, [(a, b, c)], found.missing, n)[0]
+    return _answers(v, [(a, b, c)], v.find((a, b, c)).missing, n)[0]
 
 
 def analogies(
@@ -69,6 +69,7 @@ def analogies(
     search can never return, and what a vector space without bias in these words returns always.
     """
     options = Options(**settings)
+    pairs, words = [(a, c) for a, c in pairs], list(words)
     ends = [word for pair in pairs for word in pair]
     missing = v.find([*ends, *words]).missing
     questions = [
@@ -77,8 +78,10 @@ def analogies(
     if not questions:
         raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
     answers = _answers(v, questions, missing, n)
-    same = [answer.allowed[0].word == answer.question[1] for answer in answers]
-    share, low, high = wilson(sum(same), len(same), options.prob)
+    same = [_is(v, answer.allowed, answer.question[1]) for answer in answers]
+    share, low, high = _crossed_share(
+        np.array(same).reshape(-1, len({word for _, word, _ in questions})), options.prob
+    )
     items = tuple(
         {
             "word": answer.question[1],
@@ -94,7 +97,7 @@ def analogies(
     return Measurement(
         metric="analogies", query=query, value=share, low=low, high=high, prob=options.prob,
         n=len(same), ideal=1.0, worse="lower", items=items, left_out=missing, seed=options.seed,
-        interval="Wilson score over the questions",
+        interval="two-way random effects over pairs and words",
         notes=("an answer other than the word itself need not be a stereotype: read the items",),
     )  # fmt: skip
 
@@ -116,8 +119,7 @@ def accuracy(
         raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
     answers = _answers(v, [question[:3] for question in kept], missing, 1)
     right = [
-        answer.barred[0].word.lower() == question[3].lower()
-        for answer, question in zip(answers, kept, strict=True)
+        _is(v, answer.barred, question[3]) for answer, question in zip(answers, kept, strict=True)
     ]
     share, low, high = wilson(sum(right), len(right), options.prob)
     items = tuple(
@@ -131,8 +133,27 @@ def accuracy(
     return Measurement(
         metric="analogy_accuracy", query=query, value=share, low=low, high=high,
         prob=options.prob, n=len(right), ideal=1.0, worse="lower", items=items, left_out=missing,
-        seed=options.seed, interval="Wilson score over the questions",
+        seed=options.seed,
+        interval="Wilson score over the questions, though questions of one kind share words",
     )  # fmt: skip
+
+
+def _is(v: Vectors, answers: Sequence[Answer], word: str) -> bool:
+    """Is the best answer this word, however it is spelt in the vectors?"""
+    return bool(answers) and answers[0].row == v.find([word]).rows[0]
+
+
+def _crossed_share(same: NDArray[np.bool_], prob: float) -> tuple[float, float, float]:
+    """The share of a table of pairs × words, whose cells are not independent.
+
+    Where all answers agree the cells' spread says nothing: then it is Wilson's for the words.
+    """
+    rows, words = same.shape
+    if same.all() or not same.any() or rows == 1:
+        share, low, high = wilson(int(same.mean(axis=0).round().sum()), words, prob)
+        return float(same.mean()), low, high
+    share, low, high = crossed_mean(same.astype(float), prob=prob)
+    return share, max(0.0, low), min(1.0, high)
 
 
 def _answers(
@@ -142,11 +163,13 @@ def _answers(
         raise InputError(f"n: expected at least 1 answer, got {n}")
     if missing and any(set(question) & set(missing) for question in questions):
         raise VocabularyError(f"analogy: not in {v.name}: {', '.join(missing)}")
+    if len(v) < 4:
+        raise VocabularyError(f"analogy: expected at least 4 words in {v.name}, got {len(v)}")
     rows = np.stack([[v.find([word]).rows[0] for word in question] for question in questions])
     a, b, c = (v.unit(rows[:, i]) for i in range(3))
     targets = (b - a + c).astype(np.float32)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    norms = np.sqrt(np.einsum("ij,ij->i", v.matrix, v.matrix))
+    norms = row_lengths(v.matrix)
     take = min(n + 3, len(v))
     result = []
     for i, question in enumerate(questions):
@@ -165,4 +188,4 @@ def _answers(
 
 
 def _candidates(v: Vectors, rows: NDArray[np.intp], scores: Floats) -> tuple[Answer, ...]:
-    return tuple(Answer(v.words[row], float(scores[row])) for row in rows)
+    return tuple(Answer(v.words[row], float(scores[row]), int(row)) for row in rows)

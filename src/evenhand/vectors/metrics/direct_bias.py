@@ -54,7 +54,7 @@ def direct_bias(
     In d dimensions even random words read about √(2/πd) at strictness 1: the null in `details`
     says what chance gives here.
     """
-    if strictness <= 0:
+    if not 0 < strictness < np.inf:
         raise InputError(f"strictness: expected a number above 0, got {strictness}")
     subspace = bias_subspace(v, sets, k=1)
     probes = known_groups(v, {"words": words}, f"direct bias '{query}': list", at_least=2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.intervals import Floats, fisher_z
 from evenhand.results import Measurement, Worse
-from evenhand.vectors.lookup import known, known_groups
+from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.metrics.reading import Labels, Options, Settings, read, unit
 from evenhand.vectors.store import Vectors
 
@@ -59,7 +59,8 @@ def ect(
 ) -> Measurement:
     """The coherence with which two groups' mean vectors rank `words`."""
     one, two = known(v, first, f"ect '{query}': first"), known(v, second, f"ect '{query}': second")
-    probes = known_groups(v, {"words": words}, f"ect '{query}': list", at_least=4)
+    refuse_shared(one, two, f"ect '{query}': first and second group")
+    probes = known_groups(v, {"words": words}, f"ect '{query}': list", at_least=5)
     instrument = Ect(v.unit(one.rows).mean(axis=0), v.unit(two.rows).mean(axis=0))
     cosines = instrument.scores(v.raw(probes.rows))
     return read(

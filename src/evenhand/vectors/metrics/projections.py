@@ -72,7 +72,7 @@ def projections(
     if len(groups) != 2:
         raise InputError(f"projections '{query}': expected two lists of words, got {len(groups)}")
     poles = known(v, ends, f"projections '{query}': ends", at_least=2)
-    probes = known_groups(v, groups, f"projections '{query}': list", at_least=2)
+    probes = known_groups(v, groups, f"projections '{query}': list", at_least=2, disjoint=True)
     first, second = v.unit(poles.rows)
     words = v.unit(probes.rows)
     instrument = Projection(unit(first - second))

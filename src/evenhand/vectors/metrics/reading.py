@@ -23,7 +23,6 @@ from evenhand.vectors.nulls import null_distribution
 from evenhand.vectors.store import Vectors
 
 __all__ = [
-    "NOT_TESTED",
     "Instrument",
     "Options",
     "Settings",
@@ -47,11 +46,12 @@ class Options:
     null: int = 1000
 
     def __post_init__(self) -> None:
-        if not 0 < self.prob < 1:
-            raise InputError(f"prob: expected a number between 0 and 1, got {self.prob}")
+        if not (isinstance(self.prob, int | float) and 0 < self.prob < 1):
+            raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
         for name in ("permutations", "null", "seed"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name}: expected 0 or more, got {getattr(self, name)}")
+            number = getattr(self, name)
+            if not isinstance(number, int | np.integer) or not 0 <= number < 2**32:
+                raise InputError(f"{name}: expected a whole number of 0 or more, got {number!r}")
 
 
 class Settings(TypedDict, total=False):
@@ -99,13 +99,18 @@ def unit(vectors: Floats) -> Floats:
 
 
 def without_each(instrument: Instrument, scores: Floats, labels: Labels) -> Floats:
-    """The value with each probe word left out in turn; nan where nothing is left of its list."""
-    counts = np.bincount(labels)
-    result = np.full(len(labels), np.nan)
-    for i, label in enumerate(labels):
-        if counts[label] > 1:
-            rest = np.delete(np.arange(len(labels)), i)
-            result[i] = instrument.value(scores[rest], labels[rest])
+    """The value with each probe word left out in turn; nan where nothing is left of its list.
+
+    Labels stand in order, so they read the same whichever word of a list is left out: the words
+    of a list are done at once.
+    """
+    n = labels.size
+    result = np.full(n, np.nan)
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        if own.size > 1:
+            kept = np.arange(n - 1) + (np.arange(n - 1) >= own[:, None])
+            result[own] = instrument.value(scores[kept], labels[kept[0]])
     return result
 
 
@@ -141,6 +146,12 @@ def read(
     `fixed` are the rows the instrument is made of: they never enter the null. A metric with a
     test of its own passes its outcome as `tested`; there is no null then.
     """
+    twice = np.isin(probes.rows, np.asarray(fixed, dtype=np.intp))
+    if twice.any():
+        raise InputError(
+            f"{instrument.name} '{query}': '{probes.words[int(twice.argmax())]}' stands among the "
+            "words in question and among those they are compared with"
+        )
     scores = instrument.scores(v.raw(probes.rows))
     value = float(instrument.value(scores, probes.labels))
     low, high, interval = instrument.interval(scores, probes.labels, options.prob)

@@ -12,6 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
+from evenhand.errors import InputError
 from evenhand.intervals import Floats
 from evenhand.results import Measurement, Worse
 from evenhand.vectors.lookup import known_groups, known_tuples
@@ -58,6 +59,9 @@ def ripa(
 
     A pair of which one word is unknown is left out whole: the others stay paired.
     """
+    pairs = list(pairs)
+    if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
+        raise InputError(f"ripa '{query}': expected pairs of words, got {pairs[:3]}")
     kept, rows, missing = known_tuples(v, pairs, f"ripa '{query}': pairs")
     ends = v.raw(np.concatenate(rows)).reshape(len(kept), 2, -1)
     probes = known_groups(v, {"words": words}, f"ripa '{query}': list", at_least=2)

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.intervals import Floats
 from evenhand.results import Measurement, Worse
-from evenhand.vectors.lookup import known, known_groups
+from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.metrics.mean_over_words import MeanOverWords
 from evenhand.vectors.metrics.reading import Options, Settings, read, unit
 from evenhand.vectors.store import Vectors
@@ -51,6 +51,7 @@ def rnd(
 ) -> Measurement:
     """The mean relative norm distance of `words` from the centres of the two groups."""
     one, two = known(v, first, f"rnd '{query}': first"), known(v, second, f"rnd '{query}': second")
+    refuse_shared(one, two, f"rnd '{query}': first and second group")
     probes = known_groups(v, {"words": words}, f"rnd '{query}': list", at_least=2)
     instrument = Rnd(v.unit(one.rows).mean(axis=0), v.unit(two.rows).mean(axis=0))
     return read(

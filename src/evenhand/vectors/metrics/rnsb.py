@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand.intervals import Floats, jackknife
 from evenhand.results import Measurement, Worse
-from evenhand.vectors.lookup import known, known_groups
+from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.metrics.reading import Labels, Options, Settings, read, unit, without_each
 from evenhand.vectors.store import Vectors
 
@@ -57,12 +57,13 @@ class Rnsb:
             float(divergence(scores[:, 0])),
             without_each(self, scores, np.zeros_like(labels)),
             prob,
+            strata=labels,
             scale=(np.log, np.exp),
         )
         return (
             max(low, 0.0),
             high,
-            "jackknife over identity words on the log scale, classifier fixed",
+            "jackknife over each group's words on the log scale, classifier fixed",
         )
 
 
@@ -82,9 +83,10 @@ def rnsb(
     """
     from sklearn.linear_model import LogisticRegression
 
-    probes = known_groups(v, targets, f"rnsb '{query}': target set")
+    probes = known_groups(v, targets, f"rnsb '{query}': target set", disjoint=True)
     good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
     bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
+    refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
     training = np.concatenate([v.unit(good.rows), v.unit(bad.rows)])
     classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
     model = LogisticRegression(max_iter=1000).fit(training, classes)

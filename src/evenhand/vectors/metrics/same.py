@@ -61,7 +61,7 @@ def same(
     """
     if len(groups) < 2:
         raise InputError(f"same '{query}': expected two or more groups, got {len(groups)}")
-    fixed = known_groups(v, groups, f"same '{query}': group")
+    fixed = known_groups(v, groups, f"same '{query}': group", disjoint=True)
     probes = known_groups(v, {"words": words}, f"same '{query}': list", at_least=2)
     vectors = v.unit(fixed.rows)
     centres = np.stack([vectors[fixed.labels == i].mean(axis=0) for i in range(len(groups))])

@@ -16,10 +16,11 @@ from typing import Unpack
 
 import numpy as np
 
+from evenhand.errors import InputError
 from evenhand.intervals import Floats, effect_size
 from evenhand.permutation import Alternative, two_sample
 from evenhand.results import Measurement, Worse
-from evenhand.vectors.lookup import known, known_groups
+from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.metrics.reading import (
     Labels,
     Options,
@@ -63,7 +64,11 @@ class Weat:
     def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:
         s = scores[:, 0]
         _, low, high = effect_size(s[labels == 0], s[labels == 1], prob)
-        return low, high, "noncentral t over target words, attribute words held fixed"
+        return (
+            low,
+            high,
+            "noncentral t or jackknife, the wider, over target words; attribute words held fixed",
+        )
 
 
 def weat(
@@ -95,12 +100,17 @@ def weat(
     """
     options = Options(**settings)
     what = f"weat '{query}'" if query else "weat"
-    targets = known_groups(v, {names[0]: X, names[1]: Y}, f"{what}: target set", at_least=2)
+    targets = known_groups(
+        v, {names[0]: X, names[1]: Y}, f"{what}: target set", at_least=2, disjoint=True
+    )
     first = known(v, A, f"{what}: attribute set '{names[2]}'")
     second = known(v, B, f"{what}: attribute set '{names[3]}'")
+    refuse_shared(first, second, f"{what}: attribute sets '{names[2]}' and '{names[3]}'")
     a, b = v.unit(first.rows), v.unit(second.rows)
     words, labels = v.unit(targets.rows), targets.labels
     x, y = (association(words[labels == label], a, b) for label in (0, 1))
+    if max(np.abs(x).max(), np.abs(y).max()) < 1e-12:
+        raise InputError(f"{what}: the two attribute sets have the same mean, so nothing differs")
     return read(
         v, Weat(a, b), targets,
         query=query or f"{names[0]}/{names[1]} {names[2]}/{names[3]}", options=options,

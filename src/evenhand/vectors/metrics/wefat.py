@@ -17,7 +17,7 @@ import numpy as np
 from evenhand.errors import InputError, VocabularyError
 from evenhand.intervals import Floats, fisher_z
 from evenhand.results import Measurement, Worse
-from evenhand.vectors.lookup import Groups, known, known_groups
+from evenhand.vectors.lookup import Groups, known, known_groups, refuse_shared
 from evenhand.vectors.metrics.mean_over_words import MeanOverWords
 from evenhand.vectors.metrics.reading import Options, Settings, items_of, read, unit
 from evenhand.vectors.store import Vectors
@@ -61,6 +61,7 @@ def wefat(
     options = Options(**settings)
     first = known(v, A, f"wefat '{query}': attribute set A")
     second = known(v, B, f"wefat '{query}': attribute set B")
+    refuse_shared(first, second, f"wefat '{query}': attribute sets A and B")
     if len(first.words) + len(second.words) < 3:
         raise VocabularyError(f"wefat '{query}': expected at least 3 attribute words, got 2")
     instrument = Wefat(v.unit(first.rows), v.unit(second.rows))
@@ -71,6 +72,7 @@ def wefat(
             query=query, options=options, fixed=np.concatenate([first.rows, second.rows]),
             left_out=missing,
         )  # fmt: skip
+    words = list(words)
     unknown = [word for word in words if word not in facts]
     if unknown:
         raise InputError(f"wefat '{query}': no fact given for {', '.join(unknown[:8])}")
@@ -88,7 +90,7 @@ def _correlation(
     missing: Sequence[str],
 ) -> Measurement:
     scores = instrument.scores(v.raw(probes.rows))[:, 0]
-    truth = np.array([facts[word] for word in probes.words], dtype=float)
+    truth = np.array([_number(facts[word], word, query) for word in probes.words])
     if truth.std() == 0 or scores.std() == 0:
         raise InputError(f"wefat '{query}': a correlation needs facts and scores that vary")
     rest = np.arange(len(scores))
@@ -105,6 +107,12 @@ def _correlation(
         left_out=tuple(dict.fromkeys([*missing, *probes.missing])),
         details={"mean_score": float(scores.mean())},
     )  # fmt: skip
+
+
+def _number(fact: object, word: str, query: str) -> float:
+    if isinstance(fact, int | float) and np.isfinite(fact):
+        return float(fact)
+    raise InputError(f"wefat '{query}': expected a number as the fact of '{word}', got {fact!r}")
 
 
 def _pearson(x: Floats, y: Floats) -> float:

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 from evenhand.errors import FileError
-from evenhand.vectors.formats_binary import read_binary
-from evenhand.vectors.formats_input import HEAD, Input, Progress, Table
-from evenhand.vectors.formats_npz import read_npz
-from evenhand.vectors.formats_text import BOM, NUMBER, Header, read_text
+from evenhand.vectors.formats.binary import read_binary
+from evenhand.vectors.formats.input import HEAD, Input, Progress, Table
+from evenhand.vectors.formats.npz import read_npz
+from evenhand.vectors.formats.text import BOM, NUMBER, Header, read_text
 
 __all__ = ["read", "shortened"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError
-from evenhand.vectors.formats_input import Table, all_finite, undecodable
+from evenhand.vectors.formats.input import Table, all_finite, undecodable
 
 __all__ = ["NPZ", "read_npz", "write_npz"]
 

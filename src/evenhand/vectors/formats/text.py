@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError
-from evenhand.vectors.formats_input import Input, Table, all_finite, counted, finish, shown
+from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
 
 __all__ = ["BOM", "NUMBER", "Header", "read_text"]
 

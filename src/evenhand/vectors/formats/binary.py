@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.errors import FileError
-from evenhand.vectors.formats_input import Input, Table, all_finite, counted, finish, shown
-from evenhand.vectors.formats_text import Header
+from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
+from evenhand.vectors.formats.text import Header
 
 __all__ = ["read_binary"]
 

@@ -1,0 +1,89 @@
+"""One self-contained page from the findings: no script, font, style or picture from elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from evenhand.report.appendix import appendix
+from evenhand.report.blocks import Section
+from evenhand.report.findings import Findings, read_findings
+from evenhand.report.methods import name_of
+from evenhand.report.sections import published_tests, topic_sections, vector_geometry
+from evenhand.report.sections_mitigation import mitigations
+from evenhand.report.verdicts import RULES
+from evenhand.report.wording import interval, number, p_relation, p_value, percent
+from evenhand.results import replace_file
+
+__all__ = ["render", "sections", "write_report"]
+
+
+def sections(findings: Findings) -> list[Section]:
+    """The page's sections, in the order of reading; those with nothing to show are left out."""
+    built = [
+        topic_sections(findings),
+        published_tests(findings),
+        mitigations(findings),
+        vector_geometry(findings),
+        appendix(findings),
+    ]
+    return [section for section in built if section.blocks or section.parts]
+
+
+def render(findings: Findings, built: list[Section]) -> str:
+    """The page as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("evenhand.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "p": p_value,
+        "p_relation": p_relation,
+        "percent": percent,
+        "test_label": _test_label,
+    }
+    environment.globals |= {"interval": interval}
+    templates = resources.files("evenhand.report") / "templates"
+    return environment.get_template("page.html").render(
+        findings=findings,
+        sections=built,
+        verdicts=findings.verdicts,
+        titles={topic.name: topic.title for topic in findings.topics},
+        rules=RULES,
+        style=(templates / "style.css").read_text(encoding="utf-8"),
+        script=(templates / "script.js").read_text(encoding="utf-8"),
+    )
+
+
+def _test_label(test: Mapping[str, Any], topic: str) -> str:
+    return name_of(test["metric"], test["query"], topic)
+
+
+def write_report(folder: str | os.PathLike[str]) -> list[Path]:
+    """Make the page and its figures from what an audit saved in `folder`: the page, then figures.
+
+    The figures stand in the page; their files are for use elsewhere.
+    """
+    findings = read_findings(folder)
+    built = sections(findings)
+    place = Path(folder)
+    (place / "figures").mkdir(exist_ok=True)
+    contents = {place / "report.html": render(findings, built)}
+    contents |= {
+        place / "figures" / f"{figure.name}.svg": figure.svg
+        for section in built
+        for figure in section.figures()
+    }
+    for path, text in contents.items():
+        with replace_file(path) as file:
+            file.write(text.encode())
+    return list(contents)

@@ -1,0 +1,58 @@
+"""Numbers for reading."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["interval", "number", "p_relation", "p_value", "percent"]
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A few decimals and a true minus sign; a dash where there is no number.
+
+    >>> number(-0.05812), number(None), number(-0.0001)
+    ('−0.058', '–', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Both ends in brackets.
+
+    >>> interval(-0.095, 0.021)
+    '[−0.095, 0.021]'
+    """
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def p_value(p: float | None) -> str:
+    r"""Three decimals, and "< 0.001" below them, not to be broken over lines.
+
+    >>> p_value(0.0004), p_value(0.0312), p_value(None)
+    ('<\xa00.001', '0.031', '–')
+    """
+    if p is None or not math.isfinite(p):
+        return "–"
+    return "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_relation(p: float | None) -> str:
+    r"""The p-value with its sign of relation.
+
+    >>> p_relation(0.0312), p_relation(0.0004)
+    ('=\xa00.031', '<\xa00.001')
+    """
+    text = p_value(p)
+    return text if text.startswith("<") else f"=\u00a0{text}"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent.
+
+    >>> percent(0.95)
+    '95 %'
+    """
+    return f"{100 * share:.0f} %"
