@@ -85,7 +85,7 @@ def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> Dista
 
     >>> import evenhand as eh
     >>> table = distance_table(eh.vectors.load("glove"), eh.lexicon.topic("religion"))
-    >>> len(table.protected), table.connection()[0, 0]
+    >>> len(table.protected), str(table.connection()[0, 0])
     (15, 'associated')
     """
     protected = known_groups(v, topic.protected, f"topic '{topic.name}': class", disjoint=True)
