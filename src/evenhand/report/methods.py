@@ -10,11 +10,11 @@ from evenhand.results import Measurement
 __all__ = ["METHODS", "SCALES", "Method", "label", "name_of", "row_label", "used"]
 
 SCALES = {
-    "cosine": "Difference of cosines (no bias: 0)",
-    "one": "Mean distance and rank agreement (no bias: 1)",
-    "effect": "Effect size in standard deviations (no bias: 0)",
-    "product": "Inner product, depends on the vectors' length (no bias: 0)",
-    "divergence": "Divergence from an even spread (no bias: 0)",
+    "cosine": "Difference of cosines (ideal: 0)",
+    "one": "Mean distance and rank agreement (ideal: 1)",
+    "effect": "Effect size in standard deviations (ideal: 0)",
+    "product": "Inner product, depends on the vectors' length (ideal: 0)",
+    "divergence": "Divergence from an even spread (ideal: 0)",
 }
 """Groups of measures that can share an axis."""
 

@@ -45,10 +45,10 @@ def _topic(findings: Findings, topic: Topic) -> Section:
             Figure.of(
                 f"forest-{name}",
                 charts_topic.forest(measured, topic.name),
-                "How to read it: the dot is the value, the line its interval, the dashed line what "
-                "the measure reads without bias; the grey band holds the middle 95 % of the values "
-                "that random words of like frequency give (measures with a test of their own have "
-                "none).",
+                "How to read it: the dot is the value, the line its interval, the dashed line the "
+                "measure's ideal; the grey band holds the middle 95 % of the values that random "
+                "words of like frequency give: a value inside it is what chance reads (measures "
+                "with a test of their own have no band).",
                 f"Forest plot of {len(measured)} measures for {topic.title}: "
                 + "; ".join(_spoken(m, topic.name) for m in measured),
             ),
@@ -74,7 +74,7 @@ def _spoken(m: Measurement, topic: str) -> str:
 def _measures_table(measured: Sequence[Measurement], topic: Topic) -> Table:
     return Table.of(
         f"Measures of {topic.title}",
-        ("Measure", "Value", f"{measured[0].prob:.0%} interval", "p", "Random words", "No bias",
+        ("Measure", "Value", f"{measured[0].prob:.0%} interval", "p", "Random words", "Ideal",
          "More bias lies", "Words", "Left out"),
         (
             (
@@ -132,6 +132,8 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
     for m in measured:
         if m.metric in shown:
             for item in m.items:
+                if item.get("axis") == "protected":
+                    continue
                 scores.setdefault(item["word"], {})[m.metric] = item["score"]
     classes = {word: name for name in topic.classes for word in topic.attributes(name)}
     return Table.of(

@@ -58,7 +58,7 @@ def _figures(accounts: Sequence[Account], topic: Topic) -> list[Block]:
             f"mitigation-{name}",
             charts_mitigation.measures(accounts, topic.name),
             "How to read it: the hollow circle is the value before, the dot the value after with "
-            "its interval, the dashed line what the measure reads without bias.",
+            "its interval, the dashed line the measure's ideal.",
             f"Measures of {topic.title} before and after {_methods(accounts)}.",
         ),
         *(Text(note) for note in notes),
@@ -105,7 +105,7 @@ def _methods(accounts: Sequence[Account]) -> str:
 def _changes(accounts: Sequence[Account], topic: Topic) -> Table:
     return Table.of(
         f"Every measure and hiding test of {topic.title} before and after",
-        ("Method", "Measure", "Before", "After", "Change", "Interval of the change", "No bias"),
+        ("Method", "Measure", "Before", "After", "Change", "Interval of the change", "Ideal"),
         (
             (
                 account.method, row_label(c.before, topic.name), cell(c.before.value),
