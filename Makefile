@@ -50,7 +50,7 @@ slow: .venv/developed
 	$(BIN)/pytest -n $(JOBS) -m slow
 
 bench: .venv/developed
-	for script in benchmarks/*.py; do $(BIN)/python $$script; done
+	$(BIN)/python benchmarks/vectors.py
 
 clean:
 	rm -rf .venv build dist $(OUT)

@@ -22,31 +22,25 @@ import pandas as pd
 from evenhand.vectors.store import Vectors, load
 
 
-def main() -> None:
+def main(words: int = 100_000, dim: int = 300, repeats: int = 3, gensim: bool = True) -> None:
     """Make a random file, time each way to load it, print one table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--words", type=int, default=100_000)
-    parser.add_argument("--dim", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--no-gensim", dest="gensim", action="store_false", help="it is slow")
-    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "random.txt"
-        make(path, options.words, options.dim)
+        make(path, words, dim)
         ways: dict[str, Callable[[], object]] = {
-            "pandas, C parser": lambda: with_pandas(path, options.dim),
+            "pandas, C parser": lambda: with_pandas(path, dim),
             "ours, text alone": lambda: load(path, cache=False),
             "ours, first load": lambda: first(path),
             "ours, cached load": lambda: load(path),
         }
         times: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(options.repeats):  # in turn, so that a busy moment hits all alike
+        for _ in range(repeats):  # in turn, so that a busy moment hits all alike
             for name, way in ways.items():
                 times[name].append(seconds(way))
-        if options.gensim and importlib.util.find_spec("gensim"):
+        if gensim and importlib.util.find_spec("gensim"):
             times["gensim"] = [seconds(lambda: with_gensim(path))]
         megabytes = path.stat().st_size / 1e6
-        print(f"{options.words:,} words × {options.dim}, {megabytes:,.0f} MB of text")
+        print(f"{words:,} words × {dim}, {megabytes:,.0f} MB of text")
         print(f"{'':20}{'seconds':>10}{'ratio':>10}")
         for name, measured in times.items():
             ratio = min(measured) / min(times["pandas, C parser"])
@@ -89,4 +83,9 @@ def seconds(way: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--words", type=int, default=100_000)
+    parser.add_argument("--dim", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-gensim", dest="gensim", action="store_false", help="it is slow")
+    main(**vars(parser.parse_args()))

@@ -1,10 +1,10 @@
-"""WEAT, MAC and loading: ours against the naive way and the limit, as ratios of one run.
+"""Static vectors: ours against the naive way and the limit, as ratios of one run.
 
-    python benchmarks/vectors.py [--words 100000] [--dim 300]
+    python benchmarks/vectors.py [--words 100000] [--dim 300] [--no-gensim]
 
 `naive` does what peers do, in a plain Python loop: WEAT recomputes every association for each
-permutation, MAC takes each cosine by itself. `limit` is the arithmetic alone in numpy. Loading and
-debiasing have scripts of their own: load.py and debias.py.
+permutation, MAC takes each cosine by itself. `limit` is the arithmetic alone in numpy. The tables
+of debias.py and load.py follow in the same run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import argparse
 import time
 from collections.abc import Callable
 
+import debias
+import load
 import numpy as np
 
 from evenhand.vectors import Vectors, mac, weat
@@ -77,6 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=300)
+    parser.add_argument("--no-gensim", dest="gensim", action="store_false", help="it is slow")
     given = parser.parse_args()
     rng = np.random.default_rng(1)
     names = [f"w{i}" for i in range(given.words)]
@@ -118,6 +121,10 @@ def main() -> None:
         bound = f"{limit * 1e3:8.2f}ms" if limit else "         –"
         share = f"{ours / limit:11.2f}x" if limit else "           –"
         print(f"{name:<48}{ours * 1e3:8.2f}ms{naive:10.3g}s{bound}{naive / ours:11,.0f}x{share}")
+    print()
+    debias.main(given.words, given.dim)
+    print()
+    load.main(given.words, given.dim, gensim=given.gensim)
 
 
 if __name__ == "__main__":
