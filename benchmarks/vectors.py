@@ -13,10 +13,10 @@ import argparse
 import time
 from collections.abc import Callable
 
-import debias
-import load
 import numpy as np
 
+import debias
+import load
 from evenhand.vectors import Vectors, mac, weat
 from evenhand.vectors.metrics.weat import association
 
