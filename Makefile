@@ -17,6 +17,7 @@ help:
 	@echo "make bench   the benchmarks, each one table"
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt torch
 	$(BIN)/pip install --quiet -c constraints.txt -e .
 	@touch $@
 

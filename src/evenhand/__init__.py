@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import audit, errors, lexicon, report, results, simulate, vectors
+    from evenhand import audit, errors, lexicon, masked, report, results, simulate, vectors
     from evenhand.paired import compare
     from evenhand.vectors.measuring import measure
 
@@ -23,6 +23,7 @@ __all__ = [
     "compare",
     "errors",
     "lexicon",
+    "masked",
     "measure",
     "report",
     "results",

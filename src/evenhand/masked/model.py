@@ -1,0 +1,233 @@
+"""A masked language model by name: `mini` (embedded), a folder, or `hf:NAME` from the hub.
+
+torch and transformers are imported when a model is loaded, not before. Nothing is ever fetched
+unless the name begins with `hf:`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+__all__ = ["EMBEDDED", "MaskedLM", "Model", "load"]
+
+EMBEDDED = ("mini",)
+"""Names of the models that come with the package."""
+
+Pooling = Literal["mean", "cls"]
+
+
+class MaskedLM(Protocol):
+    """What scoring needs of a model: its tokenizer, and logits at chosen places."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast: ...
+
+    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
+        """The logits (n, vocabulary) at one place of each row of token ids, all of one length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A transformers masked language model, ready to be asked."""
+
+    name: str
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.device
+
+    @property
+    def dim(self) -> int:
+        """The width of a sentence's embedding."""
+        return int(self.network.config.hidden_size)
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of an input, special ones included."""
+        positions = int(getattr(self.network.config, "max_position_embeddings", 1 << 20))
+        padding = self.network.config.pad_token_id or 0
+        offset = padding + 1 if "roberta" in self.network.config.model_type else 0
+        return min(positions - offset, self.tokenizer.model_max_length)
+
+    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
+        """The logits at one place of each row; the rows have one length, so nothing is padded."""
+        import torch
+
+        if len({len(row) for row in rows}) > 1:
+            raise InputError("logits: expected rows of one length, got several")
+        with torch.inference_mode():
+            ids = torch.tensor(rows, dtype=torch.long, device=self.device)
+            out = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            chosen = out[torch.arange(len(rows), device=self.device), list(places)]
+            return np.asarray(chosen.float().cpu().numpy())
+
+    def embed(
+        self, texts: Iterable[str], *, pooling: Pooling = "mean", batch_size: int = 64
+    ) -> NDArray[np.float32]:
+        """Sentence embeddings (n, dim) from the last layer, in the order given.
+
+        `mean` averages over the tokens of the text, special tokens apart; `cls` takes the first
+        token. Texts longer than the model allows are cut at its end. Texts of one length share a
+        batch, so that no padding enters and the batch does not change the numbers.
+
+        >>> import evenhand as eh
+        >>> eh.masked.load("mini").embed(["she reads.", "he sings a song."]).shape
+        (2, 256)
+        """
+        import torch
+
+        if pooling not in ("mean", "cls"):
+            raise UnknownNameError("pooling", pooling, ["mean", "cls"])
+        listed = list(texts)
+        ids = [self._ids(text) for text in listed]
+        result = np.empty((len(listed), self.dim), dtype=np.float32)
+        with torch.inference_mode():
+            for chosen in _batches([len(row) for row in ids], batch_size):
+                rows = torch.tensor([ids[i] for i in chosen], device=self.device)
+                hidden = self.network.base_model(
+                    input_ids=rows, attention_mask=torch.ones_like(rows)
+                ).last_hidden_state
+                result[chosen] = self._pooled(hidden, rows, pooling).float().cpu().numpy()
+        return result
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, truncation=True, max_length=self.longest)["input_ids"]
+        return ids
+
+    def _pooled(self, hidden: torch.Tensor, ids: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+        import torch
+
+        if pooling == "cls":
+            return hidden[:, 0]
+        special = torch.tensor(self.tokenizer.all_special_ids, device=ids.device)
+        unknown = self.tokenizer.unk_token_id
+        special = special[special != unknown] if unknown is not None else special
+        kept = ~torch.isin(ids, special)
+        kept |= ~kept.any(dim=1, keepdim=True)  # an empty text: its special tokens are all it has
+        weights = kept.to(hidden.dtype)
+        return torch.einsum("bl,bld->bd", weights, hidden) / weights.sum(dim=1, keepdim=True)
+
+
+def load(
+    source: str | os.PathLike[str] = "mini",
+    *,
+    device: str = "auto",
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+) -> Model:
+    """Load a masked language model.
+
+    `source` is `mini`, the path of a folder in the transformers layout, or `hf:NAME` for a model
+    of the hub (the only case in which something may be downloaded). `device` is `auto` (a GPU
+    where there is one), `cpu`, `cuda` or `cuda:1` …; `dtype` the type the model computes in.
+
+    >>> load("mini").name
+    'mini'
+    """
+    given = os.fspath(source)
+    if dtype not in ("float32", "bfloat16", "float16"):
+        raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
+    if given.startswith("hf:"):
+        return _loaded(given, given[3:], device, dtype, hub=True)
+    if given in EMBEDDED:
+        with resources.as_file(resources.files("evenhand.assets") / given) as folder:
+            return _loaded(given, str(folder), device, dtype, hub=False)
+    folder = Path(given)
+    if not folder.is_dir():
+        if folder.is_file():
+            raise FileError(folder, "expected a folder with config.json and weights, got a file")
+        raise InputError(
+            f"model '{given}': no such folder, and not embedded ({', '.join(EMBEDDED)}); "
+            "a model of the hub is named hf:NAME"
+        )
+    if not (folder / "config.json").is_file():
+        raise FileError(folder, "expected config.json of a transformers model, got none")
+    return _loaded(folder.name, str(folder), device, dtype, hub=False)
+
+
+def _loaded(name: str, place: str, device: str, dtype: str, *, hub: bool) -> Model:
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
+
+    chosen = _device(device)
+    options: dict[str, Any] = {} if hub else {"local_files_only": True}
+    try:
+        with _quiet():
+            tokenizer = AutoTokenizer.from_pretrained(place, use_fast=True, **options)
+            network = AutoModelForMaskedLM.from_pretrained(
+                place, dtype=getattr(torch, dtype), **options
+            )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = " ".join(str(error).split()).split(". ")[0]
+        if hub:
+            raise InputError(
+                f"model '{name}': could not be had from the hub ({reason}); without network give "
+                "the path of a folder that holds the model"
+            ) from error
+        raise FileError(place, f"not a masked language model that loads: {reason}") from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise InputError(
+            f"model '{name}': expected a fast tokenizer, got {type(tokenizer).__name__}"
+        )
+    if tokenizer.mask_token_id is None:
+        raise InputError(f"model '{name}': its tokenizer has no mask token")
+    return Model(name, network.eval().to(chosen), tokenizer)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No bar for a load that takes a fraction of a second."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _device(asked: str) -> torch.device:
+    import torch
+
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(asked)
+    except RuntimeError:
+        raise InputError(f"device: expected auto, cpu or cuda, got '{asked}'") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device: '{asked}' is not there ({torch.cuda.device_count()} GPUs)")
+    return device
+
+
+def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Places of texts of one length each, at most `size` together."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    batch: list[int] = []
+    for place in order:
+        if batch and (len(batch) == size or lengths[batch[0]] != lengths[place]):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

@@ -1,0 +1,92 @@
+"""A masked language model whose every probability is known, for exact and instant tests.
+
+The word at the mask depends on the word before it alone: a table gives P(word | word before), so
+a bias of any size can be planted and every score worked out by hand. It has a real tokenizer
+(whole words, split at white space and punctuation) and answers as any other model does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["SPECIAL", "BigramModel", "bigram_model"]
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@dataclass(frozen=True, eq=False)
+class BigramModel:
+    """P(word at the mask) = `table[word before]`; rows of the table sum to one."""
+
+    name: str
+    tokenizer: PreTrainedTokenizerFast
+    table: NDArray[np.float64] = field(repr=False)
+
+    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
+        """The log-probability of every word at one place of each row, given the token before."""
+        before = [row[place - 1] for row, place in zip(rows, places, strict=True)]
+        with np.errstate(divide="ignore"):
+            return np.log(self.table[before]).astype(np.float32)
+
+
+def bigram_model(
+    probabilities: Mapping[str, Mapping[str, float]], *, name: str = "bigram"
+) -> BigramModel:
+    """A model from {word before: {word: probability}}; what is left of 1 goes to all other words.
+
+    `[CLS]` as the word before stands for the beginning of a sentence. A word that is named
+    nowhere as the word before is followed by every word alike.
+
+    >>> model = bigram_model({"[CLS]": {"he": 0.6, "she": 0.2}, "doctor": {"he": 0.5}})
+    >>> row = model.tokenizer("[MASK] sleeps")["input_ids"]
+    >>> logits = model.logits([row], [1])[0]
+    >>> round(float(np.exp(logits[model.tokenizer.convert_tokens_to_ids("he")])), 3)
+    0.6
+    """
+    words = dict.fromkeys([*SPECIAL, *probabilities])
+    for row in probabilities.values():
+        words.update(dict.fromkeys(row))
+    vocabulary = {word: i for i, word in enumerate(words)}
+    plain = np.array([word not in SPECIAL for word in vocabulary])
+    table = np.tile(plain / plain.sum(), (len(vocabulary), 1))
+    for before, row in probabilities.items():
+        given = np.zeros(len(vocabulary))
+        for word, probability in row.items():
+            given[vocabulary[word]] = probability
+        rest = plain & (given == 0)
+        left = 1 - given.sum()
+        if given.min() < 0 or left < -1e-12 or (left > 1e-12 and not rest.any()):
+            raise InputError(
+                f"after '{before}': expected probabilities that sum to at most 1, got {dict(row)}"
+            )
+        table[vocabulary[before]] = given + (
+            max(left, 0.0) * rest / rest.sum() if rest.any() else 0
+        )
+    return BigramModel(name, _tokenizer(vocabulary), table)
+
+
+def _tokenizer(vocabulary: Mapping[str, int]) -> PreTrainedTokenizerFast:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.WordLevel(dict(vocabulary), unk_token="[UNK]"))
+    core.normalizer = normalizers.Lowercase()
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    core.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]",
+    )  # fmt: skip

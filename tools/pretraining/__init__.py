@@ -1,0 +1,1 @@
+"""How a small BERT is pretrained from running text: `tools/pretrain.py` is the command."""

@@ -1,0 +1,154 @@
+"""The trained weights in the layout of transformers, and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from evenhand.errors import EvenhandError, FileError
+from evenhand.results import replace_file
+
+from .model import EPSILON, Batch, Model
+from .recipe import Recipe
+from .tokenizer import CLS, MASK, PAD, SEP, SPECIAL
+
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"
+)  # fmt: skip
+_ENDS = {
+    "words": "bert.embeddings.word_embeddings.weight",
+    "positions": "bert.embeddings.position_embeddings.weight",
+    "types": "bert.embeddings.token_type_embeddings.weight",
+    "norm0": "bert.embeddings.LayerNorm.weight",
+    "norm0_bias": "bert.embeddings.LayerNorm.bias",
+    "transform": "cls.predictions.transform.dense.weight",
+    "transform_bias": "cls.predictions.transform.dense.bias",
+    "norm3": "cls.predictions.transform.LayerNorm.weight",
+    "norm3_bias": "cls.predictions.transform.LayerNorm.bias",
+    "decoder_bias": "cls.predictions.bias",
+}
+_LAYERED = {
+    "out": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+_PARTS = ("query", "key", "value")
+
+
+def configuration(recipe: Recipe) -> dict[str, object]:
+    """The `config.json` of the model."""
+    return {
+        "architectures": ["BertForMaskedLM"],
+        "model_type": "bert",
+        "vocab_size": recipe.vocabulary,
+        "hidden_size": recipe.width,
+        "num_hidden_layers": recipe.layers,
+        "num_attention_heads": recipe.heads,
+        "intermediate_size": recipe.inner,
+        "max_position_embeddings": recipe.max_positions,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "layer_norm_eps": EPSILON,
+        "initializer_range": 0.02,
+        "type_vocab_size": 2,
+        "pad_token_id": PAD,
+        "tie_word_embeddings": True,
+        "torch_dtype": "float32",
+    }
+
+
+def to_transformers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our stacked weights under the names of `BertForMaskedLM`."""
+    named = {theirs: weights[ours] for ours, theirs in _ENDS.items()}
+    for number in range(len(weights["qkv"])):
+        prefix = f"bert.encoder.layer.{number}"
+        for kind, suffix in (("weight", ""), ("bias", "_bias")):
+            parts = weights[f"qkv{suffix}"][number].chunk(3)
+            for name, part in zip(_PARTS, parts, strict=True):
+                named[f"{prefix}.attention.self.{name}.{kind}"] = part
+            for ours, theirs in _LAYERED.items():
+                named[f"{prefix}.{theirs}.{kind}"] = weights[ours + suffix][number]
+    return named
+
+
+def from_transformers(named: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """The reverse of `to_transformers`."""
+    weights = {ours: named[theirs] for ours, theirs in _ENDS.items()}
+    prefixes = [f"bert.encoder.layer.{number}" for number in range(layers)]
+    for kind, suffix in (("weight", ""), ("bias", "_bias")):
+        weights[f"qkv{suffix}"] = torch.stack(
+            [
+                torch.cat([named[f"{prefix}.attention.self.{name}.{kind}"] for name in _PARTS])
+                for prefix in prefixes
+            ]
+        )
+        for ours, theirs in _LAYERED.items():
+            stack = [named[f"{prefix}.{theirs}.{kind}"] for prefix in prefixes]
+            weights[ours + suffix] = torch.stack(stack)
+    return weights
+
+
+def export(recipe: Recipe, weights: dict[str, Tensor], tokenizer: Path, folder: Path) -> int:
+    """Write a model folder with float16 weights; returns the size of all its files in bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    named = to_transformers({name: value.detach().cpu() for name, value in weights.items()})
+    half = {name: value.half().contiguous() for name, value in named.items()}
+    for name, value in half.items():
+        if not bool(torch.isfinite(value).all()):
+            raise EvenhandError(f"{name}: a weight is too large for float16")
+    with replace_file(folder / "model.safetensors") as file:
+        file.write(save_tensors(half, metadata={"format": "pt"}))
+    with replace_file(folder / "config.json") as file:
+        file.write((json.dumps(configuration(recipe), indent=2) + "\n").encode())
+    for name in TOKENIZER_FILES:
+        shutil.copyfile(tokenizer / name, folder / name)
+    names = ("model.safetensors", "config.json", *TOKENIZER_FILES)
+    return sum((folder / name).stat().st_size for name in names)
+
+
+def load_exported(folder: Path) -> Model:
+    """An exported model as a training model in float32."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        named = load_tensors((folder / "model.safetensors").read_bytes())
+        recipe = Recipe(
+            vocabulary=config["vocab_size"],
+            layers=config["num_hidden_layers"],
+            width=config["hidden_size"],
+            heads=config["num_attention_heads"],
+            inner=config["intermediate_size"],
+            max_positions=config["max_position_embeddings"],
+            shares=f"{config['max_position_embeddings']}:1",
+        )
+        weights = from_transformers(named, recipe.layers)
+    except (OSError, ValueError, KeyError) as problem:
+        raise FileError(folder, f"expected an exported model, got: {problem}") from problem
+    return Model(recipe, {name: value.float() for name, value in weights.items()})
+
+
+@torch.no_grad()
+def difference(model: Model, folder: Path) -> float:
+    """The largest difference of a logit between our model and transformers' on random rows."""
+    from transformers import AutoModelForMaskedLM
+
+    theirs = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+    recipe = model.recipe
+    generator = torch.Generator().manual_seed(5)
+    worst = 0.0
+    for size in (3, 17, recipe.max_positions):
+        row = torch.randint(len(SPECIAL), recipe.vocabulary, (size,), generator=generator)
+        row[0], row[size // 2], row[-1] = CLS, MASK, SEP
+        places = torch.arange(size)
+        batch = Batch(row, places, torch.tensor([0, size], dtype=torch.int32), size)
+        ours = model.logits(model.here(batch), places.to(model.device)).cpu()
+        worst = max(worst, float((theirs(row[None]).logits[0] - ours).abs().max()))
+    return worst
