@@ -114,7 +114,7 @@ def test_a_second_run_computes_nothing(
         assert (copied / name).read_bytes() == (finished.out / name).read_bytes()
 
 
-@pytest.mark.parametrize("change", ["seed", "vectors", "topic"])
+@pytest.mark.parametrize("change", ["seed", "vectors", "topic", "code"])
 def test_a_changed_configuration_is_computed_again(
     change: str, copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +122,8 @@ def test_a_changed_configuration_is_computed_again(
     v, topic, seed = vectors_of(biased), biased.topic, 0
     if change == "seed":
         seed = 1
+    elif change == "code":
+        monkeypatch.setattr("evenhand.audit.main._code_hash", lambda: "other")
     elif change == "vectors":
         matrix = v.matrix.copy()
         matrix[0, 0] += 1e-4

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
+from importlib.resources.abc import Traversable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -86,7 +87,9 @@ def audit(
         "content_sha256": _content_hash(v), "notes": v.notes,
     }  # fmt: skip
     versions = _versions()
-    common = {"vectors": identity, "settings": settings, "versions": versions}
+    common = {
+        "vectors": identity, "settings": settings, "versions": versions, "code": _code_hash(),
+    }  # fmt: skip
     stages = vector_stages(v, asked, quick=quick, seed=seed, prob=prob)
     shown = progress or Silent()
     done = []
@@ -165,6 +168,24 @@ def _folder(out: str | os.PathLike[str]) -> Path:
 def _versions() -> dict[str, str]:
     packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"evenhand": __version__, "python": platform.python_version(), **packages}
+
+
+def _code_hash() -> str:
+    """The hash of our own code and word lists: a stage made by other code is made anew."""
+    digest = hashlib.sha256()
+    root = resources.files("evenhand")
+    for name in ("vectors", "lexicon", "audit", "intervals.py", "permutation.py", "paired.py"):
+        _update(digest, root / name)
+    return digest.hexdigest()
+
+
+def _update(digest: hashlib._Hash, place: Traversable) -> None:
+    if place.is_file():
+        if place.name.endswith((".py", ".toml")):
+            digest.update(place.read_bytes())
+        return
+    for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+        _update(digest, entry)
 
 
 def _content_hash(v: Vectors) -> str:
