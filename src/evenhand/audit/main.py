@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
-from importlib.resources.abc import Traversable
 from importlib.metadata import version
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from evenhand import __version__, lexicon
