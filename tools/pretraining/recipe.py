@@ -90,10 +90,6 @@ class Recipe:
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 
-    @classmethod
-    def from_json(cls, text: str) -> Recipe:
-        return cls(**json.loads(text))
-
     def changed(self, settings: Mapping[str, str]) -> Recipe:
         """The recipe with some choices set from text, as a probe names them.
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
 from evenhand.audit.stages import Progress, Stage, steps
 from evenhand.errors import InputError, VocabularyError
-from evenhand.lexicon import Query, Topic, WefatQuery
+from evenhand.lexicon import Query, Topic
 from evenhand.report.saved import Account
 from evenhand.results import Measurement
 from evenhand.vectors.store import Vectors
 
-__all__ = ["METHODS", "vector_stages"]
+if TYPE_CHECKING:
+    from evenhand.vectors.measuring import Job
+    from evenhand.vectors.metrics.reading import Settings
 
-Job = tuple[str, str, Callable[[], list[Measurement]]]
-"""Metric, query and how it is measured."""
+__all__ = ["METHODS", "vector_stages"]
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "hard": {"method": "hard"},
@@ -32,7 +33,7 @@ def vector_stages(
     v: Vectors, topics: Sequence[Topic], *, quick: bool, seed: int, prob: float
 ) -> list[Stage]:
     """The stages for static vectors."""
-    settings = {"seed": seed, "prob": prob}
+    settings: Settings = {"seed": seed, "prob": prob}
     stages = [
         Stage(
             kind="measures", title=f"{topic.name}: measures", topic=topic,
@@ -60,78 +61,68 @@ def vector_stages(
     return stages
 
 
-def _measures(
-    v: Vectors, topic: Topic, settings: Mapping[str, Any], progress: Progress
-) -> dict[str, Any]:
+def _measures(v: Vectors, topic: Topic, settings: Settings, progress: Progress) -> dict[str, Any]:
     from evenhand.vectors.distances import distance_table
-    from evenhand.vectors.measuring import run_jobs, topic_jobs
+    from evenhand.vectors.measuring import topic_jobs
 
-    measured = run_jobs(v, steps(topic_jobs(topic), progress), **settings)
     try:
         distances = distance_table(v, topic)
-    except VocabularyError:
+    except InputError:
         distances = None
-    return {
-        "measurements": measured.measurements,
-        "skipped": measured.skipped,
-        "distances": distances,
-    }
+    return {**_measured(v, topic_jobs(topic), settings, progress), "distances": distances}
 
 
-def _weat(v: Vectors, settings: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    from evenhand.vectors.measuring import measure
+def _weat(v: Vectors, settings: Settings, progress: Progress) -> dict[str, Any]:
+    from evenhand.vectors.measuring import Job, measure
     from evenhand.vectors.robustness import leave_one_out, split_half
 
-    def all_of(query: Query) -> list[Measurement]:
-        (whole,) = measure(v, query, ["weat"], **settings).measurements
-        return [whole, leave_one_out(v, query, **settings), split_half(v, query, **settings)]
+    def all_of(query: Query) -> Job:
+        def run(v: Vectors, settings: Settings) -> list[Measurement]:
+            (whole,) = measure(v, query, ["weat"], **settings).measurements
+            return [whole, leave_one_out(v, query, **settings), split_half(v, query, **settings)]
 
-    return _all_or_skipped(
-        [("weat", query.name, partial(all_of, query)) for query in lexicon.weat_queries()], progress
-    )
+        return Job("weat", query.name, run)
 
-
-def _wefat(v: Vectors, settings: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    from evenhand.vectors.metrics import wefat
-
-    def one(q: WefatQuery) -> list[Measurement]:
-        women, men = q.attributes["female"], q.attributes["male"]
-        return [wefat(v, q.words, women, men, q.shares, query=q.name, **settings)]
-
-    return _all_or_skipped(
-        [("wefat", query.name, partial(one, query)) for query in lexicon.wefat_queries()], progress
-    )
+    return _measured(v, [all_of(query) for query in lexicon.weat_queries()], settings, progress)
 
 
-def _analogies(v: Vectors, settings: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def _wefat(v: Vectors, settings: Settings, progress: Progress) -> dict[str, Any]:
+    from evenhand.vectors.measuring import fact_job
+
+    return _measured(v, [fact_job(query) for query in lexicon.wefat_queries()], settings, progress)
+
+
+def _analogies(v: Vectors, settings: Settings, progress: Progress) -> dict[str, Any]:
+    from evenhand.vectors.measuring import Job
     from evenhand.vectors.metrics import accuracy, analogies
 
     asked = lexicon.analogies()
 
-    def probes(pair: tuple[str, str], name: str) -> list[Measurement]:
-        return [analogies(v, [pair], asked.probes, query=name, **settings)]
-
-    def control(relation: str) -> list[Measurement]:
-        return [accuracy(v, asked.controls[relation], query=relation, **settings)]
-
-    jobs: list[Job] = []
-    for pair in asked.pairs:
+    def probes(pair: tuple[str, str]) -> Job:
         name = "→".join(pair)
-        jobs.append(("analogies", name, partial(probes, pair, name)))
-    jobs += [("analogy_accuracy", name, partial(control, name)) for name in asked.controls]
-    return _all_or_skipped(jobs, progress)
+
+        def run(v: Vectors, settings: Settings) -> list[Measurement]:
+            return [analogies(v, [pair], asked.probes, query=name, **settings)]
+
+        return Job("analogies", name, run)
+
+    def control(relation: str) -> Job:
+        def run(v: Vectors, settings: Settings) -> list[Measurement]:
+            return [accuracy(v, asked.controls[relation], query=relation, **settings)]
+
+        return Job("analogy_accuracy", relation, run)
+
+    jobs = [*map(probes, asked.pairs), *map(control, asked.controls)]
+    return _measured(v, jobs, settings, progress)
 
 
-def _all_or_skipped(jobs: Sequence[Job], progress: Progress) -> dict[str, Any]:
-    """Run the jobs; one whose words are not known is skipped, with the reason."""
-    measurements: list[Measurement] = []
-    skipped = []
-    for metric, query, run in steps(jobs, progress):
-        try:
-            measurements += run()
-        except InputError as error:
-            skipped.append({"metric": metric, "query": query, "reason": str(error)})
-    return {"measurements": tuple(measurements), "skipped": tuple(skipped)}
+def _measured(
+    v: Vectors, jobs: Sequence[Job], settings: Settings, progress: Progress
+) -> dict[str, Any]:
+    from evenhand.vectors.measuring import run_jobs
+
+    done = run_jobs(v, steps(jobs, progress), **settings)
+    return {"measurements": done.measurements, "skipped": done.skipped}
 
 
 def _mitigation(

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Unpack
 
 from evenhand import lexicon
-from evenhand.errors import InputError, UnknownNameError, VocabularyError
+from evenhand.errors import InputError, UnknownNameError
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.registry import Registry
 from evenhand.results import Measurement
@@ -86,13 +86,13 @@ def measure(
 def run_jobs(
     v: Vectors, jobs: Iterable[Job], *, strict: bool = False, **settings: Unpack[Settings]
 ) -> Measured:
-    """Run the jobs in order; too few known words is an error if `strict`, else a skip."""
+    """Run the jobs in order; what the words do not allow is an error if `strict`, else a skip."""
     measurements: list[Measurement] = []
     skipped: list[dict[str, str]] = []
     for job in jobs:
         try:
             measurements += job.run(v, settings)
-        except VocabularyError as error:
+        except InputError as error:
             if strict:
                 raise
             skipped.append({"metric": job.metric, "query": job.query, "reason": str(error)})
