@@ -1,4 +1,4 @@
-"""What several test files need: the shared real data, and simulated worlds as vectors."""
+"""What several test files need: the shared real data, and the embedded vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.simulate import World, world
 from evenhand.vectors import Vectors, load
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -23,14 +22,3 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def glove() -> Vectors:
     return load("glove")
-
-
-@pytest.fixture(scope="session")
-def biased() -> tuple[World, Vectors]:
-    """A world with a strong planted bias."""
-    made = world(bias=0.5, seed=7)
-    return made, as_vectors(made)
-
-
-def as_vectors(made: World) -> Vectors:
-    return Vectors.from_arrays(made.words, made.matrix, name="simulated")

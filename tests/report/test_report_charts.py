@@ -7,24 +7,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from small_audit import small_audit
 
 import evenhand as eh
 from evenhand.report import charts_mitigation, charts_tests, charts_topic
 from evenhand.report.charts import Chart, to_svg
-from evenhand.report.findings import Findings, read_findings
+from evenhand.report.findings import Findings
 from evenhand.report.methods import METHODS, SCALES, row_label
 from evenhand.vectors.metrics import projections, wefat
-
-
-@pytest.fixture(scope="module")
-def audited() -> Path:
-    return small_audit()
-
-
-@pytest.fixture(scope="module")
-def findings(audited: Path) -> Findings:
-    return read_findings(audited)
 
 
 def texts(chart: Chart) -> list[ElementTree.Element]:

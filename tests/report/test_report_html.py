@@ -6,10 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from small_audit import small_audit
 
 from evenhand.report import write_report
-from evenhand.report.findings import Findings, read_findings
+from evenhand.report.findings import Findings
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 
@@ -39,16 +38,6 @@ class Page(HTMLParser):
 
     def all(self, *names: str) -> list[tuple[str, dict[str, str | None]]]:
         return [(tag, attributes) for tag, attributes in self.tags if tag in names]
-
-
-@pytest.fixture(scope="module")
-def audited() -> Path:
-    return small_audit()
-
-
-@pytest.fixture(scope="module")
-def findings(audited: Path) -> Findings:
-    return read_findings(audited)
 
 
 @pytest.fixture(scope="module")

@@ -6,23 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_audit import small_audit
 
 from evenhand.errors import FileError
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.saved import StageResult, read_stages, stage_rows
 from evenhand.report.tables import write_tables
 from evenhand.results import Measurement, to_json
-
-
-@pytest.fixture(scope="module")
-def audited() -> Path:
-    return small_audit()
-
-
-@pytest.fixture(scope="module")
-def findings(audited: Path) -> Findings:
-    return read_findings(audited)
 
 
 def test_stages_survive_the_way_to_json_and_back(findings: Findings) -> None:

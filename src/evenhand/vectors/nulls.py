@@ -75,7 +75,7 @@ def matched_rows(
     No word stands twice in a draw; the excluded rows, the probe words themselves and words with
     a zero vector never come.
     """
-    barred = np.asarray(~v.matrix.any(axis=1))
+    barred = v.blank.copy()
     barred[np.asarray(exclude, dtype=np.intp)] = True
     barred[rows] = True
     allowed = np.flatnonzero(~barred)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import get_args
@@ -106,6 +107,11 @@ class Vectors:
         if self.stored_ranks is None:
             return np.arange(len(self), dtype=np.uint32)
         return self.stored_ranks
+
+    @cached_property
+    def blank(self) -> NDArray[np.bool_]:
+        """Which rows are zero vectors, whose cosine is undefined; looked for once."""
+        return np.asarray(~self.matrix.any(axis=1))
 
     def __len__(self) -> int:
         return len(self.matrix)
