@@ -22,7 +22,7 @@ help:
 	@touch $@
 
 .venv/developed: .venv/installed
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,nuts]'
 	@touch $@
 
 .venv/bin/python:
@@ -52,6 +52,8 @@ slow: .venv/developed
 
 bench: .venv/developed
 	$(BIN)/python benchmarks/vectors.py
+	$(BIN)/python benchmarks/text.py
+	$(BIN)/python benchmarks/posterior.py
 
 clean:
 	rm -rf .venv build dist $(OUT)

@@ -165,3 +165,10 @@ def test_degenerate_samples_give_unbounded_or_point_intervals():
     assert intervals.effect_size([1.0, 1.0], [0.0, 0.0])[0] == pytest.approx(math.sqrt(3))
     assert intervals.two_way_jackknife(1.0, [1.0], [1.0, 2.0]) == (-math.inf, math.inf)
     assert intervals.welch([1.0], [2.0, 3.0])[1:] == (-math.inf, math.inf)
+
+
+def test_holm_by_hand():
+    # sorted .01 .02 .03 .04: times 4, 3, 2, 1 = .04 .06 .06 .04, then never falling
+    assert intervals.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert intervals.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert intervals.holm([]) == []

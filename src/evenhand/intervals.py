@@ -7,7 +7,7 @@ caller's to decide and to say.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ __all__ = [
     "crossed_mean",
     "effect_size",
     "fisher_z",
+    "holm",
     "jackknife",
     "t_mean",
     "two_way_jackknife",
@@ -284,3 +285,17 @@ def _noncentral_t(t: float, freedom: int, prob: float) -> tuple[float, float]:
         return float(brentq(excess, t - reach, t + reach, xtol=1e-10))
 
     return limit(1 - tail), limit(tail)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number, step by step (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    result, reached = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[i]))
+        result[i] = reached
+    return result

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.report.verdicts import holm, judge
+from evenhand.report.verdicts import judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
 from evenhand.vectors.measuring import run_jobs, topic_jobs
@@ -15,13 +15,6 @@ ASSOCIATION = Measurement(
     worse="lower", interval="", p_value=0.001,
 )  # fmt: skip
 WEAT = replace(ASSOCIATION, metric="weat", value=1.2, low=0.5, high=1.5, worse="away")
-
-
-def test_holm_by_hand() -> None:
-    # sorted .01 .02 .03 .04: times 4, 3, 2, 1 = .04 .06 .06 .04, then never falling
-    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 def test_strong_needs_both_measures() -> None:

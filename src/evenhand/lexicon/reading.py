@@ -1,8 +1,10 @@
-"""Reading word-list files (TOML, JSON) so that every complaint names the file and the key."""
+"""Reading word-list files (TOML, JSON, CSV): every complaint names the file and the place."""
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
 import json
 import re
 import tomllib
@@ -15,7 +17,17 @@ from typing import Any
 
 from evenhand.errors import LexiconError
 
-__all__ = ["Node", "Words", "data", "distinct", "read_json", "read_toml", "refuse_shared"]
+__all__ = [
+    "Node",
+    "Row",
+    "Words",
+    "data",
+    "distinct",
+    "read_csv",
+    "read_json",
+    "read_toml",
+    "refuse_shared",
+]
 
 Words = tuple[str, ...]
 """The words of one list, in the order of the file."""
@@ -48,9 +60,7 @@ class Node:
         known = [*required, *optional]
         for name in entries:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean '{near[0]}'? " if near else ""
-                raise self.error(f"unknown key '{name}': {hint}(known: {', '.join(known)})")
+                raise self.error(_unknown("key", name, known))
         for name in required:
             if name not in entries:
                 raise self.error(f"the key '{name}' is missing")
@@ -104,6 +114,26 @@ class Node:
         return float(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a CSV file: its cells by column, and the line it ends on."""
+
+    path: str
+    line: int
+    cells: Mapping[str, str]
+
+    def error(self, problem: str) -> LexiconError:
+        """A complaint about this row, to be raised."""
+        return LexiconError(self.path, problem, line=self.line)
+
+    def choice(self, column: str, allowed: Sequence[str], default: str) -> str:
+        """One of the words `allowed`; `default` where the column is absent or the cell empty."""
+        value = self.cells.get(column, "") or default
+        if value not in allowed:
+            raise self.error(f"{column}: expected one of {', '.join(allowed)}, got '{value}'")
+        return value
+
+
 def data(*parts: str) -> Traversable:
     """A file or folder of the built-in data."""
     return files("evenhand.lexicon").joinpath("data", *parts)
@@ -117,6 +147,51 @@ def read_toml(source: Path | Traversable) -> Node:
 def read_json(source: Path | Traversable) -> Node:
     """The content of a JSON file, in which no object may have a name twice."""
     return _read(source, "JSON", lambda text: json.loads(text, object_pairs_hook=_once))
+
+
+def read_csv(
+    source: Path | Traversable, required: Sequence[str], optional: Sequence[str] = ()
+) -> list[Row]:
+    """The rows of a CSV file whose header has all of `required` and no column but `optional`.
+
+    Blanks around a cell are taken away and empty lines passed over.
+    """
+    known = [*required, *optional]
+    node = _read(source, "CSV", str)
+    lines = csv.reader(io.StringIO(str(node.value), newline=""), strict=True)
+    header: list[str] | None = None
+    rows = []
+    try:
+        for cells in lines:
+            stripped = [cell.strip() for cell in cells]
+            if not any(stripped):
+                continue
+            if header is None:
+                header = stripped
+                _check_header(Row(node.path, lines.line_num, {}), header, required, known)
+                continue
+            row = Row(node.path, lines.line_num, dict(zip(header, stripped, strict=False)))
+            if len(stripped) != len(header):
+                raise row.error(f"expected {len(header)} cells, got {len(stripped)}")
+            rows.append(row)
+    except csv.Error as problem:
+        raise LexiconError(node.path, f"not CSV: {problem}", line=lines.line_num) from None
+    if not rows:
+        raise node.error(f"expected a header ({', '.join(known)}) and rows, got no row")
+    return rows
+
+
+def _check_header(
+    row: Row, header: Sequence[str], required: Sequence[str], known: Sequence[str]
+) -> None:
+    for name in header:
+        if name not in known:
+            raise row.error(_unknown("column", name, known))
+        if header.count(name) > 1:
+            raise row.error(f"the column '{name}' stands in the header twice")
+    for name in required:
+        if name not in header:
+            raise row.error(f"the column '{name}' is missing")
 
 
 def distinct(lists: Iterable[Iterable[str]]) -> Words:
@@ -173,6 +248,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the name {twice!r} stands in one object twice")
     return content
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"unknown {what} '{name}': {hint}(known: {', '.join(known)})"
 
 
 def _check_word(node: Node, word: str, what: str) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenhand.intervals import holm
 from evenhand.report.wording import number
 from evenhand.results import Measurement
 
-__all__ = ["DECIDING", "RULES", "Level", "Verdict", "holm", "judge"]
+__all__ = ["DECIDING", "RULES", "Level", "Verdict", "judge"]
 
 Level = Literal["strong evidence", "some evidence", "none found", "not measured"]
 
@@ -73,20 +74,6 @@ class Verdict:
             "tests": [dict(test) for test in self.tests],
             "confirmed_by": list(self.confirmed_by),
         }
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number, step by step (Holm 1979).
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    result, reached = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[i]))
-        result[i] = reached
-    return result
 
 
 def judge(topic: str, measurements: Sequence[Measurement]) -> Verdict:
