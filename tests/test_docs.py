@@ -1,6 +1,7 @@
 """Every example of the pages is run: Python blocks as doctests, `$ evenhand` lines as commands."""
 
 import doctest
+import io
 import re
 import shlex
 from pathlib import Path
@@ -27,6 +28,10 @@ def workplace(tmp_path, monkeypatch):
             Path("query.json").write_text(text)
         for text in blocks(page, "toml"):
             Path("age.toml").write_text(text)
+        for text in blocks(page, "text"):
+            Path("sentences.txt").write_text(text)
+        for text in blocks(page, "csv"):
+            Path("reviews.csv").write_text(text)
     return tmp_path
 
 
@@ -40,14 +45,24 @@ def test_python_examples(page, workplace):
     assert not report, "".join(report)
 
 
+SHELL = re.compile(r"\$ (?:echo (?P<said>\"[^\"]*\") \| )?(?P<command>evenhand .*)")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_examples(page, workplace, capsys):
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    commands = [shlex.split(line[2:]) for line in lines if line.startswith("$ evenhand ")]
-    for command in commands:
-        if command[1] == "audit":
-            continue  # minutes; tests/test_audit.py runs it
-        assert run(command[1:]) == 0, capsys.readouterr().err
+def test_shell_examples(page, workplace, monkeypatch, capsys):
+    """The line below an `echo` is what the command prints."""
+    for block in blocks(page, "console"):
+        lines = block.splitlines()
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            shown = SHELL.fullmatch(line)
+            if shown is None or shown["command"].startswith("evenhand audit"):
+                continue  # an audit takes minutes; tests/test_audit.py runs it
+            said = shlex.split(shown["said"])[0] + "\n" if shown["said"] else ""
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(said.encode())))
+            assert run(shlex.split(shown["command"])[1:]) == 0, capsys.readouterr().err
+            printed = capsys.readouterr().out
+            if said and following:
+                assert printed == following + "\n"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

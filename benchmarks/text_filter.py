@@ -1,0 +1,175 @@
+"""The resolver's precision and coverage, the filter's funnel on SWAG, and its speed.
+
+    .venv/bin/python benchmarks/text_filter.py ../shared/data [MEGABYTES]
+
+The confidence of each rule is measured without labels, by gender: the resolver is made blind to sex
+and run on running text; where the antecedent it finds states a sex ("the queen"), a right link
+agrees with the pronoun, and a wrong one does so by chance, in a share q of cases. So the precision
+is 1 - (1 - agree) / (1 - q).
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from evenhand.text.block import Block
+from evenhand.text.coreference import LEAST, Link
+from evenhand.text.coreference.rules import CONFIDENCE, FEMALE, Rules
+from evenhand.text.coreference.tagging import tokenize
+from evenhand.text.coreference.vocabulary import PRONOUNS, nouns
+from evenhand.text.sentences import sentences
+from evenhand.text.structural import STEPS, Filter
+
+GOLD = Path(__file__).parent.parent / "tests" / "text" / "data" / "coreference.txt"
+PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b", re.IGNORECASE)
+
+
+def gold_sentences(path: Path) -> Iterator[tuple[list[str], int, str | None]]:
+    """Tokens, the place of the pronoun, and the antecedent if it is in the sentence."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            tokens, starts = tokenize(re.sub(r"[][*]", "", line))
+            place = starts.index(len(re.sub(r"[][*]", "", line[: line.index("*")])))
+            found = re.search(r"\[(.+?)\]", line)
+            yield tokens, place, found[1] if found else None
+
+
+def winobias(path: Path) -> Iterator[tuple[list[str], int, tuple[int, int]]]:
+    """Tokens, the place of the pronoun, and the span of its antecedent, from a CoNLL file."""
+    for part in path.read_text(encoding="utf-8").split("#begin document")[1:]:
+        rows = [line.split() for line in part.splitlines() if line.startswith("nw/")]
+        tokens = [row[3] for row in rows]
+        begins = [k for k, row in enumerate(rows) if row[-1].startswith("(")]
+        ends = [k + 1 for k, row in enumerate(rows) if row[-1].endswith(")")]
+        spans = list(zip(begins, ends, strict=True))
+        places = [s for s, e in spans if e - s == 1 and tokens[s].lower() in PRONOUNS]
+        others = [span for span in spans if span[0] not in places]
+        if len(places) == len(others) == 1:
+            yield tokens, places[0], others[0]
+
+
+def show(name: str, linked: int, right: int, total: int) -> None:
+    """A row of the table of accuracy."""
+    precision = right / linked if linked else float("nan")
+    print(f"{name:<44}{precision:>10.1%}{linked / total:>10.1%}{total:>8}")
+
+
+def accuracy(data: Path) -> None:
+    """Against gold antecedents: our own sentences and WinoBias."""
+    print(f"{'resolver: gold antecedents':<44}{'precision':>10}{'coverage':>10}{'n':>8}")
+    for least in (LEAST, 0.0):
+        rules = Rules(least)
+        gold = list(gold_sentences(GOLD))
+        found = [(rules(tokens, i), told) for tokens, i, told in gold]
+        links = [(link, told) for link, told in found if link is not None]
+        right = sum(link.text.replace(" 's", "'s") == told for link, told in links)
+        show(f"own sentences, confidence ≥ {least}", len(links), right, len(gold))
+        for kind in ("type1_pro", "type1_anti", "type2_pro", "type2_anti"):
+            folder = data / "winobias" / "conll_format"
+            cases = list(winobias(folder / f"dev_{kind}_stereotype.v4_auto_conll"))
+            made = [(rules(tokens, i), span) for tokens, i, span in cases]
+            spans = [(link, span) for link, span in made if link is not None]
+            right = sum(link.start < span[1] and span[0] < link.end for link, span in spans)
+            show(f"WinoBias dev {kind}, confidence ≥ {least}", len(spans), right, len(cases))
+
+
+def lines(data: Path) -> Iterator[str]:
+    """The lines of the corpus."""
+    for part in (1, 2):
+        with bz2.open(data / "corpus" / f"corpus-{part}.txt.bz2", "rt", encoding="utf-8") as file:
+            yield from file
+
+
+def stated(tokens: list[str], link: Link) -> str | None:
+    """The sex that a common-noun antecedent states."""
+    if not tokens[link.end - 1].islower():
+        return None
+    sexes = {nouns().sex.get(word.lower()) for word in tokens[link.start : link.end]} - {None}
+    return sexes.pop() if len(sexes) == 1 else None
+
+
+def agreement(data: Path, half: int) -> tuple[dict[str, Counter[tuple[str, str]]], float]:
+    """How often pronoun and antecedent are of which sex, by rule; the share of male pronouns."""
+    rules = Rules(least=0.0, agreement=False)
+    pairs: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    pronouns: Counter[str] = Counter()
+    for line in islice(lines(data), half, None, 2):
+        for begin, end in sentences(line):
+            sentence = line[begin:end]
+            if not 20 < len(sentence) < 250 or len(PRONOUN.findall(sentence)) != 1:
+                continue
+            tokens, _ = tokenize(sentence)
+            place = next((k for k, word in enumerate(tokens) if word.lower() in PRONOUNS), None)
+            if place is None:
+                continue
+            sex = "female" if tokens[place].lower() in FEMALE else "male"
+            pronouns[sex] += 1
+            link = rules(tokens, place)
+            told = stated(tokens, link) if link is not None else None
+            if link is not None and told is not None:
+                pairs[link.rule][sex, told] += 1
+    return pairs, pronouns["male"] / pronouns.total()
+
+
+def measured(counts: Counter[tuple[str, str]], male: float) -> tuple[int, float]:
+    """Links of a rule and the estimated share that is right."""
+    n = counts.total()
+    if not n:
+        return 0, float("nan")
+    agree = sum(k for (a, b), k in counts.items() if a == b) / n
+    men = sum(k for (_, b), k in counts.items() if b == "male") / n
+    chance = male * men + (1 - male) * (1 - men)
+    return n, 1 - (1 - agree) / (1 - chance)
+
+
+def calibration(data: Path) -> None:
+    """Each rule on the half of the corpus its confidence comes from, and on the other half.
+
+    `shrunk` adds ten links of which five are right: what the confidence should be.
+    """
+    (first, male), (second, other) = agreement(data, 0), agreement(data, 1)
+    print(
+        f"\n{'rule':<30}{'n':>6}{'right':>7}{'shrunk':>8}{'states':>8}{'held out':>10}{'right':>7}"
+    )
+    for rule in CONFIDENCE:
+        n, right = measured(first.get(rule, Counter()), male)
+        shrunk = ((right * n if n else 0.0) + 5) / (n + 10)
+        m, check = measured(second.get(rule, Counter()), other)
+        row = f"{rule:<30}{n:>6}{right:>7.2f}{shrunk:>8.2f}{CONFIDENCE[rule]:>8.2f}"
+        print(f"{row}{m:>10}{check:>7.2f}")
+
+
+def funnel_and_speed(data: Path, megabytes: int) -> None:
+    """What each step leaves, and megabytes a CPU-second."""
+    swag = (data / "swag" / "swag_sent1_subset.txt").read_text(encoding="utf-8")
+    running = "".join(islice(lines(data), 0, None, 7))[: megabytes << 20]
+    for name, text, split in (("SWAG", swag, False), ("corpus, --sentences", running, True)):
+        block = Block.of_lines(text)
+        keep = Filter(split=split)
+        keep(Block.of_lines(text[:20000]))
+        begin = time.process_time()
+        counts = keep(block).counts
+        seconds = time.process_time() - begin
+        size = len(text.encode()) / 1e6
+        steps = " → ".join(f"{counts[step]:,}" for step in STEPS)
+        print(f"\nfilter, {name}: {steps}")
+        print(f"{size:.1f} MB in {seconds:.2f} CPU-s: {size / seconds:.1f} MB/s (limit: 1)")
+
+
+def main() -> None:
+    """Print it all."""
+    data = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    accuracy(data)
+    calibration(data)
+    funnel_and_speed(data, int(sys.argv[2]) if len(sys.argv) > 2 else 8)
+
+
+if __name__ == "__main__":
+    main()

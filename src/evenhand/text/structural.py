@@ -1,0 +1,256 @@
+"""The structural-bias filter: sentences whose one gendered pronoun stands for a neutral word.
+
+After Ye et al. (2021), "Adversarial Examples Generation for Reducing Implicit Gender Bias in
+Pre-trained Models", §2.1 and §3.2, in four steps: exactly one gendered pronoun; no other sex
+indicator; a coreference group of two expressions, the pronoun and one that is not "someone"; the
+pronoun masked. What is left links a gendered pronoun to a gender-neutral term in a context free of
+gender, so that whoever fills the mask makes an assumption.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.text.block import Block
+from evenhand.text.coreference import LEAST, Link, Resolver, resolver
+from evenhand.text.coreference.phrases import kind_of
+from evenhand.text.coreference.tagging import tokenize
+from evenhand.text.coreference.vocabulary import PRONOUNS
+from evenhand.text.corpus.work import Done
+from evenhand.text.entities import people
+from evenhand.text.indicators import indicator_index, stated_sex
+from evenhand.text.sentences import sentences
+from evenhand.text.tokens import WordIndex, protected, words
+
+__all__ = [
+    "REASONS",
+    "STEPS",
+    "Filter",
+    "Kept",
+    "Rejected",
+]
+
+STEPS = ("read", "one_pronoun", "no_other_indicator", "linked", "kept")
+"""The funnel: what is left after each step."""
+
+REASONS = {
+    "no_pronoun": "no gendered pronoun",
+    "several_pronouns": "more than one gendered pronoun",
+    "other_indicator": "another word states a sex",
+    "unresolved": "no antecedent in the sentence that the resolver is sure of",
+    "group_size": "the coreference group has more than two expressions",
+    "someone": "the antecedent is someone or the like",
+    "name": "the antecedent is a person's name",
+}
+"""Why a sentence is rejected."""
+
+STEP_OF = {
+    "no_pronoun": "read",
+    "several_pronouns": "read",
+    "other_indicator": "one_pronoun",
+    "unresolved": "no_other_indicator",
+    "group_size": "no_other_indicator",
+    "someone": "linked",
+    "name": "linked",
+}
+
+NO_TEXT = re.compile("[\ud800-\udfff]")
+Spans = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A sentence with structural bias, and its pronoun masked."""
+
+    sentence: str
+    masked: str
+    pronoun: str
+    offset: int
+    antecedent: str
+    confidence: float | None
+    resolver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A sentence that was left out, why (a key of `REASONS`), and the word at fault, if any."""
+
+    sentence: str
+    reason: str
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """The filter with its settings, to be called on blocks of documents or on one sentence.
+
+    `someone` keeps antecedents such as "someone" and "everybody", `names` those that are a person's
+    name. A document is a sentence, unless `split` asks for its sentences. `log` has rejected
+    sentences written too.
+
+    >>> Filter().sentence("The drummer sits at the back of the stage tapping her foot.").masked
+    'The drummer sits at the back of the stage tapping [MASK] foot.'
+    >>> Filter().sentence("A girl took her kite to the beach.").reason
+    'other_indicator'
+    """
+
+    resolver: str = "rules"
+    someone: bool = False
+    names: bool = False
+    min_confidence: float = LEAST
+    mask: str = "[MASK]"
+    split: bool = False
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_confidence <= 1:
+            raise InputError(f"min_confidence: expected 0 to 1, got {self.min_confidence}")
+
+    def __call__(self, block: Block) -> Done:
+        """The kept sentences and, if asked for, the rejected ones, a JSON line each, and counts."""
+        spans, owner = self._sentences(block)
+        found = words(block.text)
+        starts, _ = _pronouns().find(found)
+        place = np.searchsorted(spans[:, 0], starts, side="right") - 1
+        number = np.bincount(place, minlength=len(spans))
+        first = np.zeros(len(spans), dtype=np.int64)
+        first[place] = np.arange(len(place))
+        told = np.searchsorted(spans[:, 0], indicator_index().find(found)[0], side="right") - 1
+        other = np.bincount(told, minlength=len(spans)) > 0
+        counts = Counter(read=len(spans))
+        counts["reason:no_pronoun"] = int((number == 0).sum())
+        counts["reason:several_pronouns"] = int((number > 1).sum())
+        counts["reason:other_indicator"] = int(((number == 1) & other).sum())
+        out: list[str] = []
+        rejected: list[str] = []
+        chosen = range(len(spans)) if self.log else np.flatnonzero((number == 1) & ~other).tolist()
+        for k in chosen:
+            begin, end = spans[k].tolist()
+            sentence = block.text[begin:end]
+            where = {"line": block.line(int(owner[k])), "source": block.source}
+            result: Kept | Rejected
+            if number[k] == 1 and not other[k]:
+                result = self._judge(sentence, int(starts[first[k]]) - begin)
+                if isinstance(result, Rejected):
+                    counts["reason:" + result.reason] += 1
+            else:
+                result = self.sentence(sentence)
+            (out if isinstance(result, Kept) else rejected).append(_line(where, result))
+        counts.update(_funnel(counts))
+        return Done("".join(out), "".join(rejected) if self.log else "", counts)
+
+    def sentence(self, sentence: str) -> Kept | Rejected:
+        """What the filter makes of one sentence."""
+        found = words(sentence)
+        starts, _ = _pronouns().find(found)
+        if len(starts) != 1:
+            reason = "several_pronouns" if len(starts) else "no_pronoun"
+            return Rejected(sentence=sentence, reason=reason)
+        told, ends = indicator_index().find(found)
+        if len(told):
+            word = sentence[told[0] : ends[0]]
+            return Rejected(sentence=sentence, reason="other_indicator", word=word)
+        return self._judge(sentence, int(starts[0]))
+
+    def _sentences(self, block: Block) -> tuple[Spans, Spans]:
+        """Where the sentences begin and end, blank ones left out, and the document of each."""
+        spans: list[tuple[int, int]] = []
+        owner: list[int] = []
+        for index in range(len(block)):
+            begin, end = block.span(index)
+            document = block.text[begin:end]
+            if self.split:
+                pieces = [(begin + s, begin + e) for s, e in sentences(document)]
+            else:
+                pieces = [(begin, end)] if document.strip() else []
+            spans.extend(pieces)
+            owner.extend([index] * len(pieces))
+        return np.array(spans, dtype=np.int64).reshape(-1, 2), np.array(owner, dtype=np.int64)
+
+    def _judge(self, sentence: str, offset: int) -> Kept | Rejected:
+        """Steps two to four for a sentence with one pronoun and none of the listed indicators."""
+        tokens, starts = tokenize(sentence)
+        word = stated_sex(tokens)
+        if word:
+            return Rejected(sentence=sentence, reason="other_indicator", word=word)
+        if offset not in starts or tokens[starts.index(offset)].lower() not in PRONOUNS:
+            return Rejected(sentence=sentence, reason="no_pronoun")
+        i = starts.index(offset)
+        if protected(sentence, offset, offset + len(tokens[i])):
+            return Rejected(sentence=sentence, reason="no_pronoun")
+        link = _resolver(self.resolver)(tokens, i)
+        reason = self._reason(link, tokens)
+        if link is None or reason:
+            antecedent = link.text if link is not None else ""
+            return Rejected(sentence=sentence, reason=reason or "unresolved", word=antecedent)
+        end = offset + len(tokens[i])
+        last = link.end - 1
+        span = starts[link.start], starts[last] + len(tokens[last])
+        named = _named_before(sentence, offset, span) if self.resolver == "rules" else ""
+        if named:
+            return Rejected(sentence=sentence, reason="unresolved", word=named)
+        return Kept(
+            sentence=sentence,
+            masked=sentence[:offset] + self.mask + sentence[end:],
+            pronoun=tokens[i],
+            offset=offset,
+            antecedent=sentence[slice(*span)],
+            confidence=link.confidence,
+            resolver=self.resolver,
+        )
+
+    def _reason(self, link: Link | None, tokens: list[str]) -> str:
+        """Why a link does not do, or nothing."""
+        if link is None or (link.confidence is not None and link.confidence < self.min_confidence):
+            return "unresolved"
+        if link.size != 2:
+            return "group_size"
+        kind = kind_of(tokens[link.start : link.end])
+        if kind == "someone" and not self.someone:
+            return "someone"
+        return "name" if kind == "name" and not self.names else ""
+
+
+def _named_before(sentence: str, offset: int, antecedent: tuple[int, int]) -> str:
+    """Somebody named before the pronoun, who may be meant where rules chose a noun: "Bingham
+    lived with a nurse to look after her".
+    """
+    first, end = antecedent
+    others = (p for p in people(sentence) if p.start < offset and not first <= p.start < end)
+    return next((sentence[p.start : p.end] for p in others), "")
+
+
+def _funnel(counts: Mapping[str, int]) -> dict[str, int]:
+    """What is left after each step, from what was read and the reasons of rejection."""
+    left = {}
+    remaining = counts["read"]
+    for step, following in pairwise(STEPS):
+        remaining -= sum(counts.get("reason:" + r, 0) for r, at in STEP_OF.items() if at == step)
+        left[following] = remaining
+    return left
+
+
+def _line(where: Mapping[str, object], result: Kept | Rejected) -> str:
+    """A JSON line; bytes that are no UTF-8 have no place in JSON and read as U+FFFD there."""
+    fields = {name: getattr(result, name) for name in result.__slots__}
+    return NO_TEXT.sub("\ufffd", json.dumps({**where, **fields}, ensure_ascii=False)) + "\n"
+
+
+@cache
+def _pronouns() -> WordIndex:
+    return WordIndex(PRONOUNS)
+
+
+@cache
+def _resolver(name: str) -> Resolver:
+    return resolver(name, least=0.0)  # the filter has a threshold of its own

@@ -1,0 +1,254 @@
+"""Tables read a row at a time: CSV, TSV, JSONL (plain, gzip, bzip2, zstd), Parquet, DataFrames.
+
+What a file is told by its content, not by its name. Memory does not grow with the file. A file
+that is broken anywhere is refused with the line that is wrong, so that nothing is lost silently.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.text.corpus.opening import open_content, source_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Cell", "Row", "Source", "Table", "as_cell", "json_objects", "open_table"]
+
+Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
+"""A path ("-" is standard input) or a pandas DataFrame."""
+
+Cell = str | None
+Row = tuple[Cell, ...]
+
+HALF = re.compile("[\ud800-\udfff]")
+_LONGEST_FIELD = 1 << 26
+_AHEAD = 1000
+"""So many JSON objects are looked at to know the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of a table, and its rows with the asked-for columns as text.
+
+    Empty cells, null and not-a-number are None; blanks around a value are dropped.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Sequence[str]], Iterator[Row]]
+
+    def rows(self, *names: str) -> Iterator[Row]:
+        """The rows, only these columns of them; a table can be gone through once."""
+        for name in names:
+            if name not in self.columns:
+                raise FileError(self.name, str(UnknownNameError("column", name, self.columns)))
+            if self.columns.count(name) > 1:
+                raise FileError(self.name, f"column '{name}' is there more than once")
+        return self.read(names)
+
+
+@contextmanager
+def open_table(source: Source) -> Iterator[Table]:
+    """Open a file, standard input ("-") or a DataFrame as a table.
+
+    >>> import pandas as pd
+    >>> with open_table(pd.DataFrame({"job": ["nurse", None], "n": [1.0, 2.0]})) as table:
+    ...     list(table.rows("n", "job"))
+    [('1', 'nurse'), ('2', None)]
+    """
+    if not isinstance(source, str | os.PathLike):
+        yield _frame(source)
+        return
+    path = os.fspath(source)
+    name = source_name(path)
+    with closing(open_content(path)) as file:
+        if file.peek(4)[:4] != b"PAR1":
+            yield _text(name, file)
+            return
+    if not Path(path).is_file():
+        raise FileError(name, "Parquet cannot be read from a pipe: expected a file")
+    with Path(path).open("rb") as raw:
+        yield _parquet(name, raw)
+
+
+def json_objects(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL file, each with its line number."""
+    name = source_name(os.fspath(path))
+    with closing(open_content(os.fspath(path))) as file:
+        yield from _objects(name, _lines(name, file))
+
+
+def as_cell(value: object) -> Cell:
+    """A value as text, None where missing; whole numbers without a decimal point.
+
+    >>> as_cell(" nurse "), as_cell(1.0), as_cell(float("nan")), as_cell("")
+    ('nurse', '1', None, None)
+    """
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None or value != value:
+        return None
+    if isinstance(value, Integral):
+        return str(value)
+    if not isinstance(value, Real):
+        raise TypeError(f"expected text or a number, got {type(value).__name__}")
+    number = float(value)
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def _text(name: str, file: io.BufferedReader) -> Table:
+    lines = _lines(name, file)
+    first = next((line for line in lines if line[1].strip()), None)
+    if first is None:
+        raise FileError(name, "the file is empty: expected a header or a JSON object")
+    if first[1].lstrip().startswith("{"):
+        return _jsonl(name, chain([first], lines))
+    if first[1].lstrip().startswith("["):
+        raise FileError(name, "expected CSV, TSV, Parquet or one JSON object a line, got an array")
+    return _csv(name, first, lines)
+
+
+def _lines(name: str, file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(file, 1):
+        try:
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            problem = f"expected UTF-8, got the byte 0x{line[error.start]:02x}"
+            raise FileError(name, problem, line=number) from None
+
+
+def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Table:
+    # the limit is csv's own, for all its readers: it is only ever raised
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    delimiter = max(",\t;", key=first[1].count)
+    text = (line for _, line in chain([first], rest))
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    blank = first[0] - 1
+    header = tuple(cell.strip() for cell in _record(name, reader, blank) or ())
+
+    def records() -> Iterator[list[str]]:
+        while (record := _record(name, reader, blank, len(header))) is not None:
+            if record:
+                yield record
+
+    def read(names: Sequence[str]) -> Iterator[Row]:
+        places = [header.index(column) for column in names]
+        return (tuple(record[i].strip() or None for i in places) for record in records())
+
+    return Table(name, header, read)
+
+
+def _record(name: str, reader: Any, blank: int, width: int = 0) -> list[str] | None:
+    """The next record of a CSV reader, checked; `blank` lines were skipped before its first."""
+    begin = reader.line_num + blank + 1
+    try:
+        record: list[str] | None = next(reader, None)
+    except csv.Error as error:
+        raise FileError(name, f"the row that begins here is broken: {error}", line=begin) from None
+    if record and width and len(record) != width:
+        problem = f"expected {width} fields as in the header, got {len(record)}"
+        raise FileError(name, problem, line=begin)
+    return record
+
+
+def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FileError(name, f"not valid JSON: {error}", line=number) from None
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise FileError(name, f"expected a JSON object, got {kind}", line=number)
+        if "\\u" in line and HALF.search(json.dumps(value, ensure_ascii=False)):
+            raise FileError(name, "expected text, got half of a surrogate pair", line=number)
+        yield number, value
+
+
+def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
+    every = _objects(name, lines)
+    ahead = list(islice(every, _AHEAD))
+    columns = dict.fromkeys(key for _, value in ahead for key in value)
+
+    def read(names: Sequence[str]) -> Iterator[Row]:
+        for number, value in chain(ahead, every):
+            yield _row(name, names, [value.get(key) for key in names], number)
+
+    return Table(name, tuple(columns), read)
+
+
+def _parquet(name: str, raw: io.BufferedReader) -> Table:
+    import pyarrow.parquet as pq
+
+    with _valid_parquet(name):
+        file = pq.ParquetFile(raw, buffer_size=1 << 20, pre_buffer=False)
+
+    def read(names: Sequence[str]) -> Iterator[Row]:
+        number = 0
+        with _valid_parquet(name):
+            for batch in file.iter_batches(batch_size=4096, columns=list(dict.fromkeys(names))):
+                columns = [batch.column(column).to_pylist() for column in names]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    yield _row(name, names, values, number)
+
+    return Table(name, tuple(file.schema_arrow.names), read)
+
+
+@contextmanager
+def _valid_parquet(name: str) -> Iterator[None]:
+    """What pyarrow complains of becomes an error that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise FileError(name, f"not a valid Parquet file: {error}") from None
+
+
+def _frame(frame: object) -> Table:
+    columns = getattr(frame, "columns", None)
+    if columns is None:
+        kind = type(frame).__name__
+        raise InputError(f"source: expected a path or a pandas DataFrame, got {kind}")
+    data = cast("pd.DataFrame", frame)
+    labels = {str(label): label for label in columns}
+
+    def read(names: Sequence[str]) -> Iterator[Row]:
+        cells = [_values(data[labels[name]]) for name in names]
+        for number, values in enumerate(zip(*cells, strict=True), 1):
+            yield _row("DataFrame", names, values, number)
+
+    return Table("DataFrame", tuple(str(label) for label in columns), read)
+
+
+def _values(column: pd.Series[Any]) -> list[object]:
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return [None if missing else value for value, missing in pairs]
+
+
+def _row(name: str, names: Sequence[str], values: Sequence[object], number: int) -> Row:
+    cells = []
+    for column, value in zip(names, values, strict=True):
+        try:
+            cells.append(as_cell(value))
+        except TypeError as error:
+            raise FileError(name, f"'{column}': {error}", line=number) from None
+    return tuple(cells)

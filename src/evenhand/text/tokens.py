@@ -1,0 +1,200 @@
+"""Words of a text and where they stand, found for a whole block at once.
+
+A word is a maximal run of letters, digits and underscores; apostrophes and hyphens separate, so
+that "she's", "ex-wife" and "he/she" hold the words she, wife, he and she. Searching works on one
+byte a character and 64-bit keys of the words: some hundred megabytes a second, where a regular
+expression over the same words reads about fifteen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["WordIndex", "Words", "match_case", "protected", "words"]
+
+Offsets = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+Keys = NDArray[np.uint64]
+
+LONGEST = 16  # characters of a word that its key holds
+OTHER_LETTER = 0xFF
+INVISIBLE = "\N{SOFT HYPHEN}\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
+PAD = np.zeros(LONGEST, dtype=np.uint8)
+MASKS: Keys = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
+ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+BITS = np.uint64(18)
+
+
+def _fold(character: str) -> int:
+    """One byte for a character: lower case where ASCII, one code for all other letters, else 0."""
+    if character.isascii():
+        return ord(character.lower()) if character.isalnum() or character == "_" else 0
+    letter = character.isalnum() or unicodedata.category(character) in ("Mn", "Mc", "Cs")
+    letter = letter or character in INVISIBLE
+    return OTHER_LETTER if letter else 0
+
+
+@cache
+def _table(size: int) -> Codes:
+    return np.array([_fold(chr(code)) for code in range(size)], dtype=np.uint8)
+
+
+def _codes(text: str) -> Codes:
+    """The folded characters of a text, one byte each, with room behind for reading ahead."""
+    if text.isascii():
+        ascii_codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+        return np.concatenate((_table(128)[ascii_codes], PAD))
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return np.concatenate((_table(0x10000)[np.minimum(points, 0xFFFF)], PAD))
+
+
+def _keys(codes: Codes, starts: Offsets, lengths: Offsets) -> Keys:
+    """A 64-bit key of each word: of its first sixteen characters and of its length."""
+    eight = np.ndarray((len(codes) - 7,), dtype="<u8", buffer=codes, strides=(1,))
+    key = (eight[starts] & MASKS[np.minimum(lengths, 8)]) * ODD[0]
+    long = np.flatnonzero(lengths > 8)
+    rest = lengths[long] - 8
+    key[long] ^= (eight[starts[long] + 8] & MASKS[np.minimum(rest, 8)]) * ODD[1]
+    key[long] ^= rest.astype(np.uint64) * ODD[2]
+    return cast(Keys, key)
+
+
+class Words:
+    """The words of a text: where each begins and ends, and the key it is looked up by."""
+
+    __slots__ = ("ends", "keys", "starts", "text")
+
+    def __init__(self, text: str) -> None:
+        codes = _codes(text)
+        inside = codes != 0
+        edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+        if len(inside) and inside[0]:
+            edges = np.concatenate((np.zeros(1, dtype=edges.dtype), edges))
+        self.text = text
+        self.starts: Offsets = edges[::2]
+        self.ends: Offsets = edges[1::2]
+        self.keys = _keys(codes, self.starts, self.ends - self.starts)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def words(text: str) -> Words:
+    """The words of a text.
+
+    >>> found = words("She's Zoë's ex-wife.")
+    >>> [found.text[s:e] for s, e in zip(found.starts, found.ends)]
+    ['She', 's', 'Zoë', 's', 'ex', 'wife']
+    """
+    return Words(text)
+
+
+class WordIndex:
+    """A set of lower-case words, to be found in texts whatever their case.
+
+    >>> index = WordIndex(["she", "he"])
+    >>> starts, ends = index.find("He saw that SHE was there.")
+    >>> starts.tolist(), ends.tolist()
+    ([0, 12], [2, 15])
+    """
+
+    __slots__ = ("_keys", "_loose", "_sieve", "_words")
+
+    def __init__(self, members: Iterable[str]) -> None:
+        ordered = sorted(set(members))
+        found = Words(" ".join(ordered))
+        if len(found) != len(ordered):
+            raise ValueError("an index takes single words of letters and digits")
+        self._words = frozenset(ordered)
+        self._keys: Keys = np.unique(found.keys)
+        # Keys that other words may share: longer than a key holds, or with letters beyond ASCII.
+        loose = [not word.isascii() or len(word) > LONGEST for word in ordered]
+        self._loose: Keys = np.unique(found.keys[np.array(loose, dtype=bool)])
+        self._sieve = np.zeros(1 << int(BITS), dtype=bool)
+        self._sieve[self._keys >> (np.uint64(64) - BITS)] = True
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._words
+
+    def select(self, found: Words) -> Offsets:
+        """Which of the words of a text are in the index, as positions in `found`."""
+        if not self._words:
+            return np.empty(0, dtype=np.int64)
+        likely = np.flatnonzero(self._sieve[found.keys >> (np.uint64(64) - BITS)])
+        keys = found.keys[likely]
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        chosen = likely[self._keys[place] == keys]
+        if len(self._loose):
+            doubtful = np.flatnonzero(np.isin(found.keys[chosen], self._loose))
+            wrong = [
+                k
+                for k in doubtful
+                if found.text[found.starts[chosen[k]] : found.ends[chosen[k]]].lower()
+                not in self._words
+            ]
+            chosen = np.delete(chosen, wrong)
+        return cast(Offsets, chosen)
+
+    def find(self, text: str | Words) -> tuple[Offsets, Offsets]:
+        """Where the words of the index stand in a text: their starts and their ends."""
+        found = Words(text) if isinstance(text, str) else text
+        chosen = self.select(found)
+        return found.starts[chosen], found.ends[chosen]
+
+
+BEFORE = frozenset(" \n\t\r\"“”'‘’([{—–*>")
+AFTER = frozenset(" \n\t\r\"“”'‘’)]},;!?—–*<")
+TAG = re.compile(r"[#@][\w.]*$")
+ADDRESS = re.compile(
+    r"(?i)[a-z0-9+.-]://|\bwww\.|(?<![\w.+-])[\w.+-]++@[\w-]+\.\w|(?<!\w)[~.]{0,2}/[\w.~-]+/"
+    r"|\w\.(?:com|org|net|edu|gov|mil|int|info|biz|io|co|uk|us|ca|au|de|fr|eu|tv|ly|me|be|gl)\b"
+    r"|\w\.(?:html?|php|aspx?|txt|pdf|docx?|csv|json|xml|jpe?g|png|gif|mp[34]|py|js|css|zip)\b"
+)
+FARTHEST = 1 << 10  # characters without a space beyond which there is no prose
+SPACE = re.compile(r"\s")
+
+
+def protected(text: str, start: int, end: int) -> bool:
+    """Whether the word at text[start:end] is part of a hashtag, a mention or an address.
+
+    >>> protected("see www.herstory.com/she", 21, 24), protected("he/she", 3, 6)
+    (True, False)
+    >>> protected("so #HeForShe", 4, 12), protected("for him.", 4, 7)
+    (True, False)
+    """
+    before = text[start - 1] if start else " "
+    after = text[end] if end < len(text) else " "
+    if before in BEFORE and (
+        after in AFTER or (after == "." and not text[end + 1 : end + 2].strip())
+    ):
+        return False
+    if before in "#@":
+        return True
+    gap = SPACE.search(text, end, end + FARTHEST)
+    stop = gap.start() if gap else min(len(text), end + FARTHEST)
+    begin, first = start, max(0, start - FARTHEST)
+    while begin > first and not text[begin - 1].isspace():
+        begin -= 1
+    if begin == first > 0 or stop == end + FARTHEST:
+        return True
+    return bool(TAG.search(text, begin, start) or ADDRESS.search(text, begin, stop))
+
+
+def match_case(model: str, word: str) -> str:
+    """The word written in the case of the model.
+
+    >>> match_case("HE", "she"), match_case("He", "she"), match_case("he", "she")
+    ('SHE', 'She', 'she')
+    """
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    if model[:1].isupper():
+        return word[:1].upper() + word[1:]
+    return word

@@ -1,0 +1,162 @@
+"""`evenhand text swap | substitute | neutralize | anonymize` as a user of the shell meets them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli import run
+
+TEXT = "Her neighbour waved to her.\n\nIt rained.\nHe's here.\n"
+SWAPPED = "His neighbour waved to him.\n\nIt rained.\nShe's here.\n"
+
+
+@pytest.fixture
+def shell(capsys, monkeypatch, tmp_path):
+    """Runs a command in an empty folder; gives its code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = run(["text", *arguments])
+        return code, *capsys.readouterr()
+
+    return go
+
+
+def test_a_filter_from_stdin_to_stdout(shell):
+    assert shell("swap", stdin=TEXT) == (0, SWAPPED, "")
+    assert shell("swap", "-", stdin=TEXT) == (0, SWAPPED, "")
+    assert shell("neutralize", stdin="She runs and sings.\n")[1] == "They run and sing.\n"
+    said = "Marie Curie spoke. Curie was thanked.\n"
+    assert shell("anonymize", stdin=said)[1] == "E1 E2 spoke. E2 was thanked.\n"
+    assert shell("substitute", "--probability", "1", stdin="She left.\n")[1] == "He left.\n"
+
+
+def test_several_files_one_after_the_other(shell):
+    Path("a.txt").write_text("She\n")
+    Path("b.txt").write_text("He")
+    assert shell("swap", "a.txt", "b.txt") == (0, "He\nShe", "")
+
+
+def test_output_file_edits_and_the_way_back(shell):
+    Path("in.txt").write_text(TEXT)
+    code, out, err = shell("swap", "in.txt", "-o", "out.txt", "--edits", "edits.jsonl")
+    assert (code, out) == (0, "")
+    assert err == "2 of 4 documents changed, 3 edits (pronoun 3) → out.txt\n"
+    assert Path("out.txt").read_text() == SWAPPED
+    edits = [json.loads(line) for line in Path("edits.jsonl").read_text().splitlines()]
+    assert edits[1] == {
+        "document": 0, "source": "in.txt", "line": 1, "offset": 23, "rule": "pronoun",
+        "before": "her", "after": "him",
+    }  # fmt: skip
+    assert shell("undo", "out.txt", "edits.jsonl", "-o", "back.txt")[0] == 0
+    assert Path("back.txt").read_bytes() == Path("in.txt").read_bytes()
+
+
+def test_json_tells_the_counts_and_nothing_else(shell):
+    Path("in.txt").write_text(TEXT)
+    code, out, err = shell("swap", "in.txt", "-o", "out.txt", "--json")
+    told = json.loads(out)
+    assert (code, err, told["schema"]) == (0, "", "evenhand/1")
+    assert (told["documents"], told["changed"], told["edits"]) == (4, 2, 3)
+    assert told["rules"] == {"pronoun": 3}
+
+
+def test_records_keep_every_other_byte(shell):
+    Path("in.jsonl").write_text('{"id": 1.50, "text": "She \\u2014 left", "x":"she"}\n')
+    assert shell("swap", "in.jsonl", "--field", "text")[1] == (
+        '{"id": 1.50, "text": "He \\u2014 left", "x":"she"}\n'
+    )
+    Path("in.csv").write_text('a,text\r\nshe,"She ""left"",\nthen"\r\n')
+    assert shell("swap", "in.csv", "--field", "text", "-o", "out.csv")[0] == 0
+    assert Path("out.csv").read_bytes() == b'a,text\r\nshe,"He ""left"",\nthen"\r\n'
+
+
+def test_direction_has_short_names(shell):
+    assert shell("swap", "--direction", "m2f", stdin="He, she\n")[1] == "She, she\n"
+    assert shell("swap", "--direction", "female→male", stdin="He, she\n")[1] == "He, he\n"
+
+
+def test_append_keeps_the_original(shell):
+    assert shell("swap", "--append", stdin="She.\nIt.\n")[1] == "She.\nHe.\nIt.\n"
+
+
+def test_compressed_in_and_out(shell):
+    Path("in.gz").write_bytes(gzip.compress(TEXT.encode()))
+    assert shell("swap", "in.gz", "-o", "out.bz2")[0] == 0
+    assert bz2.decompress(Path("out.bz2").read_bytes()).decode() == SWAPPED
+    assert shell("swap", "out.bz2", "-o", "back.zst")[0] == 0
+    assert shell("swap", "back.zst")[1] == SWAPPED
+
+
+def test_processes_keep_the_order(shell, tmp_path):
+    lines = [f"{i} she saw {'his' if i % 3 else 'her'} dog\n" for i in range(40_000)]
+    Path("in.txt").write_text("".join(lines))
+    assert shell("swap", "in.txt", "-o", "one.txt")[0] == 0
+    assert shell("swap", "in.txt", "-o", "two.txt", "--jobs", "2")[0] == 0
+    assert Path("one.txt").read_bytes() == Path("two.txt").read_bytes()
+
+
+def test_bytes_that_are_no_text_are_kept(shell, tmp_path):
+    Path("in.txt").write_bytes(b"she \xff\xfe\x00 met with \xe2\x80\x9cher\xe2\x80\x9d.\r\n")
+    assert shell("swap", "in.txt", "-o", "out.txt")[0] == 0
+    swapped = b"he \xff\xfe\x00 met with \xe2\x80\x9chim\xe2\x80\x9d.\r\n"
+    assert Path("out.txt").read_bytes() == swapped
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["swap", "absent.txt"], "absent.txt: No such file or directory"),
+        (["swap", "in.txt", "-o", "in.txt"], "in.txt: is an input"),
+        (["swap", "in.txt", "-o", "nowhere/out.txt"], "expected a file in a folder that exists"),
+        (["swap", "in.txt", "--kinds", "planets"], "kinds: expected some of"),
+        (["swap", "in.txt", "--judge", "oracle"], "unknown judge 'oracle'"),
+        (["swap", "in.txt", "--judge", "spacy:none"], "spacy"),
+        (["swap", "in.txt", "--field", "text"], "--field needs a file ending in"),
+        (["swap", "in.txt", "--json"], "--json needs -o"),
+        (["swap", "in.csv", "--field", "texts"], "in.csv, line 1: no column 'texts'"),
+        (["swap", "bad.jsonl", "--field", "text"], "bad.jsonl, line 2"),
+        (["swap", "in.txt", "--pairs", "pairs.csv"], "pairs.csv, line 1"),
+        (["swap", "in.txt", "--probability", "1.5"], "1.5 is not in the range"),
+        (["anonymize", "in.txt", "--entities", "x"], "unknown finder of names 'x'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_leaves_nothing(shell, arguments, message):
+    Path("in.txt").write_text(TEXT)
+    Path("in.csv").write_text("id,text\n1,she\n")
+    Path("bad.jsonl").write_text('{"text": "she"}\n{"text": 3}\n')
+    Path("pairs.csv").write_text("woman;man\nshe;he\n")
+    before = sorted(Path().iterdir())
+    code, out, err = shell(*arguments)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("error: ")
+    assert message in err
+    assert out == "" or "bad" in arguments[1]
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    source = tmp_path / "in.txt"
+    source.write_text("She left.\n" * 300_000)
+    script = "import sys; from evenhand.cli import run; sys.exit(run(sys.argv[1:]))"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", script, "text", "swap", str(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"He left.\n"
+    writer.stdout.close()
+    assert writer.stderr is not None
+    assert writer.stderr.read() == b""
+    writer.stderr.close()
+    writer.wait()
