@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cli_shell import failure, output
 
-from evenhand.cli import run
 from evenhand.vectors import load
 
 QUERY = {
@@ -36,23 +36,6 @@ def small(tmp_path_factory, glove):
 
     Vectors.from_arrays(glove.words[:6000], glove.matrix[:6000]).save(path, "word2vec")
     return str(path)
-
-
-def output(capsys, *arguments):
-    code = run(arguments)
-    captured = capsys.readouterr()
-    assert code == 0, captured.err
-    return captured.out
-
-
-def failure(capsys, *arguments):
-    code = run(arguments)
-    captured = capsys.readouterr()
-    assert code == 2
-    assert captured.out == ""
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_measure_a_query_as_json(capsys, query):

@@ -12,7 +12,7 @@ from evenhand.report.methods import METHODS, SCALES, row_label
 from evenhand.results import Measurement
 from evenhand.vectors.distances import DistanceTable
 
-__all__ = ["CONNECTIONS", "density", "forest", "occupations"]
+__all__ = ["COLOURS", "CONNECTIONS", "DASHES", "density", "forest", "occupations"]
 
 CONNECTIONS = {
     "associated": "stereotype of the word's own class",
@@ -20,6 +20,8 @@ CONNECTIONS = {
     "human": "word about people",
     "none": "neutral word",
 }
+COLOURS = dict(zip(CONNECTIONS, (ORANGE, BLUE, PURPLE, GREEN), strict=True))
+DASHES = dict(zip(CONNECTIONS, ([1, 0], [7, 3], [2, 2], [8, 2, 2, 2]), strict=True))
 
 
 def forest(measurements: Sequence[Measurement], topic: str) -> Chart:
@@ -82,10 +84,8 @@ def density(table: DistanceTable) -> Chart:
                 for x, y in zip(grid, curve, strict=True)
             ]
     kinds = [words for words in CONNECTIONS.values() if any(v["kind"] == words for v in values)]
-    colour = alt.Scale(domain=list(CONNECTIONS.values()), range=[ORANGE, BLUE, PURPLE, GREEN])
-    dash = alt.Scale(
-        domain=list(CONNECTIONS.values()), range=[[1, 0], [7, 3], [2, 2], [8, 2, 2, 2]]
-    )
+    colour = alt.Scale(domain=list(CONNECTIONS.values()), range=list(COLOURS.values()))
+    dash = alt.Scale(domain=list(CONNECTIONS.values()), range=list(DASHES.values()))
     legend = alt.Legend(title=None, columns=2, symbolType="stroke", symbolSize=300, values=kinds)
     return (
         alt.Chart(rows(values))

@@ -1,0 +1,138 @@
+"""Which charts a fit or a comparison has, the one to read first in front, and saving them."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.posterior.checks import posterior_check
+from evenhand.report import charts_posterior as forests
+from evenhand.report import charts_posterior_data as pictures
+from evenhand.report.charts import Chart, styled, to_svg
+from evenhand.report.charts_posterior_parts import name_of
+from evenhand.results import replace_file
+
+if TYPE_CHECKING:
+    from evenhand.posterior.change import Change
+    from evenhand.posterior.models import Priors
+    from evenhand.posterior.report import Report
+    from evenhand.posterior.tables import Table
+
+__all__ = ["FORMATS", "ChartSet", "change_charts", "fit_charts", "save_charts", "telling_words"]
+
+FORMATS = ("svg", "pdf", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSet:
+    """Charts by name, in the order of reading, and those that the data do not allow, with why."""
+
+    charts: dict[str, Chart] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, make: Callable[[], Chart]) -> None:
+        """Make one chart, or keep the reason why it cannot be made."""
+        try:
+            self.charts[name] = make()
+        except InputError as error:
+            self.skipped[name] = str(error)
+
+
+def fit_charts(
+    report: Report, priors: Priors, *, words: Iterable[str] = (), seed: int = 0
+) -> ChartSet:
+    """The charts of a report's models; radial pictures are of these or of two telling words.
+
+    Without crossed, levels and word means are those of separate, paper or coefficients.
+    """
+    fits, table, prob = report.fitted.fits, report.fitted.table, report.prob
+    crossed, naive = fits.get("crossed"), fits.get("coefficients")
+    order = ("crossed", "separate", "paper", "coefficients")
+    chosen = next((fits[name] for name in order if name in fits), None)
+    made = ChartSet()
+    if crossed:
+        made.add("contrasts", partial(forests.contrasts, crossed, naive, prob))
+        made.add("word-deltas", partial(forests.word_deltas, crossed, prob))
+    if chosen:
+        named = {f"{name_of(table)}, {chosen.model}": chosen}
+        made.add("levels", partial(forests.levels, named, prob))
+        made.add("word-means", partial(forests.word_means, named, prob))
+    if naive and naive is not chosen:
+        made.add("coefficients", partial(forests.levels, {name_of(table): naive}, prob))
+    made.add("densities", partial(pictures.densities, table))
+    for word in words or telling_words(table):
+        name = "radial-" + re.sub(r"\W+", "-", word)
+        while name in made.charts:
+            name += "-"
+        made.add(name, partial(pictures.radial, table, word, seed=seed))
+    for fit in (crossed, naive):
+        if fit:
+            made.add(f"priors-{fit.model}", partial(pictures.priors, fit, priors))
+    found = report.checks or {name: posterior_check(fit, seed=seed) for name, fit in fits.items()}
+    made.add("check", partial(forests.checks, found))
+    return made
+
+
+def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
+    """The charts of before against after."""
+    times = {"before": change.before, "after": change.after}
+    made = ChartSet()
+    made.add("changes", partial(forests.changes, change, prob))
+    made.add("levels", partial(forests.levels, times, prob))
+    made.add("word-means", partial(forests.word_means, times, prob))
+    return made
+
+
+def telling_words(table: Table) -> tuple[str, ...]:
+    """The protected words whose own stereotypes are nearest and farthest, beside those of others.
+
+    By the plain difference of the two mean distances; the first word where none has both kinds.
+    """
+    gaps: dict[str, float] = {}
+    for i, word in enumerate(table.words):
+        own, other = (
+            table.distance[(table.word == i) & (table.connection == k)] for k in (0, 1)
+        )  # fmt: skip
+        if own.size and other.size:
+            gaps[word] = float(np.mean(own) - np.mean(other))
+    if not gaps:
+        return table.words[:1]
+    return tuple(dict.fromkeys((min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__))))
+
+
+def save_charts(
+    charts: Mapping[str, Chart], folder: Path, formats: Iterable[str] = ("svg",)
+) -> list[Path]:
+    """Write each chart in each format, whole or not at all; an HTML file needs no network."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, chart in charts.items():
+        for kind in formats:
+            path = folder / f"{name}.{kind}"
+            content = _content(chart, kind)
+            with replace_file(path) as file:
+                file.write(content)
+            paths.append(path)
+    return paths
+
+
+def _content(chart: Chart, kind: str) -> bytes:
+    if kind not in FORMATS:
+        raise UnknownNameError("format", kind, FORMATS)
+    if kind == "svg":
+        return to_svg(chart).encode()
+    if kind == "pdf":
+        pages = io.BytesIO()
+        styled(chart).save(pages, format="pdf")
+        return pages.getvalue()
+    text = io.StringIO()
+    styled(chart).save(text, format="html", inline=True)
+    return text.getvalue().encode()

@@ -1,0 +1,80 @@
+"""R-hat, effective sample sizes and intervals: known cases, and the same numbers as arviz."""
+
+import numpy as np
+import pytest
+
+from evenhand.posterior.diagnostics import (
+    ess_bulk,
+    ess_mean,
+    ess_tail,
+    hdi,
+    mcse_mean,
+    r_hat,
+    summarise,
+)
+
+
+def chains(correlation, count, length, seed=0):
+    """Autoregressive chains of variance 1, two quantities: the second its absolute value."""
+    rng = np.random.default_rng(seed)
+    x = np.empty((count, length))
+    x[:, 0] = rng.standard_normal(count)
+    for t in range(1, length):
+        noise = np.sqrt(1 - correlation**2) * rng.standard_normal(count)
+        x[:, t] = correlation * x[:, t - 1] + noise
+    return np.stack([x, np.abs(x)], axis=2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.4, 0.9, 0.99])
+@pytest.mark.parametrize(("count", "length"), [(4, 500), (16, 125), (4, 101), (2, 400)])
+def test_agrees_with_arviz(arviz, correlation, count, length):
+    x = chains(correlation, count, length)
+    for k in range(2):
+        one = x[..., k]
+        expected = {
+            r_hat: arviz.rhat(one),
+            ess_bulk: arviz.ess(one, method="bulk"),
+            ess_tail: arviz.ess(one, method="tail"),
+            ess_mean: arviz.ess(one, method="mean"),
+            mcse_mean: arviz.mcse(one),
+        }
+        for measure, value in expected.items():
+            assert measure(x)[k] == pytest.approx(float(value), rel=1e-6), measure.__name__
+        assert hdi(one) == pytest.approx(arviz.hdi(one.ravel(), 0.89), abs=1e-12)
+
+
+def test_the_effective_size_of_an_autoregression_is_known():
+    """(1 - φ) / (1 + φ) of the draws."""
+    x = chains(0.5, 8, 4000)[..., :1]
+    assert ess_mean(x)[0] == pytest.approx(32_000 / 3, rel=0.1)
+    assert mcse_mean(x)[0] == pytest.approx(np.sqrt(3 / 32_000), rel=0.1)
+
+
+def test_chains_that_disagree_are_found():
+    x = chains(0.0, 4, 500)
+    assert r_hat(x).max() < 1.01
+    x[0] += 1.0
+    assert r_hat(x)[0] > 1.1
+    wide = chains(0.0, 4, 500)
+    wide[0] *= 5
+    assert r_hat(wide)[0] > 1.1  # same centre: only the folded ranks see it
+
+
+def test_constants_have_nothing_to_converge():
+    x = np.full((4, 100, 1), 2.0)
+    assert (r_hat(x)[0], ess_bulk(x)[0]) == (1.0, 400.0)
+
+
+def test_the_shortest_interval():
+    x = np.random.default_rng(0).exponential(size=200_000)
+    low, high = hdi(x, 0.89)
+    assert low == pytest.approx(0, abs=0.01)
+    assert high == pytest.approx(-np.log(0.11), abs=0.03)
+    assert hdi(np.array([3.0, 1.0, 2.0]), 0.999) == (1.0, 3.0)
+
+
+def test_a_summary():
+    s = summarise(np.array([[-2.0, -1.0], [0.5, 1.5]]), 0.5)
+    assert (s.mean, s.p_below_zero) == (-0.25, 0.5)
+    assert s.sd == pytest.approx(np.std([-2, -1, 0.5, 1.5], ddof=1))

@@ -1,0 +1,292 @@
+"""The samplers' arithmetic against dense matrices and numerical integration on small tables."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import cauchy, expon, halfcauchy, multivariate_normal, norm
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.posterior.crossed import CrossedData, CrossedPrior, Marginal, draw_effects
+from evenhand.posterior.crossed_fit import fit_crossed
+from evenhand.posterior.diagnostics import mcse_mean
+from evenhand.posterior.gaussian import LinearModel, half_cauchy, sample_density, solve
+from evenhand.posterior.metropolis import around_mode, sample
+from evenhand.posterior.models import MODELS, Priors, fit, fit_models
+from evenhand.posterior.paper import PaperPrior, fit_paper
+from evenhand.posterior.simulation import simulate
+from evenhand.posterior.student import Weighted
+from evenhand.posterior.thesis import ThesisPrior, design, fit_thesis
+
+SMALL = {"words": (2, 2), "stereotypes": (2, 2), "human": 3, "neutral": 4}
+
+
+def with_gaps(table, seed=0):
+    """The table with a quarter of its cells gone."""
+    kept = np.random.default_rng(seed).random(table.rows) > 0.25
+    return table.keep(kept)
+
+
+@pytest.fixture
+def small():
+    return with_gaps(simulate(delta=-0.1, seed=3, **SMALL))
+
+
+@pytest.fixture
+def linear():
+    rng = np.random.default_rng(5)
+    x = np.eye(3)[rng.integers(0, 3, 12)] + 0.1 * rng.standard_normal((12, 3))
+    y = x @ [0.8, 1.1, 0.9] + 0.2 * rng.standard_normal(12)
+    mean, sd = np.array([1.0, 0.9, 0.0]), np.array([0.5, 0.3, 2.0])
+    return x, y, mean, sd
+
+
+def evidence(x, y, mean, sd, sigma):
+    covariance = sigma**2 * np.eye(len(y)) + (x * sd**2) @ x.T
+    return multivariate_normal(x @ mean, covariance).logpdf(y)
+
+
+def test_the_scale_of_a_linear_model_against_a_dense_normal(linear):
+    x, y, mean, sd = linear
+    posterior = solve(LinearModel(x.T @ x, x.T @ y, y @ y, 12, mean, sd, half_cauchy(1.0)))
+    total = quad(lambda s: np.exp(evidence(x, y, mean, sd, s)) / (1 + s**2), 0.01, 5)[0]
+    assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-6)
+    for sigma in (0.1, 0.2, 0.4):
+        there = np.exp(np.interp(np.log(sigma), np.log(posterior.grid), posterior.log_density))
+        exact = np.exp(evidence(x, y, mean, sd, sigma)) / (1 + sigma**2) * sigma / total
+        assert there == pytest.approx(exact, rel=1e-4)
+
+
+def test_the_coefficients_of_a_linear_model_against_integration(linear):
+    x, y, mean, sd = linear
+    posterior = solve(LinearModel(x.T @ x, x.T @ y, y @ y, 12, mean, sd, half_cauchy(1.0)))
+    drawn, sigma = posterior.draw(200_000, np.random.default_rng(0))
+
+    def weight(s):
+        return np.exp(evidence(x, y, mean, sd, s)) / (1 + s**2)
+
+    def conditional(s):
+        precision = x.T @ x / s**2 + np.diag(sd**-2)
+        return np.linalg.solve(precision, x.T @ y / s**2 + mean / sd**2)
+
+    total = quad(weight, 0.01, 5)[0]
+    for k in range(3):
+        exact = quad(lambda s, k=k: weight(s) * conditional(s)[k], 0.01, 5)[0] / total
+        assert drawn[:, k].mean() == pytest.approx(exact, abs=4 * drawn[:, k].std() / 447)
+    exact = quad(lambda s: weight(s) * s, 0.01, 5)[0] / total
+    assert sigma.mean() == pytest.approx(exact, abs=4 * sigma.std() / 447)
+
+
+def test_draws_from_a_density_on_a_grid():
+    grid = np.linspace(-6, 6, 2001)
+    drawn = sample_density(grid, norm.logpdf(grid), 100_000, np.random.default_rng(0))
+    assert drawn.mean() == pytest.approx(0, abs=0.013)
+    assert drawn.std() == pytest.approx(1, abs=0.01)
+
+
+def crossed_covariance(data, scales, prior):
+    """The covariance of all rows, effect by effect, straight from the model's definition."""
+    named = dict(zip(data.scales, scales, strict=True))
+    n = data.y.size
+    groups = ("stereotype", "human", "neutral")
+    group = np.array([groups[g] for g in data.group])[data.attribute]
+    total = np.zeros((n, n))
+    for a in range(n):
+        for b in range(n):
+            word = data.word[a] == data.word[b]
+            own = data.associated[a] and data.associated[b]
+            same = group[a] == group[b]
+            total[a, b] = (
+                (a == b) * named["error"] ** 2
+                + (data.attribute[a] == data.attribute[b]) * named[group[a]] ** 2
+                + same * prior.level_sd**2
+                + own * prior.delta_sd**2
+                + word * named["word"] ** 2
+                + (word and own) * named["delta"] ** 2
+                + (word and same) * named.get(f"slope_{group[a]}", 0.0) ** 2
+            )
+    return total
+
+
+SCALES = {
+    "error": 0.1, "stereotype": 0.2, "human": 0.15, "neutral": 0.12, "delta": 0.07, "word": 0.05,
+    "slope_stereotype": 0.11, "slope_human": 0.06,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("without", [(), ("human",), ("none",), ("human", "none")])
+def test_the_marginal_of_crossed_against_a_dense_normal(small, without):
+    lacking = [("associated", "different", "human", "none").index(name) for name in without]
+    data = CrossedData.of(small.keep(~np.isin(small.connection, lacking)))
+    prior = CrossedPrior(level_mean=0.9, delta_sd=0.4)
+    marginal = Marginal(data, prior)
+    scales = np.array([SCALES[name] for name in data.scales])
+    several = np.stack([scales, 1.3 * scales])
+    expected = [
+        multivariate_normal(np.full(data.y.size, 0.9), crossed_covariance(data, s, prior)).logpdf(
+            data.y
+        )
+        for s in several
+    ]
+    assert marginal.log_likelihood(several) == pytest.approx(expected, abs=1e-8)
+    density = marginal(np.log(several))
+    log_prior = [
+        halfcauchy.logpdf(s[0]) + norm.logpdf(s[1:], scale=0.25).sum() + np.log(s).sum()
+        for s in several
+    ]
+    assert np.diff(density) == pytest.approx(np.diff(np.add(expected, log_prior)), abs=1e-8)
+
+
+def test_the_effects_of_crossed_against_a_dense_normal(small):
+    data, prior = CrossedData.of(small), CrossedPrior()
+    marginal = Marginal(data, prior)
+    scales = np.array([SCALES[name] for name in data.scales])
+    drawn = draw_effects(marginal, np.repeat(scales[None], 40_000, 0), np.random.default_rng(0))
+    x = data.design()
+    sd = marginal.effect_sd(scales)
+    inverse = np.linalg.inv(crossed_covariance(data, scales, prior))
+    gain = (sd**2)[:, None] * x.T @ inverse
+    mean = marginal.prior_mean + gain @ (data.y - x @ marginal.prior_mean)
+    variance = sd**2 - np.einsum("pn,np->p", gain, x * sd**2)
+    error = np.sqrt(variance / 40_000)
+    assert np.all(np.abs(drawn.beta.mean(axis=0) - mean) < 4.5 * error)
+    assert drawn.beta.var(axis=0) == pytest.approx(variance, rel=0.05)
+    member = np.eye(data.group.size)[data.attribute]
+    tau = scales[1 + np.searchsorted(data.present, data.group)] ** 2
+    level = np.eye(3)[data.group] * prior.level_sd**2
+    covariance = tau[:, None] * member.T + level @ x[:, :3].T
+    theta = 1.0 + covariance @ inverse @ (data.y - 1.0)
+    spread = tau + prior.level_sd**2 - np.einsum("an,nb,ab->a", covariance, inverse, covariance)
+    assert np.all(np.abs(drawn.theta.mean(axis=0) - theta) < 4.5 * np.sqrt(spread / 40_000))
+    assert drawn.theta.var(axis=0) == pytest.approx(spread, rel=0.05)
+
+
+def test_weights_of_one_are_the_normal_model(small):
+    marginal = Marginal(CrossedData.of(small), CrossedPrior())
+    weighted = Weighted(marginal)
+    scales = np.array([[SCALES[name] for name in marginal.data.scales]] * 2)
+    scales[1] *= 1.4
+    weighted.set(np.ones((2, small.rows)))
+    assert np.diff(weighted(np.log(scales))) == pytest.approx(np.diff(marginal(np.log(scales))))
+
+
+def test_weighted_rows_against_a_dense_normal(small):
+    data, prior = CrossedData.of(small), CrossedPrior()
+    weighted = Weighted(Marginal(data, prior))
+    weights = np.random.default_rng(1).gamma(2.0, 0.5, (1, small.rows))
+    weighted.set(weights)
+    found = []
+    expected = []
+    for factor in (1.0, 1.4):
+        scales = factor * np.array([SCALES[name] for name in data.scales])
+        covariance = crossed_covariance(data, scales, prior)
+        covariance += np.diag(scales[0] ** 2 * (1 / weights[0] - 1))
+        likelihood = multivariate_normal(np.ones(small.rows), covariance).logpdf(data.y)
+        log_prior = cauchy.logpdf(scales[0]) + norm.logpdf(scales[1:], scale=0.25).sum()
+        expected.append(likelihood + log_prior + np.log(scales).sum())
+        found.append(weighted(np.log(scales)[None])[0])
+    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], abs=1e-8)
+
+
+def test_chains_find_a_known_density():
+    factor = np.array([[1.0, 0.0], [0.8, 0.6]])
+
+    def log_density(x):
+        z = np.linalg.solve(factor, (x - [1.0, -2.0]).T)
+        return -0.5 * np.sum(z**2, axis=0)
+
+    rng = np.random.default_rng(0)
+    start = around_mode(log_density, np.zeros(2), 16, rng)
+    drawn = sample(log_density, start, draws=1000, rng=rng, thin=2).draws
+    error = mcse_mean(drawn)
+    assert np.all(np.abs(drawn.mean(axis=(0, 1)) - [1, -2]) < 4 * error)
+    assert np.cov(drawn.reshape(-1, 2).T) == pytest.approx(factor @ factor.T, abs=0.06)
+
+
+def test_the_papers_model_against_integration():
+    table = simulate(seed=4, words=(4,), stereotypes=(5,), human=2, neutral=2)
+    table = table.keep(table.connection == 0)
+    drawn = fit_paper(table, PaperPrior(), draws=40_000, seed=1)
+    y, word = table.distance, table.word
+    same = word[:, None] == word[None, :]
+    grid = np.exp(np.linspace(-7, 1, 60))
+    total = moments = 0.0
+    for sigma in grid:
+        for spread in grid:
+            covariance = sigma**2 * np.eye(y.size) + spread**2 * same + 0.3**2
+            likelihood = np.exp(multivariate_normal(np.ones(y.size), covariance).logpdf(y))
+            weight = likelihood * expon.pdf(sigma, scale=0.5) * expon.pdf(spread, scale=0.5)
+            weight *= sigma * spread
+            mean = 1 + 0.09 * np.linalg.solve(covariance, y - 1).sum()
+            total += weight
+            moments += weight * np.array([mean, sigma, spread])
+    found = [float(drawn.draws[name].mean()) for name in ("mean", "sigma", "spread")]
+    errors = [float(drawn.draws[name].std()) / 200 for name in ("mean", "sigma", "spread")]
+    assert np.all(np.abs(np.array(found) - moments / total) < 4 * np.array(errors))
+
+
+def test_the_thesis_models_have_the_columns_of_their_formulas():
+    table = simulate(**SMALL)
+    assert design("baseline", table).matrix().shape == (table.rows, 4)
+    assert design("coefficients", table).matrix().sum(axis=1).tolist() == [2.0] * table.rows
+    separate = design("separate", table)
+    assert separate.matrix().shape == (table.rows, 16)
+    rows = [k for k, name in enumerate(separate.entries[0]) if name == "word1, associated"]
+    own = (table.word == 0) & (table.connection == 0)
+    assert np.array_equal(separate.matrix()[:, rows[0]] == 1, own)
+
+
+def test_a_changed_prior_changes_the_answer(small):
+    tight = fit_thesis("coefficients", small, ThesisPrior(coefficient_sd=0.001), draws=400)
+    assert np.abs(tight.draws["co"]).max() < 0.01
+    priors = Priors().changed(["crossed.delta_sd=0.0001", "thesis.mean=0.5"])
+    assert priors.thesis.mean == 0.5
+    assert abs(float(fit(small, priors=priors, draws=160).draws["delta"].mean())) < 0.001
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [("crossed.dleta_sd=1", "did you mean 'crossed.delta_sd'"), ("paper.mean_sd=-1", "positive"),
+     ("paper.mean_sd", "expected a positive number, got ''")],
+)  # fmt: skip
+def test_a_wrong_prior_is_told(change, message):
+    with pytest.raises(InputError, match=message):
+        Priors().changed([change])
+
+
+def test_every_model_runs_on_a_table_with_gaps_and_without_controls(small):
+    alone = small.keep(small.connection < 2)
+    for table in (small, alone):
+        fitted = fit_models(table, draws=160)
+        assert tuple(fitted.fits) == MODELS
+        for result in fitted.fits.values():
+            assert np.isfinite(result.log_likelihood(0, table.rows)).all()
+    assert set(fitted.fits["crossed"].levels) == {"associated", "different"}
+
+
+def test_delta_that_is_not_identified_is_refused(small):
+    table = small.of_words(["word1", "word2"])
+    with pytest.raises(InputError, match="associated with one protected word and different"):
+        fit(table, "crossed")
+    fitted = fit_models(table, draws=160)
+    assert set(fitted.skipped) == {"crossed"}
+    with pytest.raises(InputError, match="associated with one"):
+        fit_models(table, ["crossed"])
+
+
+def test_refusals(small):
+    with pytest.raises(UnknownNameError, match="did you mean 'crossed'"):
+        fit(small, "crosed")
+    with pytest.raises(UnknownNameError, match="unknown sampler 'nut'"):
+        fit(small, sampler="nut")
+    with pytest.raises(InputError, match="expected normal with the sampler nuts"):
+        fit(small, sampler="nuts", errors="student")
+    with pytest.raises(InputError, match="at least 160"):
+        fit(small, draws=10)
+    with pytest.raises(InputError, match="expected distances that differ"):
+        fit(small.with_distance(np.ones(small.rows), "flat"), "baseline")
+
+
+def test_same_seed_same_draws(small):
+    one, two, other = (fit_crossed(small, draws=160, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(one.draws["delta"], two.draws["delta"])
+    assert not np.array_equal(one.draws["delta"], other.draws["delta"])

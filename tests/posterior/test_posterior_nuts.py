@@ -1,0 +1,55 @@
+"""Exact draws against an independent sampler of the same models."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from evenhand.errors import MissingExtraError
+from evenhand.posterior.contrasts import contrast_draws
+from evenhand.posterior.diagnostics import mcse_mean
+from evenhand.posterior.models import fit
+from evenhand.posterior.simulation import simulate
+from evenhand.posterior.tables import read_table
+
+missing = importlib.util.find_spec("numpyro") is None
+needs_numpyro = pytest.mark.skipif(missing, reason="needs numpyro, of the extra nuts")
+
+
+def gaps(one, two):
+    """How many Monte Carlo errors two sets of draws' means are apart."""
+    error = np.hypot(mcse_mean(one), mcse_mean(two))
+    return np.abs(one.mean(axis=(0, 1)) - two.mean(axis=(0, 1))) / error
+
+
+@pytest.mark.slow
+@needs_numpyro
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ["baseline", "coefficients", "separate"])
+def test_the_thesis_models(shared, model):
+    table = read_table(shared / "data" / "cosine" / "religionReddit.csv")
+    exact, nuts = fit(table, model), fit(table, model, sampler="nuts", seed=1)
+    assert nuts.sampler == "nuts"
+    assert nuts.diagnostics().rhat_max < 1.02
+    for name in exact.draws:
+        assert gaps(exact.draws[name], nuts.draws[name]).max() < 3
+        ratio = nuts.draws[name].std(axis=(0, 1)) / exact.draws[name].std(axis=(0, 1))
+        assert np.abs(ratio - 1).max() < 0.1
+
+
+@pytest.mark.slow
+@needs_numpyro
+@pytest.mark.filterwarnings("ignore")
+def test_crossed():
+    table = simulate(delta=-0.1, seed=1, neutral=30, human=10)
+    exact, nuts = fit(table), fit(table, sampler="nuts", seed=1)
+    for name, draws in contrast_draws(exact).items():
+        assert gaps(draws, contrast_draws(nuts)[name]) < 3
+    for name in ("gamma", "scale", "word", "delta_word", "slope_stereotype"):
+        assert gaps(exact.draws[name], nuts.draws[name]).max() < 4
+
+
+@pytest.mark.skipif(not missing, reason="numpyro is installed")
+def test_the_missing_extra_is_told():
+    with pytest.raises(MissingExtraError, match=r"needs the package numpyro: pip install 'evenh"):
+        fit(simulate(), "baseline", sampler="nuts")

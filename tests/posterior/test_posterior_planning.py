@@ -1,0 +1,210 @@
+"""Planning: the approximation against simulation, the curve, seeds, and what is refused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from evenhand import lexicon
+from evenhand.cli import run
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.posterior import CrossedPrior, connection_contrasts, plan, simulate, simulation
+from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects
+from evenhand.posterior.crossed_fit import fit_crossed
+from evenhand.posterior.planning import MOST, RELIGION
+from evenhand.posterior.power import (
+    SCALES,
+    Layout,
+    Precision,
+    delta_posterior,
+    simulated_data,
+)
+
+LAYOUT = Layout.of_classes([3, 2])
+TRUE = np.array([0.12, 0.2, 0.03, 0.14])
+PRIOR = CrossedPrior()
+
+
+@pytest.fixture(scope="module")
+def religion():
+    return plan("religion", effect=0.1, sets=16, seed=4)
+
+
+def test_known_scales_give_the_posterior_of_delta():
+    """The approximation's sd is that of exact draws of δ given the scales, on that very design."""
+    rng = np.random.default_rng(0)
+    data = simulated_data(LAYOUT, 6, 0.05, TRUE, rng)
+    marginal = Marginal(data, PRIOR)
+    draws = draw_effects(marginal, np.tile(TRUE, (20_000, 1)), rng).beta[:, 1]
+    assert float(Precision(LAYOUT, TRUE, PRIOR).sd(6)) == pytest.approx(draws.std(), rel=0.02)
+
+
+def test_approximation_is_the_error_of_the_estimate():
+    """Over simulated tables the posterior mean given the scales misses δ by the sd it claims."""
+    rng = np.random.default_rng(1)
+    misses = []
+    for _ in range(600):
+        marginal = Marginal(simulated_data(LAYOUT, 8, 0.05, TRUE, rng), PRIOR)
+        lower = marginal.factor(TRUE[None])[0][0]
+        mean = np.linalg.solve(lower[:-1, :-1].T, lower[-1, :-1])
+        misses.append(PRIOR.delta_sd * mean[1] - 0.05)
+    claimed = float(Precision(LAYOUT, TRUE, PRIOR).sd(8))
+    assert np.std(misses) == pytest.approx(claimed, rel=0.1)
+    assert abs(np.mean(misses)) < 4 * claimed / np.sqrt(600)
+
+
+def test_precision_falls_to_the_spread_of_the_words():
+    sd = Precision(LAYOUT, TRUE, PRIOR).sd(np.array([1, 2, 5, 10, 100, 1e9]))
+    assert np.all(np.diff(sd) < 0)
+    assert sd[-1] == pytest.approx(0.03 / np.sqrt(5), rel=0.01)
+
+
+@pytest.mark.parametrize("attributes", [4, 12])
+def test_importance_sampling_agrees_with_the_chains(attributes):
+    """δ with the scales integrated out: the weighted normals against the sampler of crossed."""
+    table = simulate(
+        delta=0.1, words=(3, 3), stereotypes=(attributes // 2,) * 2, human=0, neutral=0, seed=3
+    )
+    chains = fit_crossed(table, draws=8000, seed=1)
+    summary = connection_contrasts(chains)["associated-different"]
+    data = CrossedData.of(table)
+    with threadpool_limits(1, "blas"):
+        found = delta_posterior(data, PRIOR, TRUE, np.random.default_rng(5))
+    mean, sd = found.moments()
+    assert mean == pytest.approx(summary.mean, abs=0.15 * summary.sd)
+    assert sd == pytest.approx(summary.sd, rel=0.12)
+    for end in (summary.low, summary.high):
+        assert found.mass_denser_than(end) == pytest.approx(0.89, abs=0.04)
+
+
+def test_controls_hardly_help():
+    """Leaving the controls out, as planning does, costs δ next to nothing."""
+    table = simulate(delta=0.05, words=(3, 3), stereotypes=(4, 4), seed=2)
+    full = Marginal(CrossedData.of(table), PRIOR)
+    chosen = np.array([simulation.SCALES[name] for name in full.data.scales])
+    lower = full.factor(chosen[None])[0][0][:-1, :-1]
+    place = len(full.data.present)
+    with_controls = PRIOR.delta_sd * np.linalg.norm(
+        np.linalg.solve(lower, np.eye(len(lower))[place])
+    )
+    alone = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14)])
+    without = float(Precision(Layout.of_table(table), alone, PRIOR).sd(8))
+    assert without == pytest.approx(with_controls, rel=0.02)
+
+
+def test_a_plan_for_a_topic(religion):
+    assert (religion.words, religion.classes, religion.has) == (15, 3, 11)
+    assert religion.scales == RELIGION
+    assert religion.low <= religion.needed <= religion.high
+    assert 3 <= religion.needed <= 10
+    assert religion.per_class == -(-religion.needed // 3)
+    assert religion.scales_range is None
+    assert any("Reddit" in note for note in religion.notes)
+    numbers = [point.attributes for point in religion.curve]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) >= 3
+    for point in religion.curve:
+        assert point.power == point.found / point.sets
+        assert point.low <= point.power <= point.high
+    fitted = [point.fitted for point in religion.curve]
+    assert fitted == sorted(fitted)
+    assert religion.power_now > religion.power
+    assert religion.limit >= fitted[-1]
+    assert plan(lexicon.topic("religion"), effect=-0.1, sets=16, seed=4) == religion
+
+
+def test_seeds(religion):
+    other = plan("religion", effect=0.1, sets=16, seed=5)
+    assert [p.found for p in other.curve] != [p.found for p in religion.curve]
+
+
+def test_smaller_effects_and_more_power_need_more(religion):
+    assert plan("religion", effect=0.06, sets=10).needed > religion.needed
+    assert plan("religion", effect=0.1, power=0.97, sets=10).needed > religion.needed
+    assert plan("religion", effect=0.1, prob=0.999, sets=10).needed > religion.needed
+
+
+def test_what_no_number_of_attributes_can_find():
+    found = plan("race", effect=0.01, sets=10)
+    assert found.needed is None
+    assert found.per_class is None
+    assert found.power_now < found.limit < 0.8
+    assert str(MOST) in found.notes[0].replace(",", "")
+    assert "more protected words" in found.notes[0]
+
+
+def test_a_plan_from_a_table_takes_its_scales():
+    table = simulate(delta=-0.1, words=(4, 4), stereotypes=(6, 6), human=8, neutral=20, seed=1)
+    found = plan(table, effect=0.1, sets=10)
+    assert (found.words, found.classes, found.has) == (8, 2, 12)
+    assert tuple(found.scales) == SCALES
+    assert found.scales["error"] == pytest.approx(0.12, abs=0.02)
+    assert found.scales["word"] == pytest.approx(np.hypot(0.035, 0.14), rel=0.7)
+    low, high = found.scales_range
+    assert low <= found.needed
+    assert high is None or high >= found.needed
+    noisy = table.with_distance(
+        table.distance + np.random.default_rng(0).normal(0, 0.3, table.rows), "noisy"
+    )
+    assert plan(noisy, effect=0.1, sets=10).approximate > found.approximate
+
+
+def test_layout_of_a_table_with_holes():
+    table = simulate(words=(2, 2), stereotypes=(2, 2), human=3, neutral=3, seed=1)
+    rows = np.ones(table.rows, dtype=bool)
+    rows[0] = False
+    layout = Layout.of_table(table.keep(rows))
+    assert layout.there.sum() == 4 * 4 - 1
+    assert layout.own.sum() == 8 - 1
+    holed = Precision(layout, TRUE, PRIOR).sd(8)
+    assert holed > Precision(Layout.of_table(table), TRUE, PRIOR).sd(8)
+    data = layout.drawn(8, np.random.default_rng(0))
+    assert data.y.size == 2 * 15
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"effect": 0.0}, "effect: expected a difference of distances, not 0, got 0"),
+        ({"effect": float("nan")}, "effect: expected"),
+        ({"effect": 3.0}, "effect: expected"),
+        ({"power": 1.0}, "power: expected more than 0.11"),
+        ({"power": 0.1}, "power: expected more than 0.11"),
+        ({"prob": 1.0}, "prob: expected a number between 0 and 1, got 1"),
+        ({"sets": 1}, "sets: expected at least 10, got 1"),
+    ],
+)
+def test_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        plan("religion", **changes)
+
+
+def test_unknown_topics_and_tables(tmp_path):
+    with pytest.raises(UnknownNameError, match="did you mean 'religion'"):
+        plan("relgion")
+    with pytest.raises(OSError, match=r"none\.csv"):
+        plan(tmp_path / "none.csv")
+    table = simulate(words=(2, 2), stereotypes=(2, 2))
+    with pytest.raises(InputError, match="different for another"):
+        plan(replace(table, connection=np.maximum(table.connection, 1)))
+
+
+def test_the_command(capsys):
+    arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--sets", "10")
+    assert run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "evenhand/1"
+    assert found["words"] == 14
+    assert found["needed"] >= 2
+    assert set(found["curve"][0]) >= {"attributes", "power", "low", "high", "fitted"}
+    assert run(arguments) == 0
+    text = capsys.readouterr().out
+    assert f"needed for a power of 0.8: {found['needed']} stereotypes" in text
+    assert "note: the scales are those of religion" in text
+    for wrong in (("--effect", "0"), ("--power", "1"), ("--power", "many")):
+        assert run(["posterior", "plan", "religion", *wrong]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+    assert run(["posterior", "plan", "nosuch"]) == 2
+    assert "unknown topic 'nosuch'" in capsys.readouterr().err

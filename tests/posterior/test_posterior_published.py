@@ -1,0 +1,125 @@
+"""The thesis' and the paper's published figures, on their own tables."""
+
+import numpy as np
+import pytest
+
+from evenhand.posterior.change import compare_tables
+from evenhand.posterior.checks import intra_class, posterior_check
+from evenhand.posterior.comparison import compare_models, criteria
+from evenhand.posterior.contrasts import connection_contrasts
+from evenhand.posterior.models import MODELS, fit, fit_models
+from evenhand.posterior.tables import read_table
+
+ISLAM = ("imam", "islam", "mosque", "muslim", "quran")
+
+
+@pytest.fixture(scope="module")
+def cosine(shared):
+    return shared / "data" / "cosine"
+
+
+@pytest.fixture(scope="module")
+def religion(cosine):
+    return fit_models(read_table(cosine / "religionReddit.csv"))
+
+
+def test_waic_of_the_three_models(religion):
+    scores = {name: criteria(religion.fits[name]) for name in MODELS[:3]}
+    published = {
+        "baseline": (-2283, 95, 16),
+        "coefficients": (-2328, 93, 20),
+        "separate": (-2400, 93, 60),
+    }
+    for name, (waic, error, p) in published.items():
+        assert scores[name].waic == pytest.approx(waic, abs=2)
+        assert scores[name].waic_se == pytest.approx(error, abs=1)
+        assert scores[name].p_waic == pytest.approx(p, abs=1.5)
+        assert scores[name].loo == pytest.approx(scores[name].waic, abs=5)
+    differences = {d.model: d for d in compare_models(scores)}
+    assert differences["coefficients"].waic_difference == pytest.approx(72, abs=2)
+    assert differences["coefficients"].waic_difference_se == pytest.approx(29, abs=1)
+    assert differences["baseline"].waic_difference_se == pytest.approx(37, abs=1)
+
+
+def test_the_coefficients_are_as_wide_as_their_prior(religion):
+    """Only m + co is identified: sd(co) is 1/√(15/.25 + 4/.25), and a bit for what is."""
+    found = religion.fits["coefficients"].coefficients()
+    published = {"associated": 0.1152, "different": 0.1145, "human": 0.1134, "none": 0.1131}
+    for level, sd in published.items():
+        assert found[level].sd == pytest.approx(sd, abs=0.005)
+        assert found[level].low < 0 < found[level].high
+
+
+def test_coefficients_of_the_islam_words(religion):
+    found = fit(religion.table.of_words(ISLAM), "coefficients").coefficients()
+    published = {"associated": -0.198, "different": -0.0334, "human": -0.0192, "none": -0.0004}
+    for level, value in published.items():
+        difference = found[level].mean - found["none"].mean
+        assert difference == pytest.approx(value - published["none"], abs=0.01)
+        assert found[level].sd == pytest.approx(0.168, abs=0.008)
+
+
+def test_crossed_answers_the_question(religion):
+    crossed = religion.fits["crossed"]
+    found = connection_contrasts(crossed)
+    delta = found["associated-different"]
+    assert delta.mean == pytest.approx(-0.054, abs=0.01)
+    assert (delta.low, delta.high) == pytest.approx((-0.090, -0.020), abs=0.006)
+    assert delta.high < 0
+    assert delta.p_below_zero == pytest.approx(0.99, abs=0.006)
+    assert found["associated-human"].mean == pytest.approx(-0.075, abs=0.01)
+    assert found["associated-human"].low < 0 < found["associated-human"].high
+    assert criteria(crossed).waic == pytest.approx(-5748, abs=6)
+    diagnostics = crossed.diagnostics()
+    assert diagnostics.rhat_max <= 1.01
+    assert diagnostics.ess_min >= 1000
+
+
+def test_attributes_recur(religion):
+    table = religion.table
+    assert intra_class(table, table.distance[None])[0] == pytest.approx(0.575, abs=0.001)
+    checks = {name: posterior_check(religion.fits[name])[-1] for name in ("separate", "crossed")}
+    assert not checks["separate"].passed
+    assert checks["crossed"].passed
+
+
+@pytest.mark.parametrize(
+    ("file", "means"),
+    [
+        ("religion_group_reddit_dataset", (0.832, 0.885, 0.907, 0.954)),
+        ("genderReddit", (0.621, 0.635, None, None)),
+        ("raceReddit", (0.863, 0.904, None, None)),
+    ],
+)
+def test_the_means_of_the_2024_paper(cosine, file, means):
+    """The controls of gender and race are the larger lists of the paper, which we do not have."""
+    found = fit(cosine / f"{file}.csv", "paper").coefficients()
+    for level, value in zip(("associated", "different", "human", "none"), means, strict=True):
+        if value is not None:
+            assert found[level].mean == pytest.approx(value, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("file", "delta"), [("genderReddit", -0.015), ("raceReddit", -0.038)]
+)  # fmt: skip
+def test_the_other_topics_run(cosine, file, delta):
+    fitted = fit_models(cosine / f"{file}.csv", draws=1600)
+    assert tuple(fitted.fits) == MODELS
+    found = connection_contrasts(fitted.fits["crossed"])["associated-different"]
+    assert found.mean == pytest.approx(delta, abs=0.005)
+    assert fitted.fits["crossed"].diagnostics().rhat_max < 1.02
+
+
+def test_hard_debiasing_leaves_no_delta(cosine):
+    change = compare_tables(
+        cosine / "religionReddit.csv", cosine / "debiasedReligionReddit.csv", draws=1600
+    )
+    found = change.contrasts()["associated-different"]
+    assert found["after"].mean == pytest.approx(0, abs=0.003)
+    assert found["change"].mean == pytest.approx(
+        found["after"].mean - found["before"].mean, abs=0.004
+    )
+    assert found["change"].low > 0
+    assert len(change.equalised) == 15
+    assert change.change.table.rows == 4200
+    assert np.isfinite([row.summary.sd for row in change.words()]).all()

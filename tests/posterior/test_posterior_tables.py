@@ -1,0 +1,204 @@
+"""Reading distance tables: any headers, and damage told with its place."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import lexicon
+from evenhand.errors import FileError, InputError
+from evenhand.posterior.tables import pair, read_table
+from evenhand.vectors.distances import distance_table
+
+ROWS = [
+    ("imam", "violent", "muslim_stereotype", 0.8, 0.2, "associated"),
+    ("imam", "greedy", "jew_stereotype", 0.9, 0.1, "different"),
+    ("rabbi", "violent", "muslim_stereotype", 0.95, 0.05, "different"),
+    ("rabbi", "greedy", "jew_stereotype", 0.7, 0.3, "associated"),
+    ("imam", "kind", "human", 1.0, 0.0, "human"),
+    ("rabbi", "table", "neutral", 1.1, -0.1, "none"),
+]
+THESIS = [
+    "protectedWord", "wordToCompare", "wordClass", "cosineDistance", "cosineSimilarity",
+    "connection",
+]  # fmt: skip
+SNAKE = [
+    "protected_word", "word_to_compare", "word_class", "cosine_distance", "cosine_similarity",
+    "connection",
+]  # fmt: skip
+OTHER = ["Protected.Word", "attribute", "class", "distance", "similarity", "Connection"]
+
+
+def frame(rows=ROWS, columns=THESIS):
+    return pd.DataFrame(rows, columns=columns)
+
+
+def saved(tmp_path, data, **options):
+    path = tmp_path / "d.csv"
+    data.to_csv(path, **options)
+    return path
+
+
+@pytest.mark.parametrize("columns", [THESIS, SNAKE, OTHER])
+@pytest.mark.parametrize("index", [True, False])
+def test_headers_vary(tmp_path, columns, index):
+    table = read_table(saved(tmp_path, frame(columns=columns), index=index))
+    assert table.rows == 6
+    assert table.words == ("imam", "rabbi")
+    assert table.word_class == ("muslim", "jew")
+    assert table.attribute_class == ("muslim", "jew", "human", "neutral")
+    assert list(table.group) == [0, 0, 1, 2]
+    assert table.levels == ("associated", "different", "human", "none")
+    assert table.distance.tolist() == [0.8, 0.9, 0.95, 0.7, 1.0, 1.1]
+    assert dict(table.dropped) == {"sentinel": 0, "missing": 0, "duplicate": 0}
+
+
+def test_distance_from_similarity_alone(tmp_path):
+    path = saved(tmp_path, frame().drop(columns="cosineDistance"), index=False)
+    assert np.allclose(read_table(path).distance, [0.8, 0.9, 0.95, 0.7, 1.0, 1.1])
+
+
+def test_gzip_and_row_names_without_a_header(tmp_path):
+    path = tmp_path / "d.csv.gz"
+    lines = [",".join(THESIS), *(f"{k}," + ",".join(map(str, r)) for k, r in enumerate(ROWS))]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert read_table(path).rows == 6
+
+
+def test_our_own_table(glove):
+    made = distance_table(glove, lexicon.topic("religion"))
+    table = read_table(made)
+    assert table.rows == made.distance.size
+    assert table.word_class == made.protected_class
+    assert np.array_equal(np.sort(table.distance), np.sort(made.distance.ravel()))
+
+
+def test_what_cannot_be_used_is_dropped_and_counted(tmp_path):
+    rows = [
+        *ROWS,
+        ("rabbi", "ghost", "neutral", 10001.0, -10000.0, "none"),
+        ("rabbi", "wraith", "neutral", "", -2.0, "none"),
+        ("rabbi", "chair", "neutral", "", "", "none"),
+        ("", "chair", "neutral", 1.0, 0.0, "none"),
+        ("rabbi", "stool", "neutral", "NA", "NaN", "none"),
+        ROWS[0],
+        ROWS[5],
+        ("rabbi", "lamp", "neutral", 0.5, 0.1, "none"),
+    ]
+    table = read_table(saved(tmp_path, frame(rows)))
+    assert table.rows == 6
+    assert dict(table.dropped) == {
+        "sentinel": 2, "missing": 3, "duplicate": 2, "inconsistent": 1,
+    }  # fmt: skip
+    assert "ghost" not in table.attributes
+
+
+def test_rounding_is_not_a_sentinel():
+    table = read_table(frame([*ROWS, ("imam", "imam", "human", -1e-8, 1 + 1e-8, "human")]))
+    assert table.rows == 7
+
+
+def test_a_word_may_be_called_nan_or_null():
+    rows = [*ROWS, ("imam", "nan", "neutral", 1.0, 0.0, "none"),
+            ("imam", "null", "neutral", 1.0, 0.0, "none")]  # fmt: skip
+    assert {"nan", "null"} <= set(read_table(frame(rows)).attributes)
+
+
+def test_ones_own_stereotype_wins_over_a_strangers():
+    """An attribute told of two classes is listed twice for every word."""
+    rows = [
+        ("imam", "cheap", "jew_stereotype", 0.6, 0.4, "different"),
+        ("imam", "cheap", "muslim_stereotype", 0.6, 0.4, "associated"),
+        *ROWS,
+    ]
+    table = read_table(frame(rows))
+    assert table.dropped["conflicting"] == 1
+    assert table.connection[table.attribute == table.attributes.index("cheap")].tolist() == [0]
+
+
+def test_an_attribute_has_one_group():
+    rows = [*ROWS, ("rabbi", "kind", "neutral", 1.0, 0.0, "none")]
+    table = read_table(frame(rows))
+    assert table.dropped["conflicting"] == 1
+    assert table.rows == 6
+
+
+@pytest.mark.parametrize("missing", ["protectedWord", "wordToCompare", "connection"])
+def test_a_column_is_missing(tmp_path, missing):
+    path = saved(tmp_path, frame().rename(columns={missing: "other"}), index=False)
+    with pytest.raises(FileError, match=rf"d\.csv, line 1: no column {missing}: expected"):
+        read_table(path)
+
+
+def test_neither_distance_nor_similarity(tmp_path):
+    data = frame().drop(columns=["cosineDistance", "cosineSimilarity"])
+    with pytest.raises(FileError, match="line 1: no column cosineDistance"):
+        read_table(saved(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("connection", "enemy", "line 4: column connection: expected associated, different, human"),
+        ("cosineDistance", "far", "line 4: column cosineDistance: expected a number, got 'far'"),
+    ],
+)
+def test_a_bad_cell_is_named_with_its_line(tmp_path, column, value, message):
+    data = frame().astype(object)
+    data.loc[2, column] = value
+    with pytest.raises(FileError, match=message):
+        read_table(saved(tmp_path, data, index=False))
+
+
+def test_damaged_files(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("")
+    with pytest.raises(FileError, match="empty file"):
+        read_table(path)
+    path.write_text(",".join(THESIS) + "\na,b,c\n")
+    with pytest.raises(FileError, match="line 2: expected 6 cells, got 3"):
+        read_table(path)
+    path.write_text(",".join(THESIS) + "\n")
+    with pytest.raises(FileError, match="expected rows with a distance, got none"):
+        read_table(path)
+    path.write_bytes(",".join(THESIS).encode() + b"\nimam,\xff\xfe,c,1,0,none\n")
+    with pytest.raises(FileError, match="UTF-8"):
+        read_table(path)
+    path.write_text(",".join([*THESIS, "connection"]) + "\na,b,c,1,0,none,none\n")
+    with pytest.raises(FileError, match="two columns named 'connection'"):
+        read_table(path)
+    gz = tmp_path / "d.csv.gz"
+    gz.write_text("protectedWord\n")
+    with pytest.raises(FileError, match="gzip"):
+        read_table(gz)
+
+
+def test_some_words_alone():
+    table = read_table(frame()).of_words(["rabbi"])
+    assert table.words == ("rabbi",)
+    assert table.attributes == ("violent", "greedy", "table")
+    with pytest.raises(InputError, match="no protected word 'pope'"):
+        read_table(frame()).of_words(["pope"])
+
+
+def test_pairing_by_word_and_attribute():
+    before = read_table(frame())
+    shuffled = frame().sample(frac=1, random_state=1)
+    shuffled["cosineDistance"] += 0.1
+    after = read_table(shuffled[shuffled["wordToCompare"] != "table"].drop(
+        columns="cosineSimilarity"))  # fmt: skip
+    one, two, alone = pair(before, after)
+    assert one.rows == two.rows == 5
+    assert np.allclose(two.distance - one.distance, 0.1)
+    assert alone == {"before": 1, "after": 0}
+    other = frame()
+    other.loc[0, "connection"] = "different"
+    with pytest.raises(InputError, match="'imam' and 'violent': expected the connection 'assoc"):
+        pair(before, read_table(other))
+
+
+def test_the_race_file_repeats_words(shared):
+    table = read_table(shared / "data" / "cosine" / "raceReddit.csv")
+    assert (table.rows, table.dropped["duplicate"]) == (2840, 2272)
+    assert len(table.words) == 10
