@@ -3,5 +3,15 @@
 from __future__ import annotations
 
 from evenhand.masked.model import MaskedLM, Model, load
+from evenhand.masked.scoring import Place, Top, log_probs, target_log_probs, top_k
 
-__all__ = ["MaskedLM", "Model", "load"]
+__all__ = [
+    "MaskedLM",
+    "Model",
+    "Place",
+    "Top",
+    "load",
+    "log_probs",
+    "target_log_probs",
+    "top_k",
+]
