@@ -13,7 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import audit, errors, lexicon, masked, report, results, simulate, vectors
+    from evenhand import (
+        audit,
+        errors,
+        lexicon,
+        masked,
+        posterior,
+        report,
+        results,
+        simulate,
+        text,
+        vectors,
+    )
     from evenhand.paired import compare
     from evenhand.vectors.measuring import measure
 
@@ -25,9 +36,11 @@ __all__ = [
     "lexicon",
     "masked",
     "measure",
+    "posterior",
     "report",
     "results",
     "simulate",
+    "text",
     "vectors",
 ]
 

@@ -22,15 +22,18 @@ __all__ = ["command", "main", "run"]
     cls=LazyGroup,
     places={
         "audit": "evenhand.cli.audit:audit",
+        "posterior": "evenhand.cli.posterior:posterior",
         "report": "evenhand.cli.report:report",
+        "text": "evenhand.cli.text:text",
         "vectors": "evenhand.cli.vectors:vectors",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender",
+    epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender\n"
+    '  echo "Her neighbour waved to her." | evenhand text swap',
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command() -> None:
-    """Measure, explain and reduce social bias in word embeddings, and see how sure you can be.
+    """Measure, explain and reduce social bias in text and word embeddings; see how sure you can be.
 
     Vectors are named the same way everywhere: an embedded name (glove) or the path of a file
     (GloVe or word2vec text, word2vec binary, fastText .vec, our .npz; gzip of these).

@@ -66,7 +66,8 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 _NUMERIC = {
     "value", "interval", "p", "n", "ideal", "null", "before", "after", "change", "words", "of",
-    "mean", "share", "distance", "median", "score",
+    "mean", "share", "distance", "median", "score", "odds ratio", "male", "female", "yes", "no",
+    "empty", "absent",
 }  # fmt: skip
 
 
