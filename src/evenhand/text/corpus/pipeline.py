@@ -24,6 +24,8 @@ from evenhand.text.corpus.work import RewriteWork, Work
 
 __all__ = ["Progress", "check", "encode", "stream"]
 
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
+"""What the `repr` of an object that tells nothing of itself ends in: no ground to go on from."""
 UNWRITABLE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 Progress = Callable[[int, int | None], None]
@@ -65,8 +67,8 @@ def stream(
         )
     known = all(name != STDIN and Path(name).is_file() for name in names)
     key = None
-    if resume and known:
-        told = repr(work) if fingerprint is None else fingerprint
+    told = repr(work) if fingerprint is None else fingerprint
+    if resume and known and not ADDRESS.search(told):
         made_by = version("evenhand")
         key = run_key(names, work=told, form=repr(form), edits=str(edits), version=made_by)
     task = _Task(work, member_codec(output), member_codec(edits or ""), edits is not None)
