@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from coreference_gold import gold_sentences, winobias
 from evenhand.text.block import Block
 from evenhand.text.coreference import LEAST, Link
 from evenhand.text.coreference.rules import CONFIDENCE, FEMALE, Rules
@@ -29,30 +30,6 @@ from evenhand.text.structural import STEPS, Filter
 
 GOLD = Path(__file__).parent.parent / "tests" / "text" / "data" / "coreference.txt"
 PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b", re.IGNORECASE)
-
-
-def gold_sentences(path: Path) -> Iterator[tuple[list[str], int, str | None]]:
-    """Tokens, the place of the pronoun, and the antecedent if it is in the sentence."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            tokens, starts = tokenize(re.sub(r"[][*]", "", line))
-            place = starts.index(len(re.sub(r"[][*]", "", line[: line.index("*")])))
-            found = re.search(r"\[(.+?)\]", line)
-            yield tokens, place, found[1] if found else None
-
-
-def winobias(path: Path) -> Iterator[tuple[list[str], int, tuple[int, int]]]:
-    """Tokens, the place of the pronoun, and the span of its antecedent, from a CoNLL file."""
-    for part in path.read_text(encoding="utf-8").split("#begin document")[1:]:
-        rows = [line.split() for line in part.splitlines() if line.startswith("nw/")]
-        tokens = [row[3] for row in rows]
-        begins = [k for k, row in enumerate(rows) if row[-1].startswith("(")]
-        ends = [k + 1 for k, row in enumerate(rows) if row[-1].endswith(")")]
-        spans = list(zip(begins, ends, strict=True))
-        places = [s for s, e in spans if e - s == 1 and tokens[s].lower() in PRONOUNS]
-        others = [span for span in spans if span[0] not in places]
-        if len(places) == len(others) == 1:
-            yield tokens, places[0], others[0]
 
 
 def show(name: str, linked: int, right: int, total: int) -> None:

@@ -9,6 +9,7 @@ from transformers import MPNetConfig, MPNetForMaskedLM
 
 import evenhand as eh
 from evenhand.errors import InputError
+from evenhand.masked import scoring
 from evenhand.masked.model import Model
 from evenhand.masked.scoring import Place, log_probs, target_log_probs, top_k
 from evenhand.simulate.masked import bigram_model
@@ -83,6 +84,9 @@ def test_equal_rows_are_computed_once(family, monkeypatch):
     monkeypatch.setattr(type(base), "forward", counted)
     log_probs(model, masked_places(model) * 3, [5])
     assert sum(seen) == 4
+    monkeypatch.setattr(scoring, "HEAD_ROWS", 2)
+    log_probs(model, masked_places(model) * 3, [5])
+    assert sum(seen) == 8  # the head in parts, the rest of the model once
 
 
 def test_a_family_that_is_not_known_is_run_whole():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,7 +16,12 @@ from evenhand.text.coreference.rules import CONFIDENCE, Rules
 from evenhand.text.coreference.tagging import tag, tokenize
 from evenhand.text.coreference.vocabulary import PRONOUNS, nouns, verb_forms
 
-GOLD = Path(__file__).parent / "data" / "coreference.txt"
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[2] / "benchmarks"))
+
+from coreference_gold import gold_sentences, winobias  # noqa: E402
+
+GOLD = HERE.parent / "data" / "coreference.txt"
 
 
 def resolve(sentence: str, rules: Rules | None = None) -> Link | None:
@@ -32,27 +36,16 @@ def antecedent(sentence: str, rules: Rules | None = None) -> str | None:
     return None if link is None else link.text
 
 
-def gold() -> list[tuple[list[str], int, str | None]]:
-    cases = []
-    for line in GOLD.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            tokens, starts = tokenize(re.sub(r"[][*]", "", line))
-            place = starts.index(len(re.sub(r"[][*]", "", line[: line.index("*")])))
-            found = re.search(r"\[(.+?)\]", line)
-            cases.append((tokens, place, found[1] if found else None))
-    return cases
-
-
 def score(rules: Rules) -> tuple[float, float]:
     """Precision and coverage on our own sentences."""
-    cases = gold()
+    cases = list(gold_sentences(GOLD))
     found = [(rules(tokens, place), told) for tokens, place, told in cases]
     links = [(link.text.replace(" 's", "'s"), told) for link, told in found if link is not None]
     return sum(text == told for text, told in links) / len(links), len(links) / len(cases)
 
 
 def test_the_gold_sentences_are_many_and_of_both_kinds() -> None:
-    told = [antecedent for _, _, antecedent in gold()]
+    told = [antecedent for _, _, antecedent in gold_sentences(GOLD)]
     assert len(told) >= 150
     assert told.count(None) >= 20
 
@@ -158,27 +151,12 @@ def test_any_tokens_are_survived() -> None:
         Rules(0.0)([word or "x" for word in words], place)
 
 
-def conll(path: Path) -> list[tuple[list[str], int, tuple[int, int]]]:
-    cases = []
-    for part in path.read_text(encoding="utf-8").split("#begin document")[1:]:
-        rows = [line.split() for line in part.splitlines() if line.startswith("nw/")]
-        tokens = [row[3] for row in rows]
-        begins = [k for k, row in enumerate(rows) if row[-1].startswith("(")]
-        ends = [k + 1 for k, row in enumerate(rows) if row[-1].endswith(")")]
-        spans = list(zip(begins, ends, strict=True))
-        places = [s for s, e in spans if e - s == 1 and tokens[s].lower() in PRONOUNS]
-        others = [span for span in spans if span[0] not in places]
-        if len(places) == len(others) == 1:
-            cases.append((tokens, places[0], others[0]))
-    return cases
-
-
 @pytest.mark.parametrize("bias", ["pro", "anti"])
 def test_winobias_syntax_decides_or_nobody_does(shared: Path, bias: str) -> None:
     folder = shared / "data" / "winobias" / "conll_format"
     share = {}
     for kind in ("type1", "type2"):
-        cases = conll(folder / f"dev_{kind}_{bias}_stereotype.v4_auto_conll")
+        cases = list(winobias(folder / f"dev_{kind}_{bias}_stereotype.v4_auto_conll"))
         found = [(Rules()(tokens, place), span) for tokens, place, span in cases]
         links = [(link, span) for link, span in found if link is not None]
         right = sum(link.start < span[1] and span[0] < link.end for link, span in links)
@@ -192,7 +170,7 @@ def test_winobias_syntax_decides_or_nobody_does(shared: Path, bias: str) -> None
 
 def test_the_same_whatever_the_stereotype(shared: Path) -> None:
     folder = shared / "data" / "winobias" / "conll_format"
-    pro = conll(folder / "dev_type2_pro_stereotype.v4_auto_conll")
+    pro = list(winobias(folder / "dev_type2_pro_stereotype.v4_auto_conll"))
     for tokens, place, _ in pro[:100]:
         if tokens[place].lower() in ("he", "she"):
             other = ["he" if word == "she" else "she" if word == "he" else word for word in tokens]

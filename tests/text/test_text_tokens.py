@@ -87,7 +87,7 @@ def test_keys_of_frequent_words_do_not_collide(shared) -> None:
         ("mail him@her.org now", "him", True),
         ("mail him@her.org now", "her", True),
         ("she.com", "she", True),
-        ("open /home/her/notes", "her", True),
+        ("open /letters/her/notes", "her", True),
         ("his.txt", "his", True),
         ("~/her/notes", "her", True),
         ("he/she", "she", False),

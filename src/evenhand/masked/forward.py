@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-__all__ = ["hidden_at", "logits_of"]
+__all__ = ["hidden_of", "logits_of"]
 
 
 def logits_of(network: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
@@ -22,18 +22,21 @@ def logits_of(network: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
     return _head(network)(hidden)
 
 
-def hidden_at(
-    network: PreTrainedModel, ids: torch.Tensor, rows: torch.Tensor, places: torch.Tensor
-) -> torch.Tensor:
-    """The last hidden states (n, width) at (rows[k], places[k]) of a batch of token ids."""
+def hidden_of(
+    network: PreTrainedModel, ids: torch.Tensor
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The model run once on a batch of token ids; what comes back gives, as often as asked, the
+    last hidden states (n, width) at (rows[k], places[k]).
+    """
     layer, times = _last_layer(network)
     if layer is None:
         hidden: torch.Tensor = network.base_model(
             input_ids=ids, attention_mask=None
         ).last_hidden_state
-        return hidden[rows, places]
+        return lambda rows, places: hidden[rows, places]
     entering = _before(network, layer, times, ids)
-    return _FINISH[type(layer).__name__](layer, entering, rows, places)
+    finish = _FINISH[type(layer).__name__]
+    return lambda rows, places: finish(layer, entering, rows, places)
 
 
 class _ReachedError(Exception):
@@ -93,16 +96,16 @@ def _attended(
     return scaled_dot_product_attention(asked, split(key), split(value)).reshape(n, width)
 
 
+def _mixed(inner: Any, chosen: torch.Tensor, hidden: torch.Tensor, rows: Any) -> torch.Tensor:
+    """Attention by the names that BERT and ALBERT have for its parts."""
+    query, key, value = inner.query(chosen), inner.key(hidden), inner.value(hidden)
+    return _attended(inner.num_attention_heads, query, key, value, rows)
+
+
 def _bert(layer: Any, hidden: Any, rows: Any, places: Any) -> torch.Tensor:
     inner = layer.attention.self
     chosen = hidden[rows, places]
-    mixed = _attended(
-        inner.num_attention_heads,
-        inner.query(chosen),
-        inner.key(hidden),
-        inner.value(hidden),
-        rows,
-    )
+    mixed = _mixed(inner, chosen, hidden, rows)
     attended = layer.attention.output(mixed, chosen)
     finished: torch.Tensor = layer.output(layer.intermediate(attended), attended)
     return finished
@@ -122,13 +125,7 @@ def _distilbert(layer: Any, hidden: Any, rows: Any, places: Any) -> torch.Tensor
 def _albert(layer: Any, hidden: Any, rows: Any, places: Any) -> torch.Tensor:
     inner = layer.attention
     chosen = hidden[rows, places]
-    mixed = _attended(
-        inner.num_attention_heads,
-        inner.query(chosen),
-        inner.key(hidden),
-        inner.value(hidden),
-        rows,
-    )
+    mixed = _mixed(inner, chosen, hidden, rows)
     attended = inner.LayerNorm(chosen + inner.dense(mixed))
     finished: torch.Tensor = layer.full_layer_layer_norm(layer.ff_chunk(attended) + attended)
     return finished

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.masked.forward import hidden_at, logits_of
+from evenhand.masked.forward import hidden_of, logits_of
 from evenhand.masked.model import MaskedLM, Model
 
 if TYPE_CHECKING:
@@ -146,13 +146,13 @@ def _answered(
             answer = model.logits([q.ids for q in asked], [q.place for q in asked])
             yield [index for _, index in part], torch.as_tensor(answer)
         return
-    ids = torch.tensor(rows, dtype=torch.long, device=model.device)
+    hidden = hidden_of(model.network, torch.tensor(rows, dtype=torch.long, device=model.device))
     for start in range(0, len(questions), HEAD_ROWS):
         part = questions[start : start + HEAD_ROWS]
         at = torch.tensor([row for row, _ in part], device=model.device)
         where = torch.tensor([places[index].place for _, index in part], device=model.device)
-        hidden = hidden_at(model.network, ids, at, where)
-        yield [index for _, index in part], logits_of(model.network, hidden).float()
+        logits = logits_of(model.network, hidden(at, where))
+        yield [index for _, index in part], logits.float()
 
 
 def _batches(

@@ -8,6 +8,7 @@ with Evenhand, and nothing is downloaded unless a model was named that the packa
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -58,7 +59,7 @@ class FastCoref:
         return _link(clusters, tokens, i, "fastcoref", confidence)
 
 
-class _SpacyPipeline:
+class _SpacyPipeline(ABC):
     """What the two resolvers on spaCy share: the pipeline, fed with our tokens."""
 
     name = "spacy"
@@ -72,8 +73,9 @@ class _SpacyPipeline:
         self._nlp = _loaded(lambda: self._spacy.load(model), self.name, model)
         self._prepare(model)
 
+    @abstractmethod
     def _prepare(self, model: str) -> None:
-        raise NotImplementedError
+        """See to it that the pipeline has what the resolver needs."""
 
     def _read(self, tokens: Sequence[str]) -> Any:
         made = self._spacy.tokens.Doc(self._nlp.vocab, words=list(tokens))

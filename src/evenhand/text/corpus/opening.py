@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from evenhand.errors import FileError
 
@@ -229,17 +229,23 @@ class _Engine(Protocol):
     def pieces(self, data: bytes) -> Iterator[bytes]: ...
 
 
-class _Gzip:
-    def __init__(self) -> None:
-        self._engine = zlib.decompressobj(zlib.MAX_WBITS | 16)
+class _Library:
+    """What the decompressors of gzip and bzip2 say of themselves."""
+
+    _engine: Any
 
     @property
     def eof(self) -> bool:
-        return self._engine.eof
+        return bool(self._engine.eof)
 
     @property
     def unused_data(self) -> bytes:
-        return self._engine.unused_data
+        return bytes(self._engine.unused_data)
+
+
+class _Gzip(_Library):
+    def __init__(self) -> None:
+        self._engine = zlib.decompressobj(zlib.MAX_WBITS | 16)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         while True:
@@ -250,17 +256,9 @@ class _Gzip:
                 return
 
 
-class _Bzip2:
+class _Bzip2(_Library):
     def __init__(self) -> None:
         self._engine = bz2.BZ2Decompressor()
-
-    @property
-    def eof(self) -> bool:
-        return self._engine.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._engine.unused_data
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         yield self._engine.decompress(data, PIECE)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.lexicon.names import names
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.rewrite.first_names import Mention, first_names, known_names
-from evenhand.text.rewrite.pairing import DIRECTIONS
 from evenhand.text.rewrite.possessive import full_possessive
 from evenhand.text.tokens import Words
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 from evenhand.lexicon import Pair, kept_phrases, pairs, read_pairs
+from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.text.tokens import WordIndex, match_case, words
 
-__all__ = ["DIRECTIONS", "Pairing", "Phrase", "pairing", "phrase_after", "phrase_at"]
+__all__ = ["Pairing", "Phrase", "pairing", "phrase_after", "phrase_at"]
 
-DIRECTIONS = ("both", "female-to-male", "male-to-female")
 BY_GRAMMAR = frozenset({"her", "his"})
 
 
