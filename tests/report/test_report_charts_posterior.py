@@ -32,12 +32,8 @@ from evenhand.report import charts_posterior as forests
 from evenhand.report import charts_posterior_data as pictures
 from evenhand.report.charts import Chart, to_svg
 from evenhand.report.charts_posterior_parts import LOOKS
-from evenhand.report.charts_posterior_sets import (
-    change_charts,
-    fit_charts,
-    save_charts,
-    telling_words,
-)
+from evenhand.report.charts_posterior_sets import change_charts, fit_charts, telling_words
+from evenhand.report.charts_saving import save_charts
 
 ORDER = [
     "contrasts", "word-deltas", "levels", "word-means", "coefficients", "densities",

@@ -16,6 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "case_option",
+    "folder_option",
     "json_option",
     "load_vectors",
     "output_option",
@@ -63,6 +64,26 @@ def _writable(
     if not folder.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
     return value
+
+
+def folder_option(text: str) -> Callable[[F], F]:
+    """-o FOLDER, refused before any work where it cannot be made."""
+    return click.option(
+        "-o", "--output", metavar="FOLDER", type=click.Path(), callback=_folder, help=text
+    )
+
+
+def _folder(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> Path | None:
+    if value is None:
+        return None
+    path = Path(value)
+    if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
+        raise click.BadParameter(f"expected a folder, there or to be made in one, got {value}")
+    return path
 
 
 def load_vectors(source: str, case: str) -> Vectors:

@@ -1,24 +1,19 @@
-"""Which charts a fit or a comparison has, the one to read first in front, and saving them."""
+"""Which charts a fit or a comparison has, the one to read first in front."""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.errors import InputError, UnknownNameError
 from evenhand.posterior.checks import posterior_check
 from evenhand.report import charts_posterior as forests
 from evenhand.report import charts_posterior_data as pictures
-from evenhand.report.charts import Chart, styled, to_svg
 from evenhand.report.charts_posterior_parts import name_of
-from evenhand.results import replace_file
+from evenhand.report.charts_saving import ChartSet
 
 if TYPE_CHECKING:
     from evenhand.posterior.change import Change
@@ -26,24 +21,7 @@ if TYPE_CHECKING:
     from evenhand.posterior.report import Report
     from evenhand.posterior.tables import Table
 
-__all__ = ["FORMATS", "ChartSet", "change_charts", "fit_charts", "save_charts", "telling_words"]
-
-FORMATS = ("svg", "pdf", "html")
-
-
-@dataclass(frozen=True, slots=True)
-class ChartSet:
-    """Charts by name, in the order of reading, and those that the data do not allow, with why."""
-
-    charts: dict[str, Chart] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    def add(self, name: str, make: Callable[[], Chart]) -> None:
-        """Make one chart, or keep the reason why it cannot be made."""
-        try:
-            self.charts[name] = make()
-        except InputError as error:
-            self.skipped[name] = str(error)
+__all__ = ["change_charts", "fit_charts", "telling_words"]
 
 
 def fit_charts(
@@ -106,33 +84,3 @@ def telling_words(table: Table) -> tuple[str, ...]:
     if not gaps:
         return table.words[:1]
     return tuple(dict.fromkeys((min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__))))
-
-
-def save_charts(
-    charts: Mapping[str, Chart], folder: Path, formats: Iterable[str] = ("svg",)
-) -> list[Path]:
-    """Write each chart in each format, whole or not at all; an HTML file needs no network."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, chart in charts.items():
-        for kind in formats:
-            path = folder / f"{name}.{kind}"
-            content = _content(chart, kind)
-            with replace_file(path) as file:
-                file.write(content)
-            paths.append(path)
-    return paths
-
-
-def _content(chart: Chart, kind: str) -> bytes:
-    if kind not in FORMATS:
-        raise UnknownNameError("format", kind, FORMATS)
-    if kind == "svg":
-        return to_svg(chart).encode()
-    if kind == "pdf":
-        pages = io.BytesIO()
-        styled(chart).save(pages, format="pdf")
-        return pages.getvalue()
-    text = io.StringIO()
-    styled(chart).save(text, format="html", inline=True)
-    return text.getvalue().encode()

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import json_option, seed_option
-from evenhand.cli.posterior.figures import format_option, save_figures
+from evenhand.cli.figures import format_option, save_figures
+from evenhand.cli.options import folder_option, json_option, seed_option
 from evenhand.cli.posterior.shared import (
     draws_option,
-    folder_option,
     print_dropped,
     prior_option,
     prob_option,

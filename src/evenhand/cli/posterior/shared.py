@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "draws_option",
-    "folder_option",
     "print_dropped",
     "prior_option",
     "prob_option",
@@ -39,26 +38,6 @@ prior_option = click.option(
     "--prior", "priors", multiple=True, metavar="FAMILY.NAME=VALUE",
     help="Change a prior, e.g. crossed.delta_sd=0.1; repeatable.",
 )  # fmt: skip
-
-
-def folder_option(text: str) -> Callable[[F], F]:
-    """-o FOLDER, refused before any work where it cannot be made."""
-    return click.option(
-        "-o", "--output", metavar="FOLDER", type=click.Path(), callback=_folder, help=text
-    )
-
-
-def _folder(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    value: str | None,
-) -> Path | None:
-    if value is None:
-        return None
-    path = Path(value)
-    if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
-        raise click.BadParameter(f"expected a folder, there or to be made in one, got {value}")
-    return path
 
 
 def shown(summary: Summary, digits: int = 3) -> tuple[str, str, str, str]:
