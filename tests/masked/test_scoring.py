@@ -11,7 +11,7 @@ import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.masked import scoring
 from evenhand.masked.model import Model
-from evenhand.masked.scoring import Place, log_probs, target_log_probs, top_k
+from evenhand.masked.scoring import Place, ask, log_probs, target_log_probs, top_k
 from evenhand.simulate.masked import bigram_model
 
 SENTENCES = [
@@ -71,22 +71,130 @@ def test_top_k_is_best_first_and_agrees(family):
     assert np.array_equal(found.ids[0], found.ids[4])
 
 
-def test_equal_rows_are_computed_once(family, monkeypatch):
+def test_ask_is_columns_and_top_k_of_one_pass(family, rows_run):
     model = eh.masked.load(family)
+    places = masked_places(model)
+    columns, best = log_probs(model, places, [5, 9, 5]), top_k(model, places, 3)
+    rows_run.clear()
+    found = ask(model, places, tokens=[5, 9, 5], k=3)
+    assert sum(rows_run) == 4
+    assert np.array_equal(found.log_probs, columns)
+    assert np.array_equal(found.top.ids, best.ids)
+    assert np.array_equal(found.top.log_probs, best.log_probs)
+
+
+@pytest.fixture
+def rows_run(monkeypatch):
+    """The numbers of rows that went into any model's embeddings, call by call."""
+    from transformers.models.albert.modeling_albert import AlbertEmbeddings
+    from transformers.models.bert.modeling_bert import BertEmbeddings
+    from transformers.models.distilbert.modeling_distilbert import Embeddings
+    from transformers.models.electra.modeling_electra import ElectraEmbeddings
+    from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
+
     seen: list[int] = []
-    base = model.network.base_model
-    plain = type(base).forward
+    kinds = (AlbertEmbeddings, BertEmbeddings, Embeddings, ElectraEmbeddings, RobertaEmbeddings)
+    for kind in kinds:
 
-    def counted(self, *arguments, **named):
-        seen.append(len(named["input_ids"]))
-        return plain(self, *arguments, **named)
+        def counted(self, *arguments, plain=kind.forward, **named):
+            seen.append(len(named["input_ids"]))
+            return plain(self, *arguments, **named)
 
-    monkeypatch.setattr(type(base), "forward", counted)
+        monkeypatch.setattr(kind, "forward", counted)
+    return seen
+
+
+def test_equal_rows_are_computed_once(family, rows_run, monkeypatch):
+    model = eh.masked.load(family)
     log_probs(model, masked_places(model) * 3, [5])
-    assert sum(seen) == 4
+    assert sum(rows_run) == 4
     monkeypatch.setattr(scoring, "HEAD_ROWS", 2)
     log_probs(model, masked_places(model) * 3, [5])
-    assert sum(seen) == 8  # the head in parts, the rest of the model once
+    assert sum(rows_run) == 8  # the head in parts, the rest of the model once
+
+
+def test_equal_places_go_through_the_head_once(monkeypatch):
+    model = eh.masked.load("mini")
+    asked: list[int] = []
+
+    def counted(network, hidden, plain=scoring.logits_of):
+        asked.append(len(hidden))
+        return plain(network, hidden)
+
+    monkeypatch.setattr(scoring, "logits_of", counted)
+    places = [Place((2, 300, 301, 3), k) for k in (1, 2, 1, 1, 2)]
+    found = target_log_probs(model, places, [7, 8, 9, 7, 8])
+    assert asked == [2]
+    assert found[0] == found[3] != found[2]
+    assert found[1] == found[4]
+
+
+def test_weights_changed_in_place_are_the_ones_used(family):
+    model = eh.masked.load(family)
+    places = masked_places(model)
+    before = log_probs(model, places, [5, 9])
+    optimiser = torch.optim.AdamW(model.network.parameters(), lr=0.01)
+    ids = torch.tensor([places[0].ids])
+    model.network(input_ids=ids, labels=ids).loss.backward()
+    optimiser.step()
+    with torch.no_grad():
+        for parameter in model.network.base_model.parameters():
+            parameter.data.mul_(1.01)  # does not even count as a new version of the tensor
+    after = log_probs(model, places, [5, 9])
+    expected = np.stack([oracle(model, place)[[5, 9]] for place in places])
+    assert np.abs(after - before).max() > 1e-3
+    assert np.allclose(after, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["hook", "adapter", "training", "layer", "forward"])
+def test_a_model_that_was_changed_is_run_as_it_is(family, change):
+    """Whatever is not the plain family is not taken apart: its own forward pass decides."""
+    model = eh.masked.load(family)
+    places = masked_places(model)
+    plain = log_probs(model, places, [5, 9])
+    base = model.network.base_model
+    linear = next(m for m in base.modules() if type(m) is torch.nn.Linear)
+    if change == "hook":
+        linear.register_forward_hook(lambda *given: given[-1] * 1.5)
+    elif change == "training":
+        model.network.train()  # no dropout here, so that the numbers are known
+        for part in model.network.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+        for name in ("attention_probs_dropout_prob", "attention_dropout"):
+            setattr(model.network.config, name, 0.0)
+    elif change == "adapter":
+
+        class Adapted(torch.nn.Linear):
+            def forward(self, states):
+                return super().forward(states) * 1.5
+
+        linear.__class__ = Adapted
+    elif change == "forward":
+        forward = linear.forward
+        linear.forward = lambda states: forward(states) * 1.5
+    else:
+        layers = [m for m in base.modules() if type(m).__name__.endswith(("Layer", "Block"))]
+
+        def louder(self, *given, **named):
+            return layer_class.forward(self, *given, **named) * 1.5
+
+        layer_class = type(layers[-1])
+        layers[-1].__class__ = type("Mine", (layer_class,), {"forward": louder})
+    expected = np.stack([oracle(model, place)[[5, 9]] for place in places])
+    assert np.allclose(log_probs(model, places, [5, 9]), expected, atol=1e-5)
+    assert change == "training" or np.abs(expected - plain).max() > 1e-3
+
+
+def test_half_precision_is_the_models_own(family):
+    model = eh.masked.load(family, dtype="bfloat16", device="cpu")
+    exact = eh.masked.load(family)
+    places = masked_places(model)
+    every = range(len(oracle(model, places[0])))
+    found, plain = log_probs(model, places, every), log_probs(exact, places, every)
+    expected = np.stack([oracle(model, place) for place in places])
+    assert np.abs(found - plain).max() < 2 * np.abs(expected - plain).max()
+    assert np.allclose(np.logaddexp.reduce(found, axis=1), 0, atol=1e-5)  # a float32 normaliser
 
 
 def test_a_family_that_is_not_known_is_run_whole():
@@ -127,6 +235,10 @@ def test_wrong_questions():
         log_probs(model, [Place((2, 300, 3), 3)], [5])
     with pytest.raises(InputError, match="targets: expected one a place, got 2 for 1"):
         target_log_probs(model, [Place((2, 300, 3), 1)], [5, 6])
-    with pytest.raises(InputError, match="k: expected 1 to"):
+    with pytest.raises(InputError, match="k: expected at least 1, got 0"):
         top_k(model, [Place((2, 300, 3), 1)], 0)
+    with pytest.raises(InputError, match="k: expected 1 to 12000, got 12001"):
+        top_k(model, [Place((2, 300, 3), 1)], 12001)
+    with pytest.raises(InputError, match="tokens: expected 0 to 11999, got -1"):
+        log_probs(model, [Place((2, 300, 3), 1)], [5, -1])
     assert log_probs(model, [], [5, 6]).shape == (0, 2)

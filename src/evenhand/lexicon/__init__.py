@@ -1,6 +1,7 @@
 """Word lists as data files with their provenance.
 
-Topics, WEAT and WEFAT queries, analogies; gendered pairs, neutral forms, sex indicators, names.
+Topics, WEAT and WEFAT queries, analogies; gendered pairs, neutral forms, sex indicators, names;
+professions and the templates they go into.
 """
 
 from evenhand.lexicon.gendered import (
@@ -13,6 +14,16 @@ from evenhand.lexicon.gendered import (
     sex_indicators,
 )
 from evenhand.lexicon.names import Names, names
+from evenhand.lexicon.professions import (
+    PersonPair,
+    Profession,
+    Template,
+    TemplateSet,
+    professions,
+    read_professions,
+    read_templates,
+    template_set,
+)
 from evenhand.lexicon.queries import (
     Query,
     WefatQuery,
@@ -30,7 +41,11 @@ __all__ = [
     "Names",
     "NeutralForm",
     "Pair",
+    "PersonPair",
+    "Profession",
     "Query",
+    "Template",
+    "TemplateSet",
     "Topic",
     "WefatQuery",
     "analogies",
@@ -38,9 +53,13 @@ __all__ = [
     "names",
     "neutral_forms",
     "pairs",
+    "professions",
     "read_pairs",
+    "read_professions",
     "read_query",
+    "read_templates",
     "sex_indicators",
+    "template_set",
     "topic",
     "topic_names",
     "weat",

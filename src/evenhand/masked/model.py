@@ -6,10 +6,12 @@ unless the name begins with `hf:`.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -18,6 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked.forward import Dense, Pass, Stage, logits_of, stages_of
+from evenhand.masked.layers import layers_of
+from evenhand.masked.precision import guard_half, int8_stages
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +55,8 @@ class Model:
     name: str
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
+    int8: tuple[Stage, ...] | None = field(default=None, repr=False)
+    """The layers in eight bits, for a model that was loaded so."""
 
     @property
     def device(self) -> torch.device:
@@ -68,6 +75,33 @@ class Model:
         offset = padding + 1 if "roberta" in self.network.config.model_type else 0
         return min(positions - offset, self.tokenizer.model_max_length)
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the answers depend on: the weights as they stand now, the
+        configuration, the tokenizer and the type it computes in.
+        """
+        import torch
+
+        made = blake2b(digest_size=16)
+        settings = self.network.config.to_dict()
+        settings.pop("_name_or_path", None)
+        made.update(json.dumps(settings, sort_keys=True, default=str).encode())
+        made.update(self.tokenizer.backend_tokenizer.to_str().encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            made.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            plain = tensor.detach().cpu().contiguous().reshape(-1)
+            made.update(plain.view(torch.uint8).numpy())
+        return f"int8 {made.hexdigest()}" if self.int8 else made.hexdigest()
+
+    def stages(self) -> Sequence[Stage] | None:
+        """The layers ready to run; made of the weights as they stand now, since these may be
+        trained. None for a model of an unknown family, which is run as it is.
+        """
+        if self.int8 is not None:
+            return self.int8
+        layers = layers_of(self.network)
+        return None if layers is None else stages_of(layers, Dense)
+
     def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
         """The logits at one place of each row; the rows have one length, so nothing is padded."""
         import torch
@@ -75,10 +109,8 @@ class Model:
         if len({len(row) for row in rows}) > 1:
             raise InputError("logits: expected rows of one length, got several")
         with torch.inference_mode():
-            ids = torch.tensor(rows, dtype=torch.long, device=self.device)
-            out = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-            chosen = out[torch.arange(len(rows), device=self.device), list(places)]
-            return np.asarray(chosen.float().cpu().numpy())
+            hidden = Pass(self.network, rows, self.stages()).at(range(len(rows)), places)
+            return np.asarray(logits_of(self.network, hidden).float().cpu().numpy())
 
     def embed(
         self, texts: Iterable[str], *, pooling: Pooling = "mean", batch_size: int = 64
@@ -101,12 +133,12 @@ class Model:
         ids = [self._ids(text) for text in listed]
         result = np.empty((len(listed), self.dim), dtype=np.float32)
         with torch.inference_mode():
+            stages = self.stages()
             for chosen in _batches([len(row) for row in ids], batch_size):
-                rows = torch.tensor([ids[i] for i in chosen], device=self.device)
-                hidden = self.network.base_model(
-                    input_ids=rows, attention_mask=torch.ones_like(rows)
-                ).last_hidden_state
-                result[chosen] = self._pooled(hidden, rows, pooling).float().cpu().numpy()
+                rows = [ids[i] for i in chosen]
+                [hidden] = Pass(self.network, rows, stages).whole()
+                placed = torch.tensor(rows, device=self.device)
+                result[chosen] = self._pooled(hidden, placed, pooling).float().cpu().numpy()
         return result
 
     def _ids(self, text: str) -> list[int]:
@@ -132,6 +164,7 @@ def load(
     *,
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+    int8: bool = False,
 ) -> Model:
     """Load a masked language model.
 
@@ -146,10 +179,10 @@ def load(
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
     if given.startswith("hf:"):
-        return _loaded(given, given[3:], device, dtype, hub=True)
+        return _loaded(given, given[3:], device, dtype, int8, hub=True)
     if given in EMBEDDED:
         with resources.as_file(resources.files("evenhand.assets") / given) as folder:
-            return _loaded(given, str(folder), device, dtype, hub=False)
+            return _loaded(given, str(folder), device, dtype, int8, hub=False)
     folder = Path(given)
     if not folder.is_dir():
         if folder.is_file():
@@ -160,10 +193,10 @@ def load(
         )
     if not (folder / "config.json").is_file():
         raise FileError(folder, "expected config.json of a transformers model, got none")
-    return _loaded(folder.name, str(folder), device, dtype, hub=False)
+    return _loaded(folder.name, str(folder), device, dtype, int8, hub=False)
 
 
-def _loaded(name: str, place: str, device: str, dtype: str, *, hub: bool) -> Model:
+def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: bool) -> Model:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
@@ -189,7 +222,12 @@ def _loaded(name: str, place: str, device: str, dtype: str, *, hub: bool) -> Mod
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"model '{name}': its tokenizer has no mask token")
-    return Model(name, network.eval().to(chosen), tokenizer)
+    network = network.eval().to(chosen)
+    if chosen.type == "cpu" and dtype != "float32":
+        guard_half()
+    if int8:
+        return Model(f"{name} (int8)", network, tokenizer, int8_stages(network))
+    return Model(name, network, tokenizer)
 
 
 @contextmanager

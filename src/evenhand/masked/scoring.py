@@ -1,27 +1,29 @@
 """The scoring core: log probabilities of tokens at places of token rows, for everything else here.
 
-Rows that are the same are computed once, rows of one length share a batch without padding, and the
-head is asked at the places in question only. Whatever the batch, the numbers are those of a plain
-call of the model (to rounding).
+Rows that are the same are computed once, rows share a batch without padding, and the last layer
+and the head are computed at the places in question only. Whatever the batch, the numbers are
+those of a plain call of the model (to rounding).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.masked.forward import hidden_of, logits_of
+from evenhand.masked.forward import Pass, Stage, logits_of
+from evenhand.masked.kept import Kept
 from evenhand.masked.model import MaskedLM, Model
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Place", "Top", "log_probs", "target_log_probs", "top_k"]
+__all__ = ["Answers", "Place", "Top", "ask", "log_probs", "target_log_probs", "top_k"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +51,36 @@ class Top:
     log_probs: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Log probabilities of chosen tokens (n, tokens) and the likeliest tokens of each place."""
+
+    log_probs: Floats
+    top: Top
+
+
+def ask(
+    model: MaskedLM,
+    places: Sequence[Place],
+    *,
+    tokens: Sequence[int],
+    k: int,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: Progress | None = None,
+    kept: Kept | None = None,
+) -> Answers:
+    """The log probability of each of the tokens and the k likeliest tokens, in one pass.
+
+    `kept` holds answers of earlier runs: only what is not there is computed, and stored batch by
+    batch. A model that has no `fingerprint` cannot be told from others and is never kept.
+    `progress` is called with the places done and their number, kept ones included.
+    """
+    columns = np.broadcast_to(np.array(tokens, dtype=np.int64), (len(places), len(tokens)))
+    found = _answers(model, places, columns, k, batch_tokens, progress, kept)
+    values, best, ids = np.split(found, [len(tokens), len(tokens) + k], axis=1)
+    return Answers(values, Top(ids.astype(np.int64), best))
+
+
 def log_probs(
     model: MaskedLM,
     places: Sequence[Place],
@@ -56,16 +88,11 @@ def log_probs(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> Floats:
     """The log probability of each of the tokens at each place (n, tokens)."""
-    import torch
-
-    columns = torch.as_tensor(list(tokens), dtype=torch.long)
-    result = np.empty((len(places), len(tokens)))
-    for chosen, logits in _logits(model, places, batch_tokens, progress):
-        wanted = logits[:, columns.to(logits.device)].double()
-        result[chosen] = (wanted - _normaliser(logits)[:, None]).cpu().numpy()
-    return result
+    columns = np.broadcast_to(np.array(tokens, dtype=np.int64), (len(places), len(tokens)))
+    return _answers(model, places, columns, 0, batch_tokens, progress, kept)
 
 
 def target_log_probs(
@@ -75,19 +102,13 @@ def target_log_probs(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> Floats:
     """The log probability of one token of its own at each place (n,)."""
-    import torch
-
     if len(places) != len(targets):
         raise InputError(f"targets: expected one a place, got {len(targets)} for {len(places)}")
-    wanted = torch.as_tensor(list(targets), dtype=torch.long)
-    result = np.empty(len(places))
-    for chosen, logits in _logits(model, places, batch_tokens, progress):
-        column = wanted[torch.as_tensor(chosen)].to(logits.device)
-        own = logits.gather(1, column[:, None])[:, 0].double()
-        result[chosen] = (own - _normaliser(logits)).cpu().numpy()
-    return result
+    columns = np.array(targets, dtype=np.int64)[:, None]
+    return _answers(model, places, columns, 0, batch_tokens, progress, kept)[:, 0]
 
 
 def top_k(
@@ -97,84 +118,180 @@ def top_k(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> Top:
     """The k likeliest tokens at each place."""
-    ids = np.empty((len(places), k), dtype=np.int64)
-    values = np.empty((len(places), k))
-    for chosen, logits in _logits(model, places, batch_tokens, progress):
-        if not 1 <= k <= logits.shape[1]:
-            raise InputError(f"k: expected 1 to {logits.shape[1]}, got {k}")
-        best = logits.topk(k, dim=1)
-        ids[chosen] = best.indices.cpu().numpy()
-        values[chosen] = (best.values.double() - _normaliser(logits)[:, None]).cpu().numpy()
-    return Top(ids, values)
+    if k < 1:
+        raise InputError(f"k: expected at least 1, got {k}")
+    return ask(
+        model, places, tokens=(), k=k, batch_tokens=batch_tokens, progress=progress, kept=kept
+    ).top
 
 
-def _normaliser(logits: torch.Tensor) -> torch.Tensor:
-    return logits.logsumexp(dim=1).double()
-
-
-def _logits(
-    model: MaskedLM, places: Sequence[Place], batch_tokens: int, progress: Progress | None
-) -> Iterator[tuple[list[int], torch.Tensor]]:
-    """Questions (by their index) and their logits, in pieces; each is answered once."""
-    import torch
-
-    done = 0
-    with torch.inference_mode():
-        for rows, questions in _batches(places, batch_tokens):
-            for chosen, logits in _answered(model, places, rows, questions):
-                yield chosen, logits
-                done += len(chosen)
-                if progress is not None:
-                    progress(done, len(places))
-
-
-def _answered(
+def _answers(
     model: MaskedLM,
     places: Sequence[Place],
-    rows: Sequence[tuple[int, ...]],
-    questions: Sequence[tuple[int, int]],
-) -> Iterator[tuple[list[int], torch.Tensor]]:
-    """The logits of the questions (row of the batch, index) on one batch of rows."""
+    columns: Ints,
+    k: int,
+    batch_tokens: int,
+    progress: Progress | None,
+    kept: Kept | None,
+) -> Floats:
+    """A row of numbers a question: log probabilities of its columns, of its k likeliest tokens,
+    and the ids of these.
+    """
+    for question in places:
+        if not 0 <= question.place < len(question.ids):
+            raise InputError(f"place: expected 0 to {len(question.ids) - 1}, got {question.place}")
+    result = np.empty((len(places), columns.shape[1] + 2 * k))
+    missing: Sequence[int] = range(len(places))
+    keys: list[bytes] = []
+    fingerprint = None if kept is None else getattr(model, "fingerprint", None)
+    if kept is not None and fingerprint is not None:
+        keys = [
+            Kept.key(fingerprint, question.ids, question.place, wanted.tolist(), k)
+            for question, wanted in zip(places, columns, strict=True)
+        ]
+        missing = []
+        for index, answer in enumerate(kept.find(keys)):
+            if answer is None:
+                missing.append(index)
+            else:
+                result[index] = answer
+    done = len(places) - len(missing)
+    if progress is not None and done:
+        progress(done, len(places))
+    for chosen, answers in _computed(model, places, missing, columns, k, batch_tokens):
+        result[chosen] = answers
+        if kept is not None and keys:
+            kept.store([keys[index] for index in chosen], answers)
+        done += len(chosen)
+        if progress is not None:
+            progress(done, len(places))
+    return result
+
+
+def _computed(
+    model: MaskedLM,
+    places: Sequence[Place],
+    missing: Sequence[int],
+    columns: Ints,
+    k: int,
+    batch_tokens: int,
+) -> Iterator[tuple[list[int], Floats]]:
+    """The missing questions, batch by batch, and their answers."""
     import torch
 
-    if not isinstance(model, Model):
-        for start in range(0, len(questions), HEAD_ROWS):
-            part = questions[start : start + HEAD_ROWS]
-            asked = [places[index] for _, index in part]
-            answer = model.logits([q.ids for q in asked], [q.place for q in asked])
-            yield [index for _, index in part], torch.as_tensor(answer)
-        return
-    hidden = hidden_of(model.network, torch.tensor(rows, dtype=torch.long, device=model.device))
-    for start in range(0, len(questions), HEAD_ROWS):
-        part = questions[start : start + HEAD_ROWS]
-        at = torch.tensor([row for row, _ in part], device=model.device)
-        where = torch.tensor([places[index].place for _, index in part], device=model.device)
-        logits = logits_of(model.network, hidden(at, where))
-        yield [index for _, index in part], logits.float()
+    stages = None
+    for batch in _batches(places, missing, batch_tokens):
+        chosen: list[int] = []
+        answers: list[Floats] = []
+        with torch.inference_mode():
+            if isinstance(model, Model):
+                stages = stages or model.stages()
+                logits = _logits(model, batch, stages)
+            else:
+                logits = _logits_of_any(model, batch)
+            for part, found in logits:
+                repeats = [len(spot.questions) for spot in part]
+                questions = [index for spot in part for index in spot.questions]
+                chosen += questions
+                answers.append(_read(found, repeats, columns[questions], k))
+        yield chosen, np.concatenate(answers)
+
+
+def _read(logits: torch.Tensor, repeats: Sequence[int], columns: Ints, k: int) -> Floats:
+    """The answers out of logits (places, vocabulary), each place asked `repeats` questions."""
+    import torch
+
+    size = logits.shape[1]
+    if k > size:
+        raise InputError(f"k: expected 1 to {size}, got {k}")
+    if columns.size and not 0 <= columns.min() <= columns.max() < size:
+        wrong = columns.min() if columns.min() < 0 else columns.max()
+        raise InputError(f"tokens: expected 0 to {size - 1}, got {wrong}")
+    at = torch.arange(len(logits)).repeat_interleave(torch.tensor(repeats)).to(logits.device)
+    wanted = torch.as_tensor(columns).to(logits.device)
+    best = logits.topk(k, dim=1)
+    own = torch.cat([logits[at[:, None], wanted], best.values[at]], dim=1).double()
+    own -= logits.logsumexp(dim=1)[at, None]
+    return np.asarray(torch.cat([own, best.indices[at]], dim=1).cpu().numpy())
+
+
+@dataclass(slots=True)
+class _Spot:
+    """A place of a row of the batch, and the questions that are about it."""
+
+    row: int
+    place: int
+    questions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Distinct rows in order of their length, and the places of them that are asked about."""
+
+    rows: list[tuple[int, ...]]
+    spots: list[_Spot]
+
+    @staticmethod
+    def of(
+        rows: list[tuple[int, ...]], asked: Mapping[tuple[int, ...], Mapping[int, list[int]]]
+    ) -> _Batch:
+        """The rows with the places and the questions that are asked about them."""
+        return _Batch(
+            rows,
+            [
+                _Spot(row, place, questions)
+                for row, ids in enumerate(rows)
+                for place, questions in asked[ids].items()
+            ],
+        )
+
+
+Parts = Iterator[tuple[list[_Spot], "torch.Tensor"]]
+
+
+def _logits(model: Model, batch: _Batch, stages: Sequence[Stage] | None) -> Parts:
+    """The logits of the batch, so many places at once that they fit."""
+    passed = Pass(model.network, batch.rows, stages)
+    for start in range(0, len(batch.spots), HEAD_ROWS):
+        part = batch.spots[start : start + HEAD_ROWS]
+        hidden = passed.at([spot.row for spot in part], [spot.place for spot in part])
+        yield part, logits_of(model.network, hidden).float()
+
+
+def _logits_of_any(model: MaskedLM, batch: _Batch) -> Parts:
+    """The logits of a model that is asked for rows of one length."""
+    import torch
+
+    for _, same in groupby(batch.spots, key=lambda spot: len(batch.rows[spot.row])):
+        spots = list(same)
+        for start in range(0, len(spots), HEAD_ROWS):
+            part = spots[start : start + HEAD_ROWS]
+            rows = [batch.rows[spot.row] for spot in part]
+            yield part, torch.as_tensor(model.logits(rows, [spot.place for spot in part]))
 
 
 def _batches(
-    places: Sequence[Place], batch_tokens: int
-) -> Iterator[tuple[list[tuple[int, ...]], list[tuple[int, int]]]]:
-    """Distinct rows of one length that fit together, and the questions about them."""
-    by_row: dict[tuple[int, ...], list[int]] = {}
-    for index, question in enumerate(places):
-        if not 0 <= question.place < len(question.ids):
-            raise InputError(f"place: expected 0 to {len(question.ids) - 1}, got {question.place}")
-        by_row.setdefault(question.ids, []).append(index)
-    ordered = sorted(by_row, key=len)
-    start = 0
-    while start < len(ordered):
-        length = len(ordered[start])
-        stop = start
-        while (
-            stop < len(ordered)
-            and len(ordered[stop]) == length
-            and (stop - start + 1) * length <= max(batch_tokens, length)
-        ):
-            stop += 1
-        rows = ordered[start:stop]
-        yield rows, [(row, index) for row, ids in enumerate(rows) for index in by_row[ids]]
-        start = stop
+    places: Sequence[Place], missing: Sequence[int], batch_tokens: int
+) -> Iterator[_Batch]:
+    """The missing questions by row and place, the rows in order of length, in batches.
+
+    Without what the first batches of a run answered, the batches are the rest of that run's: a
+    run that is taken up again computes the same numbers to the last bit.
+    """
+    by_row: dict[tuple[int, ...], dict[int, list[int]]] = {}
+    for index in missing:
+        question = places[index]
+        by_row.setdefault(question.ids, {}).setdefault(question.place, []).append(index)
+    rows: list[tuple[int, ...]] = []
+    tokens = 0
+    for ids in sorted(by_row, key=len):
+        if rows and tokens + len(ids) > batch_tokens:
+            yield _Batch.of(rows, by_row)
+            rows, tokens = [], 0
+        rows.append(ids)
+        tokens += len(ids)
+    if rows:
+        yield _Batch.of(rows, by_row)

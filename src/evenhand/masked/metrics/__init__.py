@@ -1,0 +1,1 @@
+"""Measures of bias in masked language models: a module a measure, found by its name."""

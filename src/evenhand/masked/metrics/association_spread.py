@@ -1,0 +1,140 @@
+"""Means of a table of templates, professions and pairs of persons, all three of them samples.
+
+Every template meets every profession and every pair, so its cells are not independent: the
+variance of a mean comes from the mean squares of the crossed random-effects table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.intervals import Floats
+
+__all__ = ["Mean", "crossed", "noise_of_one", "pooled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean, its variance, and the degrees of freedom that variance has."""
+
+    value: float
+    variance: float
+    freedom: float
+
+    def interval(self, prob: float) -> tuple[float, float]:
+        """Student's interval; unbounded where nothing is there to take a variance from."""
+        from scipy.special import stdtrit
+
+        if math.isnan(self.variance):
+            return -math.inf, math.inf
+        half = float(stdtrit(self.freedom, (1 + prob) / 2)) * math.sqrt(self.variance)
+        return self.value - half, self.value + half
+
+    @property
+    def p_value(self) -> float | None:
+        """Two-sided, of no difference."""
+        from scipy.special import stdtr
+
+        if not self.variance > 0:
+            return None
+        return 2 * float(stdtr(self.freedom, -abs(self.value) / math.sqrt(self.variance)))
+
+
+def crossed(
+    table: ArrayLike, weights: ArrayLike | None = None, strata: Sequence[object] | None = None
+) -> Mean:
+    r"""A weighted mean over the professions of a table (templates, professions, pairs).
+
+    `weights` has one number a profession (1/n each unless given; +1/n and -1/m compare two groups).
+    `strata` labels groups of professions that are given, not drawn: only the spread inside each
+    counts. With $MS$ the variance that each kind of deviation, taken alone, gives the mean,
+    $V = MS_t + MS_p + MS_k - MS_{tp} - MS_{tk} - MS_{pk} + MS_{tpk}$, unbiased for the balanced
+    random-effects table (Cornfield & Tukey, 1956); freedom by Satterthwaite (1946). A factor with
+    one level is given, not drawn.
+
+    >>> mean = crossed([[[1.0], [2.0], [3.0]], [[1.5], [2.5], [3.5]]])
+    >>> [round(v, 2) for v in (mean.value, mean.variance)]
+    [2.25, 0.4]
+    """
+    y = np.asarray(table, dtype=float)
+    templates, professions, pairs = y.shape
+    a = np.full(professions, 1 / professions) if weights is None else np.asarray(weights, float)
+    labels = np.zeros(professions, int) if strata is None else np.asarray(strata)
+    inner = np.einsum("tpk,p->tk", y, a)
+    value = float(inner.mean())
+    parts = [  # the factors' own terms, then those of two and three factors
+        (1, *_part(inner.mean(axis=1), templates)),
+        (1, *_part(inner.mean(axis=0), pairs)),
+        (-1, *_part(inner, templates * pairs)),
+    ]
+    for label in np.unique(labels):
+        group = labels == label
+        one, size = y[:, group, :], 1 / float(a[group] @ a[group]) if a[group].any() else math.inf
+        parts += [
+            (1, *_part(one.mean(axis=(0, 2)), size)),
+            (-1, *_part(one.mean(axis=2), size * templates)),
+            (-1, *_part(one.mean(axis=0), size * pairs)),
+            (1, *_part(one, size * templates * pairs)),
+        ]
+    drawn = [(sign, variance, free) for sign, variance, free in parts if free]
+    if not drawn:
+        return Mean(value, math.nan, math.nan)
+    least = max(parts[0][1], parts[1][1], sum(part[1] for part in parts[3::4]))
+    variance = max(sum(sign * part for sign, part, _ in drawn), least)
+    squares = sum(part**2 / free for _, part, free in drawn)
+    return Mean(value, variance, max(1.0, variance**2 / squares) if squares else 1.0)
+
+
+def pooled(table: ArrayLike) -> tuple[Floats, list[Mean]]:
+    r"""The professions' means, pulled towards the common one as far as they are noise.
+
+    Empirical Bayes for the balanced table: $\hat\theta_p = \bar y + b (\bar y_p - \bar y)$, with
+    $b = \hat\sigma_p^2 / (\hat\sigma_p^2 + s^2)$, where $s^2$ is the variance that templates and
+    pairs give one profession's deviation. The variance is Morris's (1983), which allows for
+    $b$ being estimated, plus that of $\bar y$ over templates and pairs.
+    """
+    y = np.asarray(table, dtype=float)
+    professions = y.shape[1]
+    means = y.mean(axis=(0, 2))
+    noise = noise_of_one(y)
+    common = crossed(y.mean(axis=1, keepdims=True))
+    if professions < 4 or math.isnan(common.variance):
+        return means, [crossed(y[:, [p], :]) for p in range(professions)]
+    spread = float(means.var(ddof=1))
+    pull = (professions - 3) / (professions - 1) * min(1.0, noise / spread) if spread else 1.0
+    gaps = means - means.mean()
+    values = means.mean() + (1 - pull) * gaps
+    variances = (
+        noise * (1 - pull * (professions - 1) / professions)
+        + 2 / (professions - 3) * pull**2 * gaps**2
+        + common.variance
+    )
+    return values, [
+        Mean(float(value), float(variance), common.freedom)
+        for value, variance in zip(values, variances, strict=True)
+    ]
+
+
+def noise_of_one(table: ArrayLike) -> float:
+    """The variance that templates and pairs give the deviation of one profession's mean."""
+    y = np.asarray(table, dtype=float)
+    templates, _, pairs = y.shape
+    by_template, by_pair = _part(y.mean(axis=2), templates)[0], _part(y.mean(axis=0), pairs)[0]
+    return max(by_template + by_pair - _part(y, templates * pairs)[0], by_template, by_pair)
+
+
+def _part(values: Floats, size: float) -> tuple[float, int]:
+    """The mean square of what no factor alone explains, over `size`, and its freedom.
+
+    In one dimension that is the variance; in two and three each factor's means are taken out.
+    """
+    rest = values
+    for axis in range(values.ndim):
+        rest = rest - rest.mean(axis=axis, keepdims=True)
+    freedom = math.prod(n - 1 for n in values.shape)
+    return (float((rest**2).sum()) / freedom / size, freedom) if freedom else (0.0, 0)

@@ -1,0 +1,299 @@
+"""Where text becomes rows of token ids: words as pieces, masks, and what a word is worth.
+
+A text is always tokenised whole, so that every piece is the one the model knows in that context:
+a byte-BPE or SentencePiece word takes in the space before it, a word after a bracket does not. A
+mask is a word whose pieces are hidden, never a `[MASK]` typed into the text: tokenizers treat the
+space before it and the text after it in ways of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from evenhand.errors import InputError
+from evenhand.intervals import Floats
+from evenhand.masked.model import MaskedLM
+from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
+
+if TYPE_CHECKING:
+    from evenhand.masked.kept import Kept
+
+__all__ = [
+    "MASKS",
+    "Question",
+    "Row",
+    "Span",
+    "WordError",
+    "cloze",
+    "find_mask",
+    "row",
+    "rows",
+    "single_pieces",
+    "word_log_probs",
+]
+
+Span = tuple[int, int]
+"""Where something begins and ends, the end not included."""
+
+MASKS = ("[MASK]", "<mask>")
+"""What stands for the mask in a user's text, whatever the model (besides the model's own)."""
+
+_STAND_INS = ("he", "it", "a", "the", "man", "one")
+"""Words put in the mask's place to see how the text around it is tokenised."""
+
+
+class WordError(InputError):
+    """A word has no pieces of its own: none that are known, or some that cover other text too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A text as token ids, special ones included, and which pieces its chosen words are."""
+
+    ids: tuple[int, ...]
+    spans: tuple[Span, ...]
+
+    def hide(self, mask_id: int, *which: int) -> tuple[int, ...]:
+        """The ids with every piece of those words masked, nothing else changed.
+
+        >>> Row((1, 5, 6, 7, 2), ((1, 2), (2, 4))).hide(9, 1)
+        (1, 5, 9, 9, 2)
+        """
+        ids = list(self.ids)
+        for word in which:
+            start, stop = self.spans[word]
+            ids[start:stop] = [mask_id] * (stop - start)
+        return tuple(ids)
+
+    def pieces(self, word: int) -> tuple[int, ...]:
+        """The ids of the pieces of one of the words."""
+        return self.ids[slice(*self.spans[word])]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How probable is the word `target` of a row, given the rest but for the words `hidden`?"""
+
+    row: Row
+    target: int
+    hidden: tuple[int, ...] = ()
+
+
+def row(model: MaskedLM, text: str, spans: Sequence[Span]) -> Row:
+    """The text tokenised whole, and the pieces that cover each span of its characters.
+
+    >>> from evenhand.masked import load
+    >>> model = load("mini")
+    >>> made = row(model, "My aunt is a nurse.", [(3, 7), (13, 18)])
+    >>> model.tokenizer.convert_ids_to_tokens(list(made.pieces(0)))
+    ['aunt']
+    """
+    return rows(model, [(text, spans)])[0]
+
+
+def rows(model: MaskedLM, texts: Sequence[tuple[str, Sequence[Span]]]) -> list[Row]:
+    """`row` for many texts at once, which is faster."""
+    unknown = model.tokenizer.unk_token_id
+    made = []
+    for (text, spans), coded in zip(texts, _encoded(model, [t for t, _ in texts]), strict=True):
+        _check_length(model, text, len(coded.ids))
+        for begin, end in spans:
+            if any(coded.ids[i] == unknown for i in _over(coded, begin, end)):
+                raise WordError(
+                    f"model '{model.name}': its tokenizer cannot represent "
+                    f"'{text[begin:end]}' in '{_beginning(text)}'"
+                )
+        made.append(Row(tuple(coded.ids), tuple(_pieces(coded, text, span) for span in spans)))
+    return made
+
+
+def word_log_probs(
+    model: MaskedLM,
+    questions: Sequence[Question],
+    *,
+    kept: Kept | None = None,
+    progress: Progress | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Floats:
+    r"""The log probability of each question's word (n,), all from one pass of the model.
+
+    A word of several pieces is read from left to right, its own later pieces hidden:
+    $\log P(w) = \sum_j \log P(w_j \mid w_{<j}, \text{rest})$, where $w_{\ge j}$ is masked.
+    """
+    mask = _mask_id(model)
+    asked: dict[tuple[Place, int], int] = {}
+    places: list[int] = []
+    owners: list[int] = []
+    for index, question in enumerate(questions):
+        pieces = question.row.pieces(question.target)
+        if not pieces or model.tokenizer.unk_token_id in pieces:
+            raise InputError("target: expected a word the tokenizer can represent, got none")
+        hidden = question.row.hide(mask, *question.hidden, question.target)
+        start, stop = question.row.spans[question.target]
+        for place in range(start, stop):
+            ids = (*hidden[:start], *question.row.ids[start:place], *hidden[place:])
+            key = (Place(ids, place), question.row.ids[place])
+            places.append(asked.setdefault(key, len(asked)))
+            owners.append(index)
+    answers = target_log_probs(
+        model, [place for place, _ in asked], [token for _, token in asked],
+        batch_tokens=batch_tokens, progress=progress, kept=kept,
+    )  # fmt: skip
+    return np.bincount(owners, answers[places], minlength=len(questions)).astype(float)
+
+
+def find_mask(model: MaskedLM, text: str) -> Span:
+    """Where in the text its one mask stands.
+
+    >>> from evenhand.masked import load
+    >>> find_mask(load("mini"), "then [MASK] sings.")
+    (5, 11)
+    """
+    marks = dict.fromkeys((*MASKS, str(model.tokenizer.mask_token)))
+    found = [match.span() for match in re.finditer("|".join(map(re.escape, marks)), text)]
+    if len(found) != 1:
+        some = "none" if not found else str(len(found))
+        raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {some}")
+    return found[0]
+
+
+def cloze(model: MaskedLM, text: str) -> Place:
+    """The row of a text with one mask, and the mask's place in it.
+
+    The row is that of the same text with a one-piece word at the mask, that word hidden; so the
+    space before the mask is part of the masked word wherever it is part of a word, and what
+    follows is tokenised as after a word.
+
+    >>> from evenhand.masked import load
+    >>> model = load("mini")
+    >>> asked = cloze(model, "The nurse said that <mask> was late.")
+    >>> model.tokenizer.convert_ids_to_tokens(list(asked.ids))[4:7]
+    ['that', '[MASK]', 'was']
+    """
+    begin, end = find_mask(model, text)
+    apart = ((text[:begin], text[end:]), (f"{text[:begin]} ", f" {text[end:]}"))
+    for (before, after), word in product(apart, _STAND_INS):
+        filled = f"{before}{word}{after}"
+        coded = _encoded(model, [filled])[0]
+        try:
+            start, stop = _pieces(coded, filled, (len(before), len(before) + len(word)))
+        except WordError:
+            continue
+        ids = (*coded.ids[:start], _mask_id(model), *coded.ids[stop:])
+        _check_length(model, text, len(ids))
+        return Place(ids, start)
+    raise InputError(f"model '{model.name}': no word stands by itself in '{_beginning(text)}'")
+
+
+_known: WeakKeyDictionary[MaskedLM, dict[tuple[str, str, tuple[str, ...]], dict[int, str]]]
+_known = WeakKeyDictionary()
+
+
+def single_pieces(model: MaskedLM, text: str, words: Sequence[str]) -> dict[int, str]:
+    """Which tokens are one of the words, whole, at the mask of the text: token id -> word.
+
+    The words are given in lower case; "he", "He" and "HE" all count as "he", so that a cased
+    model has several tokens a word. What stands directly beside the mask decides which pieces
+    they are, so that is what the answers are remembered by.
+
+    >>> from evenhand.masked import load
+    >>> model = load("mini")
+    >>> sorted(single_pieces(model, "then [MASK] sings.", ["he", "she"]).values())
+    ['he', 'she']
+    """
+    begin, end = find_mask(model, text)
+    left, right = _beside(text[:begin], text[end:])
+    known = _known.setdefault(model, {})
+    key = (left, right, tuple(words))
+    if key not in known:
+        known[key] = _single(model, left, right, words)
+    return dict(known[key])
+
+
+def _beside(left: str, right: str) -> tuple[str, str]:
+    """What of the text beside a word can change its pieces; a far word is as good as any."""
+    glued = re.split(r"\s", left)[-1]
+    space = left[: len(left) - len(glued)][-1:]
+    after = re.split(r"\s", right, maxsplit=1)[0]
+    if not after and right:
+        after = f"{right[0]}a"
+    return (f"a{space}{glued}" if space else glued), after
+
+
+def _single(model: MaskedLM, left: str, right: str, words: Sequence[str]) -> dict[int, str]:
+    forms = {form: word for word in words for form in (word, word.capitalize(), word.upper())}
+    texts = [f"{left}{form}{right}" for form in forms]
+    found: dict[int, str] = {}
+    unknown = model.tokenizer.unk_token_id
+    for (form, word), text, coded in zip(forms.items(), texts, _encoded(model, texts), strict=True):
+        try:
+            start, stop = _pieces(coded, text, (len(left), len(left) + len(form)))
+        except WordError:
+            continue
+        if stop - start == 1 and coded.ids[start] != unknown:
+            found.setdefault(coded.ids[start], word)
+    return found
+
+
+def _pieces(coded: Any, text: str, span: Span) -> Span:
+    """The pieces that cover a span of the text and nothing else but white space before it."""
+    begin, end = span
+    word = text[begin:end]
+    if not 0 <= begin < end <= len(text) or word != word.strip():
+        raise InputError(f"span {span}: expected a word of '{_beginning(text)}', got '{word}'")
+    over = _over(coded, begin, end)
+    covered = {k for i in over for k in range(*coded.offsets[i])}
+    missing = any(text[k].isalnum() and k not in covered for k in range(begin, end))
+    outside = [k for k in covered if k >= end or (k < begin and not text[k].isspace())]
+    if not over or missing or outside:
+        raise WordError(f"'{word}' is no word of its own in '{_beginning(text)}'")
+    start = over[0]
+    if start and coded.offsets[start][0] >= begin and _is_space(coded, text, start - 1, begin):
+        start -= 1
+    return start, over[-1] + 1
+
+
+def _over(coded: Any, begin: int, end: int) -> list[int]:
+    """The pieces that share a character with a span of the text."""
+    return [i for i, (low, high) in enumerate(coded.offsets) if low < end and high > begin]
+
+
+def _is_space(coded: Any, text: str, piece: int, begin: int) -> bool:
+    """Whether a piece is nothing but the white space of the word that begins there."""
+    low, high = coded.offsets[piece]
+    together = coded.word_ids[piece] is not None and (
+        coded.word_ids[piece] == coded.word_ids[piece + 1]
+    )
+    return together and high == begin and not text[low:high].strip()
+
+
+def _encoded(model: MaskedLM, texts: Sequence[str]) -> list[Any]:
+    """The tokenizer's own encodings: ids, offsets and word ids, special tokens in."""
+    if not texts:
+        return []
+    coded = model.tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
+    return list(coded.encodings or ())
+
+
+def _check_length(model: MaskedLM, text: str, length: int) -> None:
+    longest = int(getattr(model, "longest", model.tokenizer.model_max_length))
+    if length > longest:
+        raise InputError(
+            f"'{_beginning(text)}': expected at most {longest} tokens, which is what model "
+            f"'{model.name}' takes, got {length}"
+        )
+
+
+def _mask_id(model: MaskedLM) -> int:
+    return int(model.tokenizer.mask_token_id)
+
+
+def _beginning(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

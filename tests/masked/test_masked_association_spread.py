@@ -1,0 +1,175 @@
+"""Intervals over templates, professions and pairs: against closed forms and in simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from evenhand.intervals import crossed_mean, t_mean
+from evenhand.lexicon import Profession, Template
+from evenhand.masked.metrics import association_summary as summary
+from evenhand.masked.metrics.association_spread import crossed, noise_of_one, pooled
+
+
+def simulated(rng, shape, scales, value=0.3):
+    """A table with random effects of each factor, of each two, and noise; and the professions'."""
+    draw = rng.standard_normal
+    templates, professions, pairs = shape
+    own = scales["p"] * draw((1, professions, 1))
+    sizes = {
+        "t": (templates, 1, 1), "k": (1, 1, pairs), "tp": (templates, professions, 1),
+        "tk": (templates, 1, pairs), "pk": (1, professions, pairs), "e": shape,
+    }  # fmt: skip
+    rest = sum(scales.get(name, 0) * draw(size) for name, size in sizes.items())
+    return value + own + rest, value + own[0, :, 0]
+
+
+SCALES = {"t": 0.4, "p": 0.5, "k": 0.3, "tp": 0.3, "tk": 0.2, "pk": 0.2, "e": 0.3}
+
+
+def test_with_one_pair_it_is_the_crossed_mean_of_two_factors():
+    table, _ = simulated(np.random.default_rng(1), (6, 9, 1), SCALES)
+    mean = crossed(table)
+    expected = crossed_mean(table[:, :, 0], prob=0.9)
+    np.testing.assert_allclose((mean.value, *mean.interval(0.9)), expected)
+
+
+def test_groups_that_are_given_are_strata():
+    """How far apart the groups lie is not spread; without strata it would be."""
+    table, _ = simulated(np.random.default_rng(2), (6, 8, 3), SCALES)
+    labels = np.array([0, 1] * 4)
+    weights = np.where(labels == 0, 0.25, -0.25)
+    moved = table + 5.0 * labels[None, :, None]
+    near, far = crossed(table, weights, labels), crossed(moved, weights, labels)
+    assert far.value == pytest.approx(near.value - 5)
+    assert far.variance == pytest.approx(near.variance)
+    assert crossed(moved, weights).variance > 5 * near.variance
+
+
+def test_with_one_factor_left_it_is_student():
+    x = np.random.default_rng(3).normal(size=7)
+    for shape in ((7, 1, 1), (1, 7, 1), (1, 1, 7)):
+        mean = crossed(x.reshape(shape))
+        np.testing.assert_allclose((mean.value, *mean.interval(0.95)), t_mean(x))
+    alone = crossed(np.ones((1, 1, 1)))
+    assert alone.interval(0.95) == (-math.inf, math.inf)
+    assert alone.p_value is None
+
+
+def test_p_value_and_interval_agree():
+    table, _ = simulated(np.random.default_rng(4), (5, 6, 3), SCALES, value=0.4)
+    mean = crossed(table)
+    edge = mean.interval(1 - mean.p_value)
+    assert min(abs(end) for end in edge) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_variance_is_unbiased():
+    """Its mean over many tables is the variance of the value over those tables."""
+    rng = np.random.default_rng(5)
+    means = [crossed(simulated(rng, (4, 5, 3), SCALES)[0]) for _ in range(3000)]
+    actual = np.var([mean.value for mean in means])
+    assert np.mean([mean.variance for mean in means]) == pytest.approx(actual, rel=0.08)
+
+
+def coverage(shape, scales, n, seed):
+    """How often 95 % intervals hold the truth: overall, group gap, a profession, pooled."""
+    rng = np.random.default_rng(seed)
+    professions = shape[1]
+    labels = np.arange(professions) % 2
+    weights = np.where(labels == 0, 1, -1) / np.bincount(labels)[labels]
+    hits = np.zeros(4)
+    for _ in range(n):
+        table, own = simulated(rng, shape, scales)
+        _, pulled = pooled(table)
+        told = [
+            (crossed(table), 0.3), (crossed(table, weights, labels), 0.0),
+            (crossed(table[:, [0], :]), own[0]), (pulled[0], own[0]),
+        ]  # fmt: skip
+        for i, (mean, truth) in enumerate(told):
+            low, high = mean.interval(0.95)
+            hits[i] += low <= truth <= high
+    return hits / n
+
+
+def test_intervals_cover_at_the_nominal_rate():
+    hits = coverage((8, 14, 4), SCALES, 500, seed=6)
+    assert (hits > 0.92).all(), hits
+    assert (hits < 0.985).all(), hits
+
+
+def test_intervals_that_forget_a_factor_do_not_cover():
+    """The reason for all this: cells taken as independent cover in fewer than half of the cases."""
+    rng = np.random.default_rng(7)
+    tables = [simulated(rng, (8, 14, 4), SCALES)[0] for _ in range(200)]
+    naive = [t_mean(table.ravel()) for table in tables]
+    assert np.mean([low <= 0.3 <= high for _, low, high in naive]) < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "scales"),
+    [
+        ((14, 76, 6), SCALES),
+        ((5, 20, 9), SCALES | {"t": 0.6, "p": 0.1, "k": 0.1}),
+        ((14, 26, 1), SCALES | {"k": 0, "tk": 0, "pk": 0}),
+        ((14, 40, 6), SCALES | {"k": 0.6, "t": 0.1}),
+    ],
+)
+def test_intervals_cover_on_the_designs_in_use(shape, scales):
+    hits = coverage(shape, scales, 2000, seed=8)
+    assert (hits > 0.935).all(), hits
+    assert (hits < 0.985).all(), hits
+
+
+def test_pooling_pulls_in_and_pays():
+    rng = np.random.default_rng(9)
+    errors = np.zeros(2)
+    for _ in range(100):
+        table, own = simulated(rng, (3, 20, 2), {"p": 0.2, "tp": 0.5, "e": 0.4})
+        values, _ = pooled(table)
+        plain = table.mean(axis=(0, 2))
+        assert (np.abs(values - values.mean()) <= np.abs(plain - plain.mean()) + 1e-12).all()
+        errors += [((plain - own) ** 2).mean(), ((values - own) ** 2).mean()]
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_no_noise_means_no_pull():
+    table, own = simulated(np.random.default_rng(10), (4, 12, 2), {"p": 1})
+    values, _ = pooled(table)
+    np.testing.assert_allclose(values, own)
+    assert noise_of_one(table) == pytest.approx(0, abs=1e-25)
+
+
+HAND = np.array([[[1.0], [-1.0], [2.0]], [[3.0], [1.0], [-1.0]], [[2.0], [-3.0], [2.0]]])
+JOBS = [Profession("a", "male", 10.0), Profession("b", "female", 90.0), Profession("c")]
+TEXTS = [Template("x"), Template("y"), Template("z")]
+
+
+def test_the_template_table_by_hand():
+    lines = summary.by_template(HAND, TEXTS, 0.95)
+    assert [line.difference.value for line in lines] == pytest.approx([2 / 3, 1, 1 / 3])
+    assert [line.without for line in lines] == pytest.approx([2 / 3, 1 / 2, 5 / 6])
+    assert [line.sign_changes for line in lines] == pytest.approx([0, 2 / 3, 0])
+    told = summary.sensitivity(HAND, lines)
+    assert (told.low, told.high) == pytest.approx((1 / 2, 5 / 6))
+    assert told.changing == pytest.approx(2 / 3)
+    assert told.sign_changes == pytest.approx(2 / 9)
+
+
+def test_professions_groups_and_shares_by_hand():
+    lines = summary.by_profession(HAND, JOBS, 0.95)
+    assert [line.profession for line in lines] == ["a", "c", "b"]
+    assert lines[0].difference.value == 2
+    assert (lines[0].difference.low, lines[0].difference.high) == pytest.approx(
+        t_mean([1, 3, 2])[1:]
+    )
+    groups = summary.groups(HAND, JOBS, 0.95)
+    assert {name: found.value for name, found in groups.items()} == {"male": 2, "female": -1}
+    assert summary.stereotype(HAND, JOBS, 0.95).value == 3
+    assert summary.stereotype(HAND, JOBS[:1] * 3, 0.95) is None
+    assert summary.women(HAND, JOBS, 0.95) is None
+    more = [Profession(str(i), None, 20.0 * i) for i in range(5)]
+    falling = np.tile(np.arange(5.0)[::-1, None], (2, 1, 1))
+    assert summary.women(falling, more, 0.95)["value"] == pytest.approx(-1)

@@ -1,0 +1,264 @@
+"""Words as pieces, on every kind of tokenizer, against plain calls of the model one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from masked_oracle import oracle, spans_of
+from tokenizers import AddedToken, processors
+
+from evenhand.errors import InputError
+from evenhand.masked import load
+from evenhand.masked.words import (
+    Question,
+    Row,
+    cloze,
+    find_mask,
+    row,
+    rows,
+    single_pieces,
+    word_log_probs,
+)
+from evenhand.simulate.masked import bigram_model
+
+
+def lstripped(model):
+    """The same model with a mask token that takes in the space before it, as RoBERTa's does."""
+    tokenizer = load(model.folder).tokenizer
+    backend = tokenizer.backend_tokenizer
+    mask = AddedToken(tokenizer.mask_token, lstrip=True, special=True, normalized=False)
+    backend.add_special_tokens([mask])
+    if "roberta" in model.folder.name:
+        backend.post_processor = processors.RobertaProcessing(
+            ("</s>", tokenizer.sep_token_id), ("<s>", tokenizer.cls_token_id),
+            trim_offsets=True, add_prefix_space=False,
+        )  # fmt: skip
+    return replace(model.loaded, tokenizer=tokenizer)
+
+
+class Named:
+    """A loaded model and where it came from."""
+
+    def __init__(self, folder):
+        self.folder, self.loaded = folder, load(folder)
+
+
+@pytest.fixture(scope="module", params=["mask as it is", "mask takes the space"])
+def model(request, family):
+    named = Named(family)
+    return named.loaded if request.param == "mask as it is" else lstripped(named)
+
+
+def pieces_text(model, ids):
+    """The text of pieces, without the marks that tokenizers put on them."""
+    tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
+    return "".join(token.removeprefix("##").strip("Ġ▁") for token in tokens).lower()
+
+
+CASES = [
+    ("He is a teacher.", "He", "teacher"),
+    ("The engineer said that she was late.", "she", "engineer"),
+    ("Then he, the nurse, reads a book.", "he", "nurse"),
+    ("A doctor (she reads) is here.", "she", "doctor"),
+    ("The table nurse was here and he was late.", "he", "table nurse"),
+    ("the earlytable reads to him.", "him", "earlytable"),
+    ("To her the teacher is late", "her", "teacher"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "hidden"), CASES)
+def test_word_log_probs_are_those_of_plain_calls(model, text, target, hidden):
+    made = row(model, text, spans_of(text, target, hidden))
+    asked = [Question(made, 0), Question(made, 0, (1,)), Question(made, 1), Question(made, 1, (0,))]
+    expected = [
+        oracle(model, text, target),
+        oracle(model, text, target, hidden),
+        oracle(model, text, hidden),
+        oracle(model, text, hidden, target),
+    ]
+    np.testing.assert_allclose(word_log_probs(model, asked), expected, atol=1e-5)
+
+
+def test_a_profession_of_several_pieces_is_hidden_whole(model):
+    text = "She is the earlytable here."
+    made = row(model, text, spans_of(text, "earlytable"))
+    start, stop = made.spans[0]
+    assert stop - start >= 2
+    hidden = made.hide(model.tokenizer.mask_token_id, 0)
+    assert hidden[start:stop] == (model.tokenizer.mask_token_id,) * (stop - start)
+    assert hidden[:start] + hidden[stop:] == made.ids[:start] + made.ids[stop:]
+
+
+def test_a_pronoun_takes_in_its_space_and_only_its_own(family):
+    model = load(family)
+    for text in ("and he reads", "and  he reads", "(he reads)", '"he reads"', "he, she"):
+        made = row(model, text, spans_of(text, "he"))
+        assert pieces_text(model, made.pieces(0)) == "he"
+        before = model.tokenizer(text[: text.index("he")].removesuffix(" "))["input_ids"]
+        assert list(made.ids[: made.spans[0][0]]) == before[:-1]
+    inside = row(model, "and he reads", spans_of("and he reads", "he")).pieces(0)
+    bracket = row(model, "(he reads)", spans_of("(he reads)", "he")).pieces(0)
+    spaced = model.tokenizer.convert_ids_to_tokens(list(inside))[0]
+    assert spaced.startswith({"roberta": "Ġ", "albert": "▁"}.get(kind(family), "he"))
+    assert (inside == bracket) == (kind(family) not in ("roberta", "albert"))
+
+
+def kind(folder):
+    return folder.name.rstrip("0123456789")
+
+
+WORDS = ["the", "he", "The", "said", "teacher", "table", "late", "his", "keys", "A", "doctor"]
+MARKS = ["", ",", ".", ";"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    parts=st.lists(
+        st.tuples(st.sampled_from(WORDS), st.sampled_from(MARKS), st.sampled_from([" ", "  "])),
+        min_size=1, max_size=4,
+    ),
+    chosen=st.data(),
+)  # fmt: skip
+def test_every_span_is_covered_by_exactly_its_pieces(tokenizers_, parts, chosen):
+    text, spans = "", []
+    for word, mark, space in parts:
+        spans.append((len(text), len(text) + len(word)))
+        text += word + mark + space
+    picked = chosen.draw(st.lists(st.sampled_from(range(len(spans))), unique=True, max_size=3))
+    for model in tokenizers_:
+        made = row(model, text, spans)
+        mask = model.tokenizer.mask_token_id
+        inside = [i for start, stop in made.spans for i in range(start, stop)]
+        assert len(inside) == len(set(inside))
+        for i, (begin, end) in enumerate(spans):
+            assert pieces_text(model, made.pieces(i)) == text[begin:end].lower()
+        outside = [t for i, t in enumerate(made.ids) if i not in inside]
+        rest = pieces_text(model, outside[1:-1])
+        assert rest == "".join(mark for _, mark, _ in parts)
+        hidden = made.hide(mask, *picked)
+        masked = {i for k in picked for i in range(*made.spans[k])}
+        assert hidden == tuple(mask if i in masked else t for i, t in enumerate(made.ids))
+
+
+@pytest.fixture(scope="module")
+def tokenizers_(family):
+    named = Named(family)
+    return [named.loaded, lstripped(named)]
+
+
+CLOZES = [
+    "{} is late.", "and {} reads.", "and {}.", "Then {}, the doctor, was late.",
+    "The nurse said that {} was here", "({} reads)", "and  {} reads", "to {}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", CLOZES)
+@pytest.mark.parametrize("mark", ["[MASK]", "<mask>"])
+def test_a_cloze_is_the_row_of_a_one_piece_word_hidden(model, frame, mark):
+    text = frame.format(mark)
+    asked = cloze(model, text)
+    assert asked.ids[asked.place] == model.tokenizer.mask_token_id
+    assert asked.ids.count(model.tokenizer.mask_token_id) == 1
+    found = single_pieces(model, text, ["he", "she", "the", "nurse"])
+    if "(" not in frame:
+        assert set(found.values()) >= {"he"}
+    for token, word in found.items():
+        for form in (word, word.capitalize(), word.upper()):
+            filled = frame.format(form)
+            at = frame.index("{}")
+            made = row(model, filled, [(at, at + len(form))])
+            if made.pieces(0) == (token,):
+                assert made.hide(model.tokenizer.mask_token_id, 0) == asked.ids
+                assert made.spans[0] == (asked.place, asked.place + 1)
+                break
+        else:
+            pytest.fail(f"no form of {word} is token {token} in {filled}")
+
+
+def test_single_pieces_know_the_cased_forms_and_the_leading_space(family):
+    model = load(family)
+    first = single_pieces(model, "[MASK] reads", ["he"])
+    inner = single_pieces(model, "and [MASK] reads", ["he"])
+    tokens = {k: set(model.tokenizer.convert_ids_to_tokens(list(v))) for k, v in
+              {"first": first, "inner": inner}.items()}  # fmt: skip
+    if kind(family) == "roberta":
+        assert "he" in tokens["first"]
+        assert "Ġhe" in tokens["inner"]
+        assert not tokens["first"] & tokens["inner"]
+    elif kind(family) == "distilbert":
+        assert tokens["inner"] == {"he", "He"}
+    else:
+        assert first == inner
+        assert len(inner) == 1
+
+
+def test_single_pieces_are_remembered_by_what_stands_beside_the_mask(family, monkeypatch):
+    from evenhand.masked import words
+
+    model = load(family)
+    expected = single_pieces(model, "The nurse said [MASK] reads.", ["he", "she"])
+    monkeypatch.setattr(words, "_encoded", lambda *_: pytest.fail("tokenised again"))
+    assert single_pieces(model, "A doctor and [MASK] is late", ["he", "she"]) == expected
+
+
+def test_questions_share_rows_and_come_back_in_order(family):
+    model = load(family)
+    texts = ["He is a teacher.", "The is a teacher.", "He is a teacher."]
+    made = rows(model, [(text, [(0, text.index(" "))]) for text in texts])
+    passes = []
+    got = word_log_probs(
+        model, [Question(r, 0) for r in made], progress=lambda _, total: passes.append(total)
+    )
+    assert got[0] == got[2] != got[1]
+    pieces = {(r.hide(0, 0), piece) for r in made for piece in r.pieces(0)}
+    assert set(passes) == {len(pieces)}
+
+
+def test_errors_say_what_and_where(family):
+    model = load(family)
+    with pytest.raises(InputError, match=r"'The nurse reads.': expected one mask.*got none"):
+        cloze(model, "The nurse reads.")
+    with pytest.raises(InputError, match=r"expected one mask.*got 2"):
+        find_mask(model, "[MASK] reads <mask>")
+    with pytest.raises(InputError, match=r"'he he .*…': expected at most 40 tokens.*got \d+"):
+        cloze(model, "he " * 60 + "[MASK]")
+    with pytest.raises(InputError, match=r"'he he .*…': expected at most 40 tokens"):
+        row(model, "he " * 60, [(0, 2)])
+    whole = "said" if kind(family) == "roberta" else "the"
+    with pytest.raises(InputError, match=f"'{whole[1:3]}' is no word of its own in 'a {whole}'"):
+        row(model, f"a {whole}", [(3, 5)])
+    for span in ((2, 2), (3, 4), (4, 99)):
+        with pytest.raises(InputError, match="expected a word of 'the nurse'"):
+            row(model, "the nurse", [span])
+
+
+def test_a_word_without_pieces_is_never_scored(family):
+    model = load(family)
+    text = "the ☃ reads"
+    if kind(family) == "roberta":  # bytes can say anything
+        made = row(model, text, spans_of(text, "☃"))
+        assert np.isfinite(word_log_probs(model, [Question(made, 0)])).all()
+        return
+    with pytest.raises(InputError, match="cannot represent '☃' in 'the ☃ reads'"):
+        row(model, text, spans_of(text, "☃"))
+    unknown = Row((1, model.tokenizer.unk_token_id, 2), ((1, 2),))
+    with pytest.raises(InputError, match="expected a word the tokenizer can represent"):
+        word_log_probs(model, [Question(unknown, 0)])
+
+
+def test_a_mask_inside_a_word_still_has_a_row(family):
+    model = load(family)
+    asked = cloze(model, "the nurse[MASK]self reads")
+    assert asked.ids.count(model.tokenizer.mask_token_id) == 1
+
+
+def test_known_probabilities_come_back():
+    model = bigram_model({"doctor": {"he": 0.5, "she": 0.1}, "[MASK]": {"he": 0.3, "she": 0.3}})
+    text = "doctor he"
+    made = row(model, text, spans_of(text, "doctor", "he"))
+    got = word_log_probs(model, [Question(made, 1), Question(made, 1, (0,))])
+    np.testing.assert_allclose(np.exp(got), [0.5, 0.3], rtol=1e-6)
