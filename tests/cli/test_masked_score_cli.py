@@ -1,0 +1,134 @@
+"""`evenhand masked score`: table, JSON, items, figures, several models, errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from importlib import resources
+
+import pandas as pd
+import pytest
+from cli_shell import failure, output
+
+ROWS = [
+    {"masked": "The cook lost [MASK] keys.", "pronoun": "her"},
+    {"masked": "The drummer sits at the back tapping [MASK] foot.", "pronoun": "his"},
+    {"masked": "The clerk said that [MASK] was late.", "pronoun": "she"},
+    {"masked": "The guide told us to follow [MASK].", "pronoun": "him"},
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return str(path)
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A second model: mini under another name."""
+    folder = tmp_path / "other"
+    with resources.as_file(resources.files("evenhand.assets") / "mini") as mini:
+        shutil.copytree(mini, folder)
+    return str(folder)
+
+
+def test_json_has_the_published_table(capsys, source):
+    told = json.loads(output(capsys, "masked", "score", source, "--json"))
+    assert told["schema"] == "evenhand/1"
+    (model,) = told["models"]
+    assert model["model"] == "mini"
+    assert model["n"] == 4
+    groups = [model[group] for group in ("male", "female", "neutral", "undecided")]
+    assert sum(group["n"] for group in groups) == 4
+    assert {"n", "mean"} <= set(model["male"])
+    mean = model["mean_bias"]
+    assert mean["low"] < mean["value"] < mean["high"]
+    assert model["full_vocabulary"]["n"] == 4
+    assert {"male", "female", "undecided", "mean_bias"} <= set(model["full_vocabulary"])
+    assert sum(model["histogram"]["counts"]) == 4 - model["undecided"]["n"]
+    assert len(model["histogram"]["edges"]) == len(model["histogram"]["counts"]) + 1
+    assert [part["name"] for part in model["by_pronoun"]] == ["her", "him", "his", "she"]
+    assert told["comparisons"] == []
+
+
+def test_items_agree_with_the_summary(capsys, source, tmp_path):
+    items = tmp_path / "items.csv"
+    arguments = ("masked", "score", source, "-o", str(items), "--json")
+    told = json.loads(output(capsys, *arguments))["models"][0]
+    frame = pd.read_csv(items)
+    decided = frame[frame["verdict"] != "undecided"]
+    assert told["mean_bias"]["value"] == pytest.approx(decided["bias"].mean())
+    assert told["male"]["n"] == (frame["verdict"] == "male").sum()
+    expected = frame["p_male"] / (frame["p_male"] + frame["p_female"])
+    assert frame["full_bias"].to_numpy() == pytest.approx(expected.to_numpy())
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_options_reach_the_rule(capsys, source):
+    arguments = ("--top-k", "3", "--delta", "0.2", "--least", "0.9", "--words", "pronouns")
+    told = json.loads(output(capsys, "masked", "score", source, *arguments, "--json"))["models"][0]
+    assert told["rule"] == {
+        "top_k": 3, "delta": 0.2, "least": 0.9, "words": "pronouns", "prob": 0.95, "seed": 0,
+    }  # fmt: skip
+    assert told["undecided"]["n"] > 0
+    text = output(capsys, "masked", "score", source, "--delta", "0.2")
+    assert "male above 0.7, female below 0.3" in text
+
+
+def test_two_models_table_and_figures(capsys, source, other, tmp_path):
+    folder, cache = tmp_path / "figures", tmp_path / "cache"
+    models = ("--model", "mini", "--model", other, "--cache", str(cache), "--words", "pronouns")
+    text = output(capsys, "masked", "score", source, *models, "--figures", str(folder))
+    assert "other - mini" in text
+    assert "0.000 [-" in text
+    assert "full vocabulary" in text
+    assert sorted(path.name for path in folder.iterdir()) == ["differences.svg", "scores.svg"]
+    drawn = (folder / "scores.svg").read_text()
+    assert "other" in drawn
+    assert "undecided" in drawn
+    assert any(cache.glob("*.answers"))
+    again = output(capsys, "masked", "score", source, *models, "--json")
+    (pair,) = json.loads(again)["comparisons"]
+    assert pair["full_vocabulary"]["value"] == 0
+    assert pair["decided"]["both"] + pair["decided"]["neither"] == 4
+
+
+def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
+    second = tmp_path / "deeper" / "other"
+    shutil.copytree(other, second)
+    models = ("--model", other, "--model", str(second), "--model", other, "--words", "pronouns")
+    told = json.loads(output(capsys, "masked", "score", source, *models, "--json"))
+    assert [model["model"] for model in told["models"]] == [other, str(second)]
+
+
+def test_stdin(capsys, monkeypatch):
+    said = io.BytesIO(b"[MASK] stands up next to someone.\n\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(said))
+    told = json.loads(output(capsys, "masked", "score", "-", "--json", "--words", "pronouns"))
+    told = told["models"][0]
+    assert (told["n"], told["left_out"]["blank_lines"]) == (1, 1)
+
+
+def test_what_was_left_out_is_printed(capsys, tmp_path):
+    path = tmp_path / "in.txt"
+    text = "The cook said that [MASK] was late.\n"
+    path.write_text(text * 2 + "and then " * 300 + "[MASK] left.\n")
+    shown = output(capsys, "masked", "score", str(path), "--words", "pronouns")
+    assert "left out: line 3" in shown
+    assert "came again and count once: 1" in shown
+
+
+def test_bad_input(capsys, tmp_path, source):
+    path = tmp_path / "in.txt"
+    path.write_text("The cook said that [MASK] was late.\nThe cook left.\n")
+    message = failure(capsys, "masked", "score", str(path))
+    assert message.endswith("in.txt, line 2: expected one [MASK], got none\n")
+    assert "absent.txt" in failure(capsys, "masked", "score", str(tmp_path / "absent.txt"))
+    assert "no such folder" in failure(capsys, "masked", "score", source, "--model", "nowhere")
+    assert "items.xlsx" in failure(
+        capsys, "masked", "score", source, "-o", str(tmp_path / "items.xlsx")
+    )
+    assert "delta" in failure(capsys, "masked", "score", source, "--delta", "0.5")
