@@ -1,0 +1,88 @@
+"""`evenhand masked phrases` as its users meet it."""
+
+import json
+
+import pandas as pd
+from cli_shell import failure, output
+
+OWN = """
+carriers = ["Someone {phrase} and [MASK] leaves.", "Today [MASK] {phrase}.", "[MASK] {phrase}."]
+
+[sets.tools.targets]
+tools = ["saws the plank", "files the key", "sharpens the axe", "oils the gun"]
+yarn = ["spins the wool", "winds the yarn", "sews a dress", "folds the lace"]
+"""
+
+
+def test_own_sets_as_json_with_files(capsys, tmp_path):
+    path, folder = tmp_path / "own.toml", tmp_path / "out"
+    path.write_text(OWN)
+    found = json.loads(
+        output(
+            capsys, "masked", "phrases", "--sets", str(path), "--vectors", "glove",
+            "-o", str(folder), "--format", "svg,html", "--json",
+        )
+    )  # fmt: skip
+    assert found["schema"] == "evenhand/1"
+    assert {m["query"] for m in found["measurements"]} == {"tools"}
+    assert [m["metric"] for m in found["measurements"]] == [
+        "phrase-weat",
+        "phrase-weat-centred",
+    ] * 2
+    for m in found["measurements"]:
+        assert m["low"] <= m["value"] <= m["high"]
+        assert m["details"]["partitions"] == 70
+    assert [(c["association"], c["pronouns"]) for c in found["correlations"]] == [
+        ("mini", "mini"), ("mini", "mini"), ("glove", "mini"), ("glove", "mini"),
+    ]  # fmt: skip
+    part = found["correlations"][0]["parts"]["within groups"]
+    assert {"pearson", "spearman", "reliability", "corrected", "n"} <= set(part)
+    assert set(part["pearson"]) == {"value", "low", "high", "prob", "bootstrap", "p_value"}
+    table = pd.read_csv(folder / "phrases.csv")
+    assert len(table) == 4 * 8
+    assert set(table["kind"]) == {"stereotyped male", "stereotyped female"}
+    saved = json.loads((folder / "results.json").read_text())
+    assert len(saved["measurements"][0]["items"]) == 8
+    names = {file.name for file in (folder / "figures").iterdir()}
+    assert {
+        "effect-sizes.svg",
+        "pronouns-mini-raw.html",
+        "pronouns-glove-mini-centred.svg",
+    } <= names
+
+
+def test_each_panel_of_the_forest_shows_its_own_source(glove):
+    from evenhand.lexicon.phrases import phrases
+    from evenhand.masked import load
+    from evenhand.masked.metrics.phrases import WordMean, measure
+    from evenhand.report.charts_masked_phrases import forest, scatter
+
+    small = phrases().chosen(["neutral"])
+    report = measure({"mini": load("mini")}, small, embeds={"glove": WordMean(glove)})
+    chart = forest(report).to_dict()
+    shown = {
+        panel["title"]: sorted(row["d"] for row in panel["layer"][1]["data"]["values"])
+        for panel in chart["vconcat"]
+    }
+    for source in ("mini", "glove"):
+        own = [m.value for m in report.measurements if m.details["source"] == source]
+        assert shown[source] == sorted(own)
+    points = scatter(report.correlations[0]).to_dict()["layer"][2]["data"]["values"]
+    assert len(points) == 36
+    assert {"phrase", "association", "log_odds"} <= set(points[0])
+
+
+def test_table(capsys):
+    text = output(capsys, "masked", "phrases", "--sets", "neutral")
+    for wanted in ("within groups", "anisotropy", "reliability", "mini, centred"):
+        assert wanted in text
+
+
+def test_bad_input(capsys, tmp_path):
+    assert "did you mean 'force'" in failure(capsys, "masked", "phrases", "--sets", "forces")
+    path = tmp_path / "own.toml"
+    path.write_text("[sets.a.targets]\nx = ['a b', 'c d']")
+    told = failure(capsys, "masked", "phrases", "--sets", str(path))
+    assert "sets.a.targets: expected two named lists, got 1" in told
+    told = failure(capsys, "masked", "phrases", "--sets", str(path), "--sets", "b.toml")
+    assert "expected one file, got 2" in told
