@@ -1,6 +1,7 @@
 """Pretraining at toy size: the model, training, resuming, export, the commands."""
 
 import dataclasses
+import math
 import json
 import time
 
@@ -172,6 +173,8 @@ def test_from_train_to_export_by_the_commands(toy, tmp_path, capsys, recwarn):
     assert export.difference(exported, made) < 1e-5
     changed = {**exported.weights, "qkv": exported.weights["qkv"].roll(1, 1)}
     assert export.difference(dataclasses.replace(exported, weights=changed), made) > 1e-3
+    broken = {**exported.weights, "qkv": exported.weights["qkv"] * float("nan")}
+    assert math.isnan(export.difference(dataclasses.replace(exported, weights=broken), made))
     assert not [str(warning.message) for warning in recwarn]
 
     (tmp_path / "male_occupations.txt").write_text("guard\nking\n")
