@@ -1,0 +1,129 @@
+"""`evenhand masked finetune`: one command from text to a model and what it changed."""
+
+import bz2
+import json
+
+import pytest
+import torch
+from cli_shell import failure, output
+from transformers import BertConfig, BertForMaskedLM
+
+from evenhand.cli import run
+from evenhand.masked import load
+
+PEOPLE = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach", "singer")
+PLACES = ("at the door", "in the hall", "by the car", "on the stage", "near the shop")
+TEXT = [
+    f"The {who} {act} {word} {thing} {place}."
+    for who in PEOPLE
+    for act, thing in (("raises", "arm"), ("drops", "hat"))
+    for word in ("his", "her")
+    for place in PLACES
+]
+QUICK = ("--model", "small", "--max-tokens", "1500", "--block", "64", "--evaluations", "2")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small random model with the tokenizer of mini."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    tokenizer = load("mini").tokenizer
+    torch.manual_seed(3)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch, small):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small").symlink_to(small)
+    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in TEXT))
+    (tmp_path / "masked.txt").write_text(
+        "".join(f"The {who} opens [MASK] book.\n" for who in PEOPLE)
+    )
+    return tmp_path
+
+
+def test_one_command_trains_measures_and_draws(text, capsys):
+    told = json.loads(
+        output(capsys, "masked", "finetune", "text.txt", "-o", "even", *QUICK, "--json")
+    )
+    assert told == json.loads((text / "even" / "results.json").read_text())
+    assert told["data"]["documents_read"] == len(TEXT)
+    assert told["data"]["sentences"] >= 10  # the structural filter on the held-out lines
+    names = [change["measure"] for change in told["changes"]]
+    assert names == [
+        "mean bias", "mean |bias - .5|", "mean bias, top 10", "mean |bias - .5|, top 10",
+        "pseudo-perplexity",
+    ]  # fmt: skip
+    for change in told["changes"]:
+        if not change["n"]:  # a random model may have no gender word in its top 10
+            assert change["change"]["value"] is None
+            continue
+        assert change["change"]["low"] <= change["change"]["value"] <= change["change"]["high"]
+    figures = sorted(path.name for path in (text / "even" / "figures").iterdir())
+    assert figures == ["bias.svg", "loss.svg"]
+    drawn = (text / "even" / "figures" / "loss.svg").read_text()
+    assert "training" in drawn
+    assert "evaluation" in drawn
+    record = json.loads((text / "even" / "run.json").read_text())
+    assert len(record["inputs"]["text.txt"]) == 64
+    assert record["versions"]["torch"]
+    shown = output(capsys, "masked", "finetune", "text.txt", "-o", "even", *QUICK)
+    assert "pseudo-perplexity" in shown
+    assert f"{told['training']['steps']:,} steps" in shown
+    score = output(capsys, "masked", "score", "masked.txt", "--model", "even/model", "--json")
+    assert json.loads(score)["models"][0]["model"] == "model"
+
+
+def test_records_packed_files_and_given_sentences(text, capsys):
+    lines = "".join(json.dumps({"sentence": line}) + "\n" for line in TEXT)
+    (text / "made.jsonl.bz2").write_bytes(bz2.compress(lines.encode()))
+    (text / "pairs.csv").write_text(
+        ",sent_more,sent_less,stereo_antistereo,bias_type\n"
+        "0,Women cannot drive.,Men cannot drive.,stereo,gender\n"
+        "1,The men fixed it.,The women fixed it.,antistereo,gender\n"
+    )
+    told = json.loads(
+        output(
+            capsys, "masked", "finetune", "made.jsonl.bz2", "--field", "sentence", "--rewrite",
+            "swap", "--sentences", "masked.txt", "--crows", "pairs.csv", "--control", *QUICK,
+            "--json",
+        )
+    )  # fmt: skip
+    assert told["data"]["sentences"] == len(PEOPLE)
+    assert told["changes"][-1]["measure"] == "CrowS stereotype share"
+    assert told["crows"]["unpaired"] == 0
+    assert told["data"]["pairs"] == 2
+    assert told["crows"]["caveats"]
+    assert len(told["beyond_control"]) == len(told["changes"])
+    assert (text / "finetuned" / "control" / "model" / "model.safetensors").is_file()
+
+
+def test_bad_input_is_one_line(text, capsys):
+    assert "missing.txt" in failure(capsys, "masked", "finetune", "missing.txt")
+    told = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
+    assert "'swop' is not one of" in told
+    told = failure(capsys, "masked", "finetune", "text.txt", "--field", "x")
+    assert "--field needs a file ending in" in told
+    (text / "few.txt").write_text("A cat sleeps.\nIt rains.\n")
+    told = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
+    assert "held-out sentences: expected 2 or more to measure on, got 0" in told
+    (text / "bad.txt").write_text("No mask here.\n")
+    told = failure(capsys, "masked", "finetune", "text.txt", "--sentences", "bad.txt")
+    assert "bad.txt, line 1: expected one [MASK]" in told
+    (text / "file").write_text("")
+    assert "file" in failure(capsys, "masked", "finetune", "text.txt", "-o", "file")
+    assert not (text / "finetuned").exists() or not any((text / "finetuned").glob("model*"))
+
+
+def test_help_teaches(capsys):
+    assert run(["masked", "finetune", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("--rewrite", "--max-tokens", "--control", "--crows", "--restart", "Examples:"):
+        assert option in shown

@@ -1,0 +1,347 @@
+"""Fine-tuning: what is learned from, what is hidden, the loss, and that all families train."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked import load
+from evenhand.masked.finetune import Settings, finetune
+from evenhand.masked.finetune.blocks import batch_of, batches, made_rows
+from evenhand.masked.finetune.documents import collect, key
+from evenhand.masked.finetune.folder import RunFolder
+from evenhand.masked.finetune.masking import Hiding, masked_loss
+from evenhand.masked.finetune.material import Material
+from evenhand.masked.finetune.rewriting import rewritten
+from evenhand.masked.finetune.training import train
+from evenhand.masked.metrics.pronouns import Sentence
+from evenhand.results import to_json
+
+JOBS = ("nurse", "doctor", "teacher", "engineer")
+TEXTS = [
+    f"The {job} said {pronoun} {verb} {thing} {number}."
+    for number in range(4)
+    for job in JOBS
+    for pronoun in ("he", "she")
+    for verb in ("lost the", "reads a")
+    for thing in ("book", "table")
+]
+MASKED = [f"The {job} lost [MASK] {thing}." for job in JOBS for thing in ("keys", "book", "table")]
+
+
+def settings(**changed) -> Settings:
+    usual = {"max_tokens": 3000, "batch": 4, "block": 32, "learning_rate": 5e-3, "epochs": 3}
+    usual["evaluations"] = 5
+    return Settings(**{**usual, **changed})
+
+
+def material(model, texts=TEXTS, **changed) -> Material:
+    chosen = settings(**changed)
+    split = collect(texts, held_out=0.2, evaluation=0.2, max_tokens=chosen.max_tokens)
+    return Material(model, split, chosen)
+
+
+def test_all_families_learn_keep_their_ties_and_reload(family, tmp_path):
+    model = load(family)
+    done = train(model, material(model), tmp_path / "c.safetensors")
+    assert done.best.evaluation < done.points[0].evaluation - 0.5
+    assert done.points[-1].training < done.points[1].training
+    RunFolder(tmp_path).save_model(model, "model")
+    before = AutoModelForMaskedLM.from_pretrained(family)
+    after = AutoModelForMaskedLM.from_pretrained(tmp_path / "model")
+    tied = before.get_output_embeddings().weight is before.get_input_embeddings().weight
+    assert tied
+    for network in (model.network, after):
+        assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+    ids = torch.tensor([tokenizer(TEXTS[0])["input_ids"]])
+    ours = load(tmp_path / "model").network(input_ids=ids).logits
+    assert torch.equal(ours, model.network(input_ids=ids).logits)
+    assert torch.equal(ours, after.eval()(input_ids=ids).logits)
+    assert not torch.allclose(ours, before.eval()(input_ids=ids).logits, atol=0.1)
+
+
+def test_weights_in_memory_are_those_on_disk(tmp_path, bert):
+    model = load(bert)
+    train(model, material(model), tmp_path / "c.safetensors")
+    done = finetune(bert, TEXTS, settings(held_out=0.2, evaluation=0.2), tmp_path / "run",
+                    sentences=MASKED)  # fmt: skip
+    saved = load(done.folder / "model").network.state_dict()
+    for name, weight in model.network.state_dict().items():
+        assert torch.equal(weight, saved[name]), name
+
+
+def test_the_loss_at_hidden_places_is_that_of_the_whole_head(family):
+    model = load(family)
+    rows = made_rows(model.tokenizer, [*TEXTS[:3], "He sings."], 32)
+    batch = batch_of(rows, range(4), model.tokenizer.pad_token_id)
+    hidden = Hiding(model.tokenizer, 0.3)(batch, 5)
+    assert hidden.there is not None
+    labels = torch.full_like(batch.ids, -100).flatten()
+    labels[hidden.places] = hidden.labels
+    model.network.eval()
+    plain = model.network(
+        input_ids=hidden.shown, attention_mask=hidden.there, labels=labels.view_as(batch.ids)
+    ).loss
+    plain.backward()
+    gradients = {
+        n: w.grad.clone() for n, w in model.network.named_parameters() if w.grad is not None
+    }
+    model.network.zero_grad()
+    ours = masked_loss(model.network, hidden)
+    ours.backward()
+    assert float(ours.detach()) == pytest.approx(float(plain.detach()), abs=1e-5)
+    for name, weight in model.network.named_parameters():
+        if name in gradients:
+            assert torch.allclose(weight.grad, gradients[name], atol=1e-5), name
+
+
+def test_hidden_tokens_are_80_10_10_of_15_percent(bert):
+    tokenizer = load(bert).tokenizer
+    rows = made_rows(tokenizer, TEXTS * 20, 32)
+    batch = batch_of(rows, range(len(rows.ids)), tokenizer.pad_token_id)
+    hidden = Hiding(tokenizer, 0.15)(batch, 0)
+    ids, shown = batch.ids.flatten(), hidden.shown.flatten()
+    ordinary = int(batch.ordinary.sum() - (ids[batch.ordinary.flatten()] < 5).sum())
+    assert len(hidden.places) == round(0.15 * ordinary)
+    assert torch.equal(hidden.labels, ids[hidden.places])
+    assert len(hidden.places.unique()) == len(hidden.places)
+    elsewhere = torch.ones(len(ids), dtype=torch.bool)
+    elsewhere[hidden.places] = False
+    assert torch.equal(ids[elsewhere], shown[elsewhere])
+    assert not torch.isin(hidden.labels, torch.tensor(tokenizer.all_special_ids)).any()
+    masked = shown[hidden.places] == tokenizer.mask_token_id
+    left = shown[hidden.places] == hidden.labels
+    n = len(hidden.places)
+    assert abs(float(masked.float().mean()) - 0.8) < 4 * (0.16 / n) ** 0.5
+    # a random token is the same one by chance, one in the vocabulary
+    assert abs(float(left.float().mean()) - 0.1 - 0.1 / len(tokenizer)) < 4 * (0.09 / n) ** 0.5
+    assert torch.equal(Hiding(tokenizer, 0.15)(batch, 0).shown, hidden.shown)
+    assert not torch.equal(Hiding(tokenizer, 0.15)(batch, 1).shown, hidden.shown)
+
+
+def test_rows_hold_whole_sentences_and_every_token_once(family):
+    tokenizer = load(family).tokenizer
+    long = "The nurse said that he was late. A teacher reads a book to her. He sings. " * 3
+    long = long.strip()
+    texts = ["She reads.", long, "the " * 59 + "the"]
+    rows = made_rows(tokenizer, texts, 30)
+    coded = [tokenizer(text)["input_ids"][1:-1] for text in texts]
+    assert [len(ids) <= 30 for ids in rows.ids] == [True] * len(rows.ids)
+    assert rows.ids[0].tolist() == tokenizer(texts[0])["input_ids"]
+    joined = np.concatenate([ids[1:-1] for ids in rows.ids]).tolist()
+    assert joined == [token for ids in coded for token in ids]
+    ends = [tokenizer.decode(ids[1:-1]).strip()[-1] for ids in rows.ids]
+    assert ends[: ends.index("e")].count(".") == ends.index("e")  # then come the cut ones
+    assert {ids[0] for ids in rows.ids} == {tokenizer.cls_token_id}
+    assert {ids[-1] for ids in rows.ids} == {tokenizer.sep_token_id}
+
+
+def test_batches_hold_every_row_once_and_little_padding():
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(5, 60, size=3000).tolist()
+    made = batches(lengths, 1024, rng)
+    assert sorted(row for batch in made for row in batch) == list(range(3000))
+    padded = [max(lengths[row] for row in batch) * len(batch) for batch in made]
+    assert max(padded) <= 1024
+    assert sum(padded) < 1.08 * sum(lengths)
+    assert made != batches(lengths, 1024, rng)
+
+
+def test_no_held_out_document_is_learned_from():
+    split = collect(TEXTS, held_out=0.3, evaluation=0.1, max_tokens=10**6)
+    parts = [set(map(key, part)) for part in (split.training, split.evaluation, split.held_out)]
+    assert sum(len(part) for part in (split.training, split.evaluation, split.held_out)) == len(
+        TEXTS
+    )
+    assert all(parts)
+    assert sum(map(len, parts)) == len(set.union(*parts))
+    # a twin with the other pronoun is on the same side, so rewriting brings none back either
+    for epoch in range(5):
+        seen = {key(text) for text in rewritten(split.training, "substitute", 0, epoch)}
+        assert not seen & parts[2]
+    again = collect(reversed(TEXTS), held_out=0.3, evaluation=0.1, max_tokens=10**6)
+    assert set(again.held_out) == set(split.held_out)
+
+
+def test_documents_with_a_sentence_that_is_measured_on_are_left_out():
+    texts = ["A nurse lost her keys. It rained.", "A nurse lost his keys.", "A cook sings."]
+    split = collect(texts * 3, held_out=1e-9, evaluation=1e-9, max_tokens=100)
+    rest = split.without(["A nurse lost [MASK] keys."])
+    assert set(rest.training) == {"A cook sings."}
+    assert rest.held_out_elsewhere == 6
+
+
+def test_a_large_input_is_sampled_whatever_its_order(monkeypatch):
+    monkeypatch.setattr("evenhand.masked.finetune.documents.CHARACTERS", 1000)
+    texts = [f"Sentence number {number} of many." for number in range(3000)]
+    split = collect(texts, held_out=0.2, evaluation=0.1, max_tokens=100)
+    kept = {*split.training, *split.evaluation, *split.held_out}
+    assert sum(map(len, kept)) <= 1200
+    assert split.beyond == 3000 - len(kept)
+    assert len(kept) > 30
+    other = collect(reversed(texts), held_out=0.2, evaluation=0.1, max_tokens=100)
+    assert {*other.training, *other.evaluation, *other.held_out} == kept
+    places = [texts.index(text) for text in kept]
+    assert min(places) < 500 < 2500 < max(places)
+
+
+def test_substitution_is_drawn_anew_in_every_epoch_and_seeded(bert):
+    texts = [text for text in TEXTS if " he " in text]
+    first, second = (rewritten(texts, "substitute", 0, epoch) for epoch in (0, 1))
+    swapped = [[" she " in text for text in made] for made in (first, second)]
+    assert swapped[0] != swapped[1]
+    for made in swapped:
+        assert 0.3 < sum(made) / len(made) < 0.7
+    assert rewritten(texts, "substitute", 0, 1) == second
+    assert rewritten(texts, "substitute", 1, 1) != second
+    model = load(bert)
+    made = material(model)
+    rows = [[ids.tolist() for ids in made.rows(epoch).ids] for epoch in (0, 1, 0)]
+    assert rows[0] == rows[2] != rows[1]
+    plain = material(model, rewrite="none")
+    assert plain.rows(0) is plain.rows(1)
+
+
+def test_rewriting_covers_swap_and_neutralize():
+    text = ["She lost her keys."]
+    assert rewritten(text, "swap", 0, 0) == ["He lost his keys."]
+    assert rewritten(text, "neutralize", 0, 0) == ["They lost their keys."]
+    assert rewritten(text, "none", 0, 0) == text
+
+
+def test_training_stops_when_the_evaluation_gets_no_better(bert, tmp_path):
+    model = load(bert)
+    made = material(model, learning_rate=3e-2, max_tokens=60_000, epochs=200, evaluations=60,
+                    patience=2, rewrite="none")  # fmt: skip
+    done = train(model, made, tmp_path / "c.safetensors")
+    assert done.ended == "patience"
+    losses = [point.evaluation for point in done.points[1:]]
+    best = losses.index(min(losses))
+    assert done.best == done.points[1 + best]
+    assert len(losses) == best + 3
+    # and the model has the weights of the best, not of the last
+    model.network.eval()
+    total = count = 0
+    with torch.inference_mode():
+        for hidden in made.evaluation:
+            total += float(masked_loss(model.network, hidden)) * len(hidden.labels)
+            count += len(hidden.labels)
+    assert total / count == pytest.approx(done.best.evaluation, abs=1e-6)
+
+
+def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
+    model = load(bert)
+    few = material(model, epochs=2, max_tokens=10**6)
+    done = train(model, few, tmp_path / "a.safetensors")
+    assert done.ended == "epochs"
+    assert done.points[-1].epoch == pytest.approx(2, abs=0.1)
+    done = train(load(bert), material(model, max_tokens=1500), tmp_path / "b.safetensors")
+    assert done.ended == "max_tokens"
+    assert 1500 <= done.tokens < 1500 + 4 * 32
+
+
+def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
+    assert not (folder / "checkpoint").exists()
+    told = json.loads((folder / "results.json").read_text())
+    assert told["changes"][0]["n"] == len(MASKED)
+    with monkeypatch.context() as patch:
+        patch.setattr("evenhand.masked.finetune.main.train", None)
+        again = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
+    assert to_json(again.as_dict()) == to_json(done.as_dict())
+    with pytest.raises(FileError, match=r"another run \(learning_rate: 0.005 there, 0.001 now\)"):
+        finetune(bert, TEXTS, settings(learning_rate=1e-3), folder, sentences=MASKED)
+    with pytest.raises(FileError, match="another text"):
+        finetune(bert, TEXTS[:-9], settings(), folder, sentences=MASKED)
+    with pytest.raises(FileError, match="another sentences"):
+        finetune(bert, TEXTS, settings(), folder, sentences=MASKED[:-1])
+    changed = finetune(
+        bert, TEXTS, settings(learning_rate=1e-3), folder, sentences=MASKED, restart=True
+    )
+    assert changed.as_dict() != done.as_dict()
+
+
+def test_the_change_is_that_of_the_items(bert, tmp_path):
+    import pandas as pd
+
+    sentences = [Sentence(text, "his") for text in MASKED]
+    done = finetune(bert, TEXTS, settings(), tmp_path / "run", sentences=sentences, control=True)
+    items = pd.read_csv(tmp_path / "run" / "items.csv")
+    assert items["masked"].tolist() == MASKED
+    mean = done.change("mean bias")
+    assert mean.before.value == pytest.approx(items["bias_before"].mean())
+    assert mean.after.value == pytest.approx(items["bias_after"].mean())
+    assert mean.change.value == pytest.approx((items["bias_after"] - items["bias_before"]).mean())
+    distance = done.change("mean |bias - .5|")
+    assert distance.after.value == pytest.approx((items["bias_after"] - 0.5).abs().mean())
+    assert mean.change.low <= mean.change.value <= mean.change.high
+    beyond = next(c for c in done.beyond_control if c.measure == "mean bias")
+    assert beyond.change.value == pytest.approx(
+        (items["bias_after"] - items["bias_control"]).mean()
+    )
+    ratio = done.change("pseudo-perplexity")
+    assert ratio.change.value == pytest.approx(ratio.after.value / ratio.before.value)
+    control = load(tmp_path / "run" / "control" / "model")
+    assert control.fingerprint != load(tmp_path / "run" / "model").fingerprint
+    curve = pd.read_csv(tmp_path / "run" / "curve.csv")
+    assert curve["evaluation"].tolist() == [point["evaluation"] for point in done.curve]
+    assert not Path(tmp_path / "run" / "checkpoint").exists()
+
+
+def test_too_little_text_is_told_of(bert, tmp_path):
+    with pytest.raises(InputError, match="expected 2 or more sentences for the perplexity"):
+        finetune(bert, ["One."], settings(held_out=1e-6, evaluation=0.5), tmp_path / "run",
+                 sentences=MASKED)  # fmt: skip
+
+
+def test_settings_are_checked():
+    with pytest.raises(UnknownNameError, match="substitute"):
+        Settings(rewrite="substitue")
+    for wrong in ({"block": 2}, {"mask": 0}, {"learning_rate": 0}, {"held_out": 0.97}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            Settings(**wrong)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    from conftest import _made
+
+    folder = tmp_path_factory.mktemp("finetune-bert")
+    tokenizer, network = _made("bert")
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.masked.finetune.held_out.WORK", 10_000)
+    people = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach",
+              "singer", "dancer", "lawyer")  # fmt: skip
+    acts = ("raises {} arm", "drops {} hat", "opens {} book", "wipes {} face", "lifts {} bag",
+            "turns {} head", "plays {} drum")  # fmt: skip
+    places = ("by the door", "in the hall", "near the car", "on the stage", "at the gate")
+    texts = [
+        f"The {who} {act.format('his')} {place}."
+        for who in people
+        for act in acts
+        for place in places
+    ]
+    done = finetune("mini", texts, Settings(max_tokens=20_000), tmp_path / "run", control=True)
+    bias = done.change("mean bias")
+    assert bias.n >= 20
+    assert bias.before.value > 0.6
+    assert bias.significant
+    assert bias.nearer
+    assert done.change("mean |bias - .5|").change.high < 0
+    control, beyond = done.control[0], done.beyond_control[0]
+    assert control.after.value > bias.before.value  # text about men alone
+    assert beyond.change.high < 0
