@@ -1,0 +1,87 @@
+"""Nine few-shot classifiers on features, a file a family, all vectorised over many episodes.
+
+>>> import torch
+>>> network = make("proto-euclidean", 2, scale=1.0)
+>>> support = torch.tensor([[[[0.0, 0.0]], [[2.0, 0.0]]]])  # 1 episode, 2 classes, 1 shot, dim 2
+>>> scores = network(support, torch.tensor([[[0.5, 0.0]]]))  # 1 query
+>>> network.probabilities(scores).tolist()  # distances² 0.25 and 2.25: 1 / (1 + e⁻²)
+[[[0.880..., 0.119...]]]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.registry import Registry
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.networks.base import Network
+
+__all__ = ["LOSSES", "NAMES", "make", "options"]
+
+LOSSES = ("ce", "mse")
+"""Cross-entropy, and the squared error D0 trains relation and induction networks with."""
+
+_HERE = "evenhand.fewshot.networks"
+_PRESET: Mapping[str, tuple[str, dict[str, str]]] = {
+    "matching-cosine": ("matching:Matching", {"metric": "cosine"}),
+    "matching-euclidean": ("matching:Matching", {"metric": "euclidean"}),
+    "proto-euclidean": ("prototypical:Prototypical", {"metric": "euclidean"}),
+    "proto-cosine": ("prototypical:Prototypical", {"metric": "cosine"}),
+    "proto-soft": ("prototypical:SoftPrototypical", {}),
+    "relation-base": ("relation:RelationBase", {}),
+    "relation-ntl": ("relation:RelationNTL", {}),
+    "induction": ("induction:Induction", {}),
+    "maml": ("maml:MAML", {}),
+}
+_REGISTRY = Registry("network", {name: f"{_HERE}.{place}" for name, (place, _) in _PRESET.items()})
+
+NAMES = tuple(_PRESET)
+"""Every network by its name on the command line."""
+
+
+def options(name: str) -> tuple[str, ...]:
+    """What `make` takes for this network besides name, dim and seed.
+
+    >>> options("relation-base")
+    ('projection', 'hidden')
+    """
+    parameters = inspect.signature(_REGISTRY[name].__init__).parameters
+    fixed = {"self", "dim", *_PRESET[name][1]}
+    return tuple(parameter for parameter in parameters if parameter not in fixed)
+
+
+def make(
+    name: str, dim: int, *, projection: int | None = None, seed: int = 0, **settings: Any
+) -> Network:
+    """A fresh network for features of this width; the same seed gives the same initial weights.
+
+    `projection` puts a learnt linear map to that many dimensions before it, which begins as the
+    identity (as a random rotation where the width changes): on frozen features matching and
+    prototypical networks have little else to learn. Other settings are the family's own.
+
+    >>> make("porto-cosine", 8)
+    Traceback (most recent call last):
+    evenhand.errors.UnknownNameError: unknown network 'porto-cosine': did you mean...
+    >>> make("proto-cosine", 8, slices=3)
+    Traceback (most recent call last):
+    evenhand.errors.InputError: network proto-cosine: no option 'slices' (it has projection, scale)
+    """
+    import torch
+
+    family = _REGISTRY[name]
+    for key in settings:
+        if key not in options(name):
+            raise InputError(
+                f"network {name}: no option '{key}' (it has {', '.join(options(name))})"
+            )
+    for key, value in {"dim": dim, "projection": projection}.items():
+        if value is not None and value < 1:
+            raise InputError(f"network {name}: {key} must be at least 1, got {value}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made: Network = family(dim, projection=projection, **_PRESET[name][1], **settings)
+    return made

@@ -1,0 +1,29 @@
+"""Matching networks: attention over the labelled examples (Vinyals 2016)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.networks.metric import Metric
+
+__all__ = ["Matching"]
+
+
+class Matching(Network):
+    """P(c | x) = Σ of α(x, x_i) over the shots x_i of class c, α = softmax over all the support.
+
+    D0 eq. 1 and 2, with α = exp(likeness) / Σ exp(likeness): likeness is a scaled cosine or minus a
+    scaled squared distance (`Metric`). D0 writes exp of a distance, which would favour
+    the farthest.
+    """
+
+    def __init__(
+        self, dim: int, *, metric: str, projection: int | None = None, scale: float | None = None
+    ) -> None:
+        super().__init__(dim, projection)
+        self.metric = Metric(metric, self.width, scale)
+
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        likeness: Tensor = self.metric(query, support.flatten(1, 2))
+        return likeness.reshape(*query.shape[:2], *support.shape[1:3]).logsumexp(dim=-1)

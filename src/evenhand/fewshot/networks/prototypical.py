@@ -1,0 +1,56 @@
+"""Prototypical networks: the nearest mean (Snell 2017), refined by unlabelled ones (Ren 2018)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.networks.metric import Metric
+
+__all__ = ["Prototypical", "SoftPrototypical"]
+
+
+class Prototypical(Network):
+    """P(c | x) = softmax over classes of likeness(x, p_c), p_c the mean of the class's shots.
+
+    D0 eq. 4 to 6; likeness is minus a scaled squared distance or a scaled cosine (`Metric`).
+    """
+
+    def __init__(
+        self, dim: int, *, metric: str, projection: int | None = None, scale: float | None = None
+    ) -> None:
+        super().__init__(dim, projection)
+        self.metric = Metric(metric, self.width, scale)
+
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        return self.metric(query, support.mean(dim=2))  # type: ignore[no-any-return]
+
+
+class SoftPrototypical(Prototypical):
+    """Prototypes moved by one step of soft k-means over unlabelled points u, D0 eq. 7:
+
+    p̃_c = (Σ_k x_ck + Σ_u r_uc u) / (K + Σ_u r_uc), with r_uc = P(c | u) under the same metric that
+    classifies. Without unlabelled points it is the plain network.
+    """
+
+    uses_unlabelled: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        metric: str = "euclidean",
+        projection: int | None = None,
+        scale: float | None = None,
+    ) -> None:
+        super().__init__(dim, metric=metric, projection=projection, scale=scale)
+
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
+        means = support.mean(dim=2)
+        if unlabelled is not None:
+            shares = self.probabilities(self.metric(unlabelled, means))
+            weights = shares.sum(dim=1).unsqueeze(-1)
+            means = (support.sum(dim=2) + shares.mT @ unlabelled) / (support.shape[2] + weights)
+        return self.metric(query, means)  # type: ignore[no-any-return]

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.fewshot.data import Dataset, read
+from evenhand.fewshot.episodes import sample
+from evenhand.fewshot.mitigation import Mitigation, apply, neutralized, parse, swapped
+from evenhand.lexicon.names import names as first_names
+from evenhand.simulate.biographies import biographies
+
+NAMES = ("augment", "neutralize", "calibrate")
+GENDERED = re.compile(r"\b(?:s?he|him|hers?|his|himself|herself)\b", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Dataset:
+    made = biographies(12, leak=1, seed=3, occupations=["nurse", "poet", "surgeon", "dj"])
+    return Dataset.of(made.texts, made.occupations, made.genders, name="simulated")
+
+
+class TestNames:
+    def test_any_order_one_form(self) -> None:
+        for count in range(1, 4):
+            for chosen in itertools.combinations(NAMES, count):
+                for order in itertools.permutations(chosen):
+                    found = parse("+".join(order))
+                    assert found.name == "+".join(chosen)
+                    assert {name for name in NAMES if getattr(found, name)} == set(chosen)
+        assert parse("none") == Mitigation()
+        assert str(Mitigation()) == "none"
+
+    def test_wrong_names(self) -> None:
+        with pytest.raises(UnknownNameError, match="'neutralise': did you mean 'neutralize'"):
+            parse("augment+neutralise")
+        with pytest.raises(UnknownNameError, match="unknown mitigation ''"):
+            parse("augment+")
+        with pytest.raises(InputError, match="'none' by itself"):
+            parse("none+augment")
+        with pytest.raises(InputError, match="'augment' twice"):
+            parse("augment+augment")
+
+
+class TestTexts:
+    def test_none_and_calibrate_change_no_text(self, simulated: Dataset) -> None:
+        for name in ("none", "calibrate"):
+            assert apply(simulated, name).pool.digest == simulated.digest
+
+    def test_twins_of_the_other_gender(self) -> None:
+        texts = ["Her brother James is a father.", "Rain fell.", "He met his aunt."]
+        dataset = Dataset.of(texts, ["x", "x", "y"], ["F", None, "M"], name="tiny")
+        made = apply(dataset, "augment", names="fixed")
+        assert made.pool.texts == (
+            *texts, "His sister Mary is a mother.", "Rain fell.", "She met her uncle.",
+        )  # fmt: skip
+        assert made.pool.genders.tolist() == [1, -1, 0, 0, -1, 1]
+        assert made.pool.labels.tolist() == [0, 0, 1, 0, 0, 1]
+        assert (made.texts, made.unchanged) == (3, 1)
+
+    def test_fixed_names_give_the_twins_of_the_simulation(self) -> None:
+        made = biographies(8, leak=1, seed=2)
+        assert swapped(made.texts, names="fixed") == made.twins
+
+    def test_random_names_are_of_the_other_gender(self) -> None:
+        made = biographies(8, leak=1, seed=2)
+        drawn = swapped(made.texts, seed=1)
+        fixed = made.twins
+        differing = 0
+        for one, two in zip(drawn, fixed, strict=True):
+            for word, other in zip(one.split(), two.split(), strict=True):
+                if word != other:
+                    found, wanted = (re.sub(r"\W.*", "", each) for each in (word, other))
+                    assert first_names().gender(found) == first_names().gender(wanted)
+                    differing += 1
+        assert differing > 20
+        assert swapped(made.texts, seed=1) == drawn
+        assert swapped(made.texts, seed=2) != drawn
+
+    def test_neutral_texts_tell_no_gender(self) -> None:
+        made = biographies(8, leak=1, seed=3)
+        plain, twins = neutralized(made.texts), neutralized(made.twins)
+        assert plain == twins
+        assert any(GENDERED.search(text) for text in made.texts)
+        assert not any(GENDERED.search(text) for text in plain)
+
+    def test_both_rewritings(self, simulated: Dataset) -> None:
+        made = apply(simulated, "neutralize+augment")
+        half = made.texts
+        assert made.pool.texts[:half] == neutralized(simulated.texts)
+        assert made.pool.texts[half:] == made.pool.texts[:half]  # nothing is left to swap
+        assert made.unchanged == 0
+        assert made.mitigation.reads(["She sings."]) == ("They sing.",)
+        assert parse("augment").reads(["She sings."]) == ("She sings.",)
+
+    def test_processes_change_nothing(
+        self, simulated: Dataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = swapped(simulated.texts)
+        monkeypatch.setattr("evenhand.fewshot.mitigation.PIECE", 20)
+        assert swapped(simulated.texts) == whole
+        assert swapped(simulated.texts, jobs=2) == whole
+        with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
+            swapped(simulated.texts, jobs=0)
+
+
+class TestRows:
+    def test_without_twins_the_rows_stay(self, simulated: Dataset) -> None:
+        drawn = sample(simulated, simulated.classes, ways=3, shots=2, queries=3, episodes=9)
+        for name in ("none", "neutralize", "calibrate"):
+            made = apply(simulated, name)
+            placed = made.rows(drawn, training=True)
+            np.testing.assert_array_equal(placed.support, drawn.support)
+            np.testing.assert_array_equal(placed.query, drawn.query)
+            placed.check(made.pool)
+
+    def test_support_has_both_twins_and_test_queries_stay(self, simulated: Dataset) -> None:
+        drawn = sample(
+            simulated, simulated.classes, ways=3, shots=2, queries=3, unlabelled=2, episodes=9
+        )
+        made = apply(simulated, "augment")
+        placed = made.rows(drawn)
+        np.testing.assert_array_equal(placed.query, drawn.query)
+        np.testing.assert_array_equal(placed.unlabelled, drawn.unlabelled)
+        assert placed.shots == 4
+        np.testing.assert_array_equal(placed.support % len(simulated), np.tile(drawn.support, 2))
+        assert (made.pool.genders[placed.support] == 1).sum(axis=2).tolist() == [[2] * 3] * 9
+        assert (made.pool.labels[placed.support] == placed.classes[:, :, None]).all()
+        placed.check(made.pool)
+
+    def test_training_queries_are_either_twin_and_never_of_the_support(
+        self, simulated: Dataset
+    ) -> None:
+        drawn = sample(
+            simulated, simulated.classes, ways=4, shots=3, queries=4, unlabelled=2, episodes=300
+        )
+        made = apply(simulated, "augment")
+        placed = made.rows(drawn, training=True, seed=4)
+        base = len(simulated)
+        np.testing.assert_array_equal(placed.query % base, drawn.query)
+        twins = (placed.query >= base).mean()
+        assert abs(twins - 0.5) < 0.04  # five standard errors of 4800 coins
+        for support, query in zip(placed.support, placed.query, strict=True):
+            assert not set((support % base).ravel().tolist()) & set((query % base).ravel().tolist())
+        assert placed.unlabelled is not None
+        assert (placed.unlabelled >= base).any()
+        assert made.rows(drawn, training=True, seed=4).digest == placed.digest
+        assert made.rows(drawn, training=True, seed=5).digest != placed.digest
+
+
+def test_real_biographies(shared: Path) -> None:
+    texts = read(shared / "data/bios/wikibios.csv.gz").texts[::100]
+    neutral, other = neutralized(texts), swapped(texts)
+    before = sum(len(GENDERED.findall(text)) for text in texts)
+    assert before > 1000
+    assert sum(len(GENDERED.findall(text)) for text in neutral) <= before / 500
+    assert sum(text == twin for text, twin in zip(texts, other, strict=True)) <= 1
