@@ -54,6 +54,7 @@ bench: .venv/developed
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/posterior.py
+	$(BIN)/python benchmarks/masked.py
 
 clean:
 	rm -rf .venv build dist $(OUT)

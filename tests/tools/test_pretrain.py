@@ -1,8 +1,8 @@
 """Pretraining at toy size: the model, training, resuming, export, the commands."""
 
 import dataclasses
-import math
 import json
+import math
 import time
 
 import numpy as np

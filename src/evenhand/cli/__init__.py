@@ -30,14 +30,17 @@ __all__ = ["command", "main", "run"]
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender\n"
-    '  echo "Her neighbour waved to her." | evenhand text swap',
+    '  echo "Her neighbour waved to her." | evenhand text swap\n'
+    '  echo "The clerk lost [MASK] keys." | evenhand masked score -',
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command() -> None:
-    """Measure, explain and reduce social bias in text and word embeddings; see how sure you can be.
+    """Measure, explain and reduce social bias in text, word embeddings and masked language models;
+    see how sure you can be.
 
-    Vectors are named the same way everywhere: an embedded name (glove) or the path of a file
-    (GloVe or word2vec text, word2vec binary, fastText .vec, our .npz; gzip of these).
+    Vectors and models are named the same way everywhere: an embedded name (glove, mini) or a path:
+    of a file of vectors (GloVe or word2vec text, word2vec binary, fastText .vec, our .npz; gzip of
+    these), of a model's folder (transformers layout); or hf:NAME for a model of the hub.
     """
 
 

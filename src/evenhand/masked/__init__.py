@@ -1,15 +1,23 @@
-"""Masked language models: load one by name, ask it for words at a mask, embed sentences."""
+"""Masked language models: load one, ask it for words at a mask, embed sentences.
+
+What is measured with them is in `masked.metrics` (pronouns, association, phrases, crows,
+likelihood); `masked.generate` searches for sentences, `masked.finetune` trains.
+"""
 
 from __future__ import annotations
 
+from evenhand.masked.kept import Kept
 from evenhand.masked.model import MaskedLM, Model, load
-from evenhand.masked.scoring import Place, Top, log_probs, target_log_probs, top_k
+from evenhand.masked.scoring import Answers, Place, Top, ask, log_probs, target_log_probs, top_k
 
 __all__ = [
+    "Answers",
+    "Kept",
     "MaskedLM",
     "Model",
     "Place",
     "Top",
+    "ask",
     "load",
     "log_probs",
     "target_log_probs",
