@@ -317,8 +317,10 @@ def test_mini_leans_as_the_stereotypes_have_it():
     found = {(m.query, m.details["centred"]): m for m in report.measurements}
     for name in ("force", "machines", "command"):
         for centred in (False, True):
-            assert found[name, centred].low > 0.3
+            assert found[name, centred].value > 0.8
+            assert found[name, centred].low > 0
             assert found[name, centred].p_value < 0.01
     assert found["neutral", True].low < 0 < found["neutral", True].high
     within = report.correlations[0].parts["within groups"]
-    assert within.pearson.fisher.low > 0.4
+    assert within.pearson.fisher.low > 0.3
+    assert within.pearson.p_value < 0.001

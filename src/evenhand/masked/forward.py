@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dense", "Linear", "Pass", "Stage", "logits_of", "stages_of"]
 
-TILE = 1024
+TILE = 512
 """Tokens that are taken through a layer at once on the CPU."""
 
 

@@ -82,11 +82,14 @@ class Model:
         """
         import torch
 
-        made = blake2b(digest_size=16)
         settings = self.network.config.to_dict()
-        settings.pop("_name_or_path", None)
-        made.update(json.dumps(settings, sort_keys=True, default=str).encode())
-        made.update(self.tokenizer.backend_tokenizer.to_str().encode())
+        words = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        for passing in ("_name_or_path", "transformers_version"):
+            settings.pop(passing, None)
+        for passing in ("padding", "truncation"):  # of the last call, not of the tokenizer
+            words.pop(passing, None)
+        made = blake2b(digest_size=16)
+        made.update(json.dumps([settings, words], sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             made.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             plain = tensor.detach().cpu().contiguous().reshape(-1)

@@ -31,7 +31,7 @@ LEVELS = 255
 class Int8:
     """Linear layers with one input, stacked: int8 weights, uint8 states.
 
-    A state x is low + step · q with q in 0 … 255, so that W x = step · (W q) + low · (W 1).
+    A state x is low + step · q with q in 0 … 255, so that W x + b = step · (W q) + low · (W 1) + b.
     """
 
     def __init__(self, *linear: nn.Linear) -> None:
@@ -44,21 +44,21 @@ class Int8:
             warnings.simplefilter("ignore")  # torch means to drop quantised tensors some day
             made = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
             self.packed = torch.ops.quantized.linear_prepack(made, None)
-            self.sums = made.dequantize().sum(dim=1)
-        self.bias = torch.cat([each.bias.detach() for each in linear])
+            sums = made.dequantize().sum(dim=1)
+        self.fixed = torch.stack([sums, torch.cat([each.bias.detach() for each in linear])])
 
     def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         import torch
 
-        product, step, low = self._product(states)
-        return torch.addcmul(torch.addcmul(self.bias, low, self.sums), product, step, out=out)
+        product, step, shift = self._product(states)
+        return torch.mul(product, step, out=out).addmm_(shift, self.fixed)
 
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        product, step, low = self._product(states)
-        return (residual + self.bias).addcmul_(low, self.sums).addcmul_(product, step)
+        product, step, shift = self._product(states)
+        return product.mul_(step).add_(residual).addmm_(shift, self.fixed)
 
     def _product(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """W q, step and low."""
+        """W q, step, and what `fixed` is to be multiplied by: low and 1."""
         import torch
 
         high, low = states.amax(dim=1, keepdim=True), states.amin(dim=1, keepdim=True)
@@ -66,7 +66,7 @@ class Int8:
         product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
             (states - low).div_(step), 1.0, 0, self.packed
         )
-        return product, step, low
+        return product, step, torch.cat([low, torch.ones_like(low)], dim=1)
 
 
 def int8_stages(network: PreTrainedModel) -> tuple[Stage, ...]:
