@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -168,15 +168,15 @@ def _print(found: Association) -> None:
     told = {"all": found.overall, **found.groups}
     if found.stereotype:
         told["male - female"] = found.stereotype
+    sizes = {"template": templates, "profession": professions, "pair of persons": pairs}
     table(
-        f"Association of {found.model}: {templates} templates × {professions} professions × "
-        f"{pairs} pairs of persons",
+        f"Association of {found.model}: {' × '.join(_counted(*size) for size in sizes.items())}",
         ("professions", "value", "interval", "p", "n"),
         ((name, *_cells(measured)) for name, measured in told.items()),
     )
     click.echo(
         f"value: log(p_target / p_prior) of men less that of women, {found.overall.prob:.0%} "
-        "interval over templates, professions and persons. groups: who mostly has the profession."
+        f"interval over {_listed(sizes)}. groups: who mostly has the profession."
     )
     if found.women:
         women = found.women
@@ -215,6 +215,20 @@ def _print(found: Association) -> None:
         )
     for note in found.notes:
         click.echo(f"note: {note}")
+
+
+def _plural(name: str) -> str:
+    return name.replace("pair ", "pairs ") if name.startswith("pair ") else f"{name}s"
+
+
+def _counted(name: str, n: int) -> str:
+    return f"{n} {name if n == 1 else _plural(name)}"
+
+
+def _listed(sizes: Mapping[str, int]) -> str:
+    """What the interval is over: that of which there are several."""
+    several = [_plural(name) for name, n in sizes.items() if n > 1]
+    return " and ".join(filter(None, (", ".join(several[:-1]), several[-1]))) if several else "none"
 
 
 def _print_changes(changes: Sequence[ModelChange]) -> None:
