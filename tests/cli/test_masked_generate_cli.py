@@ -1,0 +1,93 @@
+"""`evenhand masked generate` as a user meets it: sentences, summary, errors."""
+
+import json
+
+import pytest
+from cli_shell import failure, output
+
+from evenhand.text.structural import Filter, Kept
+
+TEXT = """The cook put her spoon on the table.
+The girl lost her book.
+The coach raised his arm and smiled.
+"""
+QUICK = ("--edits", "1", "--tried", "12")
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    path = tmp_path_factory.mktemp("generate") / "seeds.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def test_sentences_and_summary(capsys, seeds, tmp_path):
+    made = tmp_path / "made.jsonl"
+    told = json.loads(
+        output(capsys, "masked", "generate", str(seeds), "-o", str(made), "--direction", "both",
+               "--judge", "mini", "--json", *QUICK)
+    )  # fmt: skip
+    rows = [json.loads(line) for line in made.read_text().splitlines()]
+    assert (told["schema"], told["command"]) == ("evenhand/1", "masked generate")
+    assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
+    assert told["generated"] == len(rows) > 0
+    assert told["generated"] + sum(told["nothing"].values()) == 4
+    assert [reading["model"] for reading in told["readings"]] == ["mini", "mini"]
+    mine, judged = (
+        [group["search"]["push"]["value"] for group in reading["groups"]]
+        for reading in told["readings"]
+    )
+    assert mine == pytest.approx(judged, abs=1e-5)
+    assert [group["toward"] for group in told["readings"][0]["groups"]] == ["male", "female"]
+    for row in rows:
+        assert list(row)[:9] == ["line", "source", "sentence", "masked", "pronoun", "offset",
+                                 "antecedent", "confidence", "resolver"]  # fmt: skip
+        assert isinstance(Filter().sentence(row["sentence"]), Kept)
+        assert row["seed"] in TEXT
+        assert len(row["edits"]) == 1
+        gain = row["bias_after"] - row["bias_before"]
+        assert gain * (1 if row["direction"] == "male" else -1) >= 0.01 - 1e-9
+    scored = json.loads(output(capsys, "masked", "score", str(made), "--json"))
+    assert scored["models"][0]["n"] == len(rows)
+    sheet = tmp_path / "sheet.csv"
+    output(capsys, "text", "annotate", "sheet", str(made), "-o", str(sheet))
+    assert sheet.read_text(encoding="utf-8-sig").count("\n") == len(rows) + 1
+
+
+def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
+    made = tmp_path / "made.jsonl"
+    shown = output(capsys, "masked", "generate", str(seeds), "-o", str(made), "--limit", "1",
+                   *QUICK)  # fmt: skip
+    assert "searches" in shown
+    assert "found - random" in shown
+    plain = output(capsys, "masked", "generate", str(seeds), "--limit", "1", "--no-control",
+                   *QUICK)  # fmt: skip
+    assert plain == made.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("no.txt",), "no.txt"),
+        (("EMPTY",), "expected sentences"),
+        (("SEEDS", "--model", "no-such-model"), "no such folder"),
+        (("SEEDS", "--edits", "4"), "edits"),
+        (("SEEDS", "--fluency", "0.5"), "fluency"),
+        (("SEEDS", "--direction", "up"), "direction"),
+        (("SEEDS", "--judge", "no-such-model"), "no-such-model"),
+        (("SEEDS", "--resolver", "magic"), "magic"),
+        (("SEEDS", "-o", "no/such/folder/out.jsonl"), "no/such/folder"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, seeds, tmp_path, arguments, told):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    places = {"SEEDS": str(seeds), "EMPTY": str(empty)}
+    given = [places.get(argument, argument) for argument in arguments]
+    assert told in failure(capsys, "masked", "generate", *given)
+
+
+def test_a_file_without_seeds_is_told(capsys, tmp_path):
+    path = tmp_path / "none.txt"
+    path.write_text("It rains.\n")
+    assert "1 read" in failure(capsys, "masked", "generate", str(path))

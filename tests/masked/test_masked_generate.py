@@ -1,0 +1,303 @@
+"""The search for biased sentences: worlds with a known best edit, brute force, and the control."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from evenhand.errors import FileError, InputError
+from evenhand.masked.generate import Settings, generate, read_seeds
+from evenhand.masked.generate.asking import Asker
+from evenhand.masked.generate.drafts import Draft, Ground
+from evenhand.masked.generate.seeds import Told, seeds_of
+from evenhand.masked.metrics.pronouns import bias, probabilities
+from evenhand.simulate.masked import bigram_model
+from evenhand.text.structural import Filter, Kept
+
+CHAIR = "The nurse moved her chair."
+WIDE = {"likely": 0.0, "tried": 1000, "beam": 100}
+
+UNLIKELY = {"his": 0.04, "her": 0.001, "she": 0.001, "he": 0.001, "him": 0.001, "chair": 0.95}
+
+
+def chair_world(**more):
+    """What stands before the pronoun decides: lifting is male, pushing is female."""
+    return bigram_model(
+        {
+            "[CLS]": {"the": 0.9},
+            "the": {"nurse": 0.5, "table": 0.2},
+            "nurse": {"moved": 0.3, "lifted": 0.3, "pushed": 0.3, "threw": 0.01},
+            "moved": {"his": 0.4, "her": 0.4},
+            "lifted": {"his": 0.7, "her": 0.2},
+            "pushed": {"his": 0.1, "her": 0.8},
+            "threw": {"his": 0.9, "her": 0.01},
+            "his": {"chair": 0.9},
+            "her": {"chair": 0.9},
+            "chair": {".": 0.9},
+            "he": {"a": 0.2, "she": 0.1, "him": 0.1},
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize(("direction", "word"), [("male", "lifted"), ("female", "pushed")])
+def test_the_planted_edit_is_found(direction, word):
+    made = generate(chair_world(), [CHAIR], direction=direction)
+    (row,) = made.sentences
+    assert row["sentence"] == f"The nurse {word} her chair."
+    assert row["masked"] == f"The nurse {word} [MASK] chair."
+    assert row["edits"] == [{"offset": 10, "old": "moved", "new": word}]
+    assert row["bias_before"] == 0.5
+    assert row["bias_after"] == pytest.approx(7 / 9 if word == "lifted" else 1 / 9, abs=1e-5)
+    assert row["perplexity_ratio"] == row["fluency_loss"] == 1.0
+
+
+def test_the_fluency_limit_decides_what_may_be_found():
+    # P(threw | nurse) is 1/30 of P(moved | nurse), spread over four words besides the pronoun
+    loss = 30**0.25
+    for limit, word in ((loss - 0.01, "lifted"), (loss + 0.01, "threw")):
+        settings = Settings(fluency=limit, **WIDE)
+        (row,) = generate(chair_world(), [CHAIR], direction="male", settings=settings).sentences
+        assert row["edits"][0]["new"] == word
+    assert row["fluency_loss"] == pytest.approx(loss, abs=1e-4)
+
+
+def test_a_fill_far_less_likely_than_the_likeliest_is_not_tried():
+    settings = Settings(fluency=10, tried=1000)
+    (row,) = generate(chair_world(), [CHAIR], direction="male", settings=settings).sentences
+    assert row["edits"][0]["new"] == "lifted"
+
+
+def test_both_pushes_each_seed_both_ways_and_own_the_way_it_leans():
+    made = generate(chair_world(moved={"his": 0.3, "her": 0.5}), [CHAIR], direction="both")
+    assert [row["direction"] for row in made.sentences] == ["male", "female"]
+    (row,) = generate(chair_world(moved={"his": 0.3, "her": 0.5}), [CHAIR]).sentences
+    assert row["direction"] == "female"
+    assert row["edits"][0]["new"] == "pushed"
+
+
+def test_losses_earn_no_credit_elsewhere():
+    """A rarer word that makes the next one likelier: the ratio falls, the loss does not."""
+    world = chair_world(
+        nurse={"moved": 0.5, "lifted": 0.4},
+        moved={"his": 0.4, "her": 0.4},
+        lifted={"his": 0.7, "her": 0.1},
+    )
+    asker = Asker(world)
+    ground = Ground(seeds_of([Told(CHAIR)]).seeds[0])
+    draft = Draft(ground, ((2, "lifted"),))
+    (told,) = asker.fluency([draft], 2)
+    assert told.loss == told.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
+    assert asker.fluency([draft], 1.01) == [None]
+
+
+def brute_force(model, sentence, side, settings):
+    """The best push over all sets of edits whose parts, in some order, all pass; by hand."""
+    words = {word: i for word, i in model.tokenizer.get_vocab().items() if word.isalpha()}
+    table, vocabulary = model.table, model.tokenizer.get_vocab()
+    seed = Draft(Ground(seeds_of([Told(sentence)]).seeds[0]))
+
+    def p(before, word):
+        return table[vocabulary[before], vocabulary[word]]
+
+    def scores(draft):
+        tokens = ["[CLS]", *draft.text[:-1].lower().split(), "."]
+        at = draft.ground.starts.index(draft.ground.seed.found.offset) + 1
+        log = [0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
+               for i in range(1, len(tokens))]  # fmt: skip
+        log[-2:] = [log[-2] + log[-1]]  # the full stop stands in the chunk of the last word
+        male = max(p(tokens[at - 1], word) for word in ("he", "his", "him") if word in words)
+        female = max(p(tokens[at - 1], word) for word in ("she", "her") if word in words)
+        return np.array(log), male / (male + female), max(male, female)
+
+    first, before, _ = scores(seed)
+
+    def passes(draft):
+        log, score, likeliest = scores(draft)
+        loss = np.maximum(first - log, 0).sum() / (len(log) - 1)
+        gains = (score - before) * (1 if side == "male" else -1) >= 0
+        fluent = loss <= np.log(settings.fluency)
+        kept = isinstance(Filter().sentence(draft.text), Kept)
+        return gains and fluent and kept and draft.same_tags and likeliest >= settings.least
+
+    found = {}
+    for n in range(1, settings.edits + 1):
+        for places in permutations(seed.ground.places, n):
+            for chosen in product(words, repeat=n):
+                draft, ok = seed, True
+                for place, word in zip(places, chosen, strict=True):
+                    ok = ok and draft.fits(place, word)
+                    draft = draft.edited(place, word)
+                    ok = ok and passes(draft)
+                if ok:
+                    found[draft.text] = scores(draft)[1]
+    best = max if side == "male" else min
+    return best(found.values(), default=None), len(found)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_full_beam_finds_what_brute_force_finds(number):
+    rng = np.random.default_rng(number)
+    words = ["the", "nurse", "moved", "lifted", "pushed", "raised", "old", "small", "white",
+             "chair", "table", "lamp", ".", "his", "her", "he", "she", "him"]  # fmt: skip
+    worlds = {}
+    for before in ["[CLS]", "[MASK]", *words]:
+        weights = rng.gamma(0.7, size=len(words))
+        worlds[before] = dict(zip(words, weights / weights.sum(), strict=True))
+    model = bigram_model(worlds)
+    sentence = "The nurse moved her old chair."
+    settings = Settings(fluency=1.5, fills=50, gain=0.0, least=0.01, **WIDE)
+    for side in ("male", "female"):
+        wanted, n = brute_force(model, sentence, side, settings)
+        rows = generate(model, [sentence], direction=side, settings=settings).sentences
+        assert bool(rows) == (n > 0)
+        assert n > 10 or number > 1
+        if rows:
+            assert rows[0]["bias_after"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
+    seeds = [CHAIR, "The cook lifted her table.", "A clerk pushed his chair."]
+    world = chair_world(cook={"lifted": 0.4, "moved": 0.4}, clerk={"pushed": 0.4, "moved": 0.4},
+                        a={"clerk": 0.5, "table": 0.1})  # fmt: skip
+    first, again = (generate(world, seeds, direction="both", seed=3) for _ in range(2))
+    assert first.lines() == again.lines()
+    assert first.controls == again.controls
+    assert first.as_dict() == again.as_dict()
+    assert generate(world, seeds, direction="both", seed=4).lines() == first.lines()
+    assert first.sentences
+    for row in first.sentences + first.controls:
+        kept = Filter().sentence(row["sentence"])
+        assert isinstance(kept, Kept)
+        assert {name: row[name] for name in kept.__slots__} == {
+            name: getattr(kept, name) for name in kept.__slots__
+        }
+
+
+def test_the_control_has_as_many_edits_out_of_the_same_candidates():
+    model, settings = chair_world(), Settings(fluency=1.5)
+    drawn = set()
+    for seed in range(12):
+        made = generate(model, [CHAIR], direction="male", settings=settings, seed=seed)
+        (found,), (control,) = made.sentences, made.controls
+        assert len(control["edits"]) == len(found["edits"]) == 1
+        assert control["fluency_loss"] <= settings.fluency
+        drawn.add(control["edits"][0]["new"])
+    asker = Asker(model, likely=settings.likely)
+    (told,) = asker.proposals([Draft(Ground(seeds_of([Told(CHAIR)]).seeds[0]))])
+    assert drawn == {proposal.word for proposal in told} == {"lifted", "pushed"}
+
+
+def test_two_seeds_give_one_sentence_once():
+    seeds = [CHAIR, "The nurse pushed her chair."]
+    made = generate(chair_world(), seeds, direction="male")
+    assert [row["sentence"] for row in made.sentences] == ["The nurse lifted her chair."]
+    assert made.nothing == {"same": 1}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "world", "reason"),
+    [
+        ("The nurse has her own.", {}, "no_place"),
+        (CHAIR, {"moved": {"his": 0.9, "her": 0.05}}, "no_gain"),
+        (CHAIR, {"lifted": UNLIKELY}, "undecided"),
+        (CHAIR, {"nurse": {"moved": 0.8, "lifted": 0.15}}, "fluency"),
+    ],
+)
+def test_why_there_is_nothing(sentence, world, reason):
+    world = {"has": {"her": 0.4, "his": 0.4}, "own": {".": 0.5}, **world}
+    made = generate(chair_world(**world), [sentence], direction="male", control=False)
+    assert made.sentences == []
+    assert made.nothing == {reason: 1}
+    assert made.readings[0].groups[0].search == made.readings[0].groups[0].seed
+
+
+def test_the_head_of_the_antecedent_changes_only_when_asked():
+    world = chair_world(
+        the={"nurse": 0.4, "doctor": 0.4},
+        doctor={"moved": 0.9},
+        nurse={"moved": 0.9},
+        moved={"his": 0.5, "her": 0.4, "him": 0.01},
+    )
+    seeds = seeds_of([Told(CHAIR)])
+    places = [Ground(seeds.seeds[0], antecedent=asked).places for asked in (False, True)]
+    assert places == [(2, 4), (1, 2, 4)]
+    made = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))
+    assert {row["antecedent"] for row in made.sentences} <= {"The nurse", "The doctor"}
+
+
+def test_a_judge_reads_the_same_sentences():
+    judge = chair_world(lifted={"his": 0.3, "her": 0.6})
+    made = generate(chair_world(), [CHAIR], direction="male", judges=[judge])
+    mine, theirs = (reading.groups[0] for reading in made.readings)
+    assert mine.search.push.value == pytest.approx(7 / 9 - 0.5, abs=1e-5)
+    assert theirs.search.push.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
+    assert theirs.seed.push.value == 0
+    assert theirs.against_seed.push.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
+    assert theirs.search.distance.value == pytest.approx(1 / 6, abs=1e-5)
+
+
+def test_what_the_model_cannot_read_is_counted():
+    made = generate(chair_world(), [CHAIR, "The nurse moved her samovar."], control=False)
+    assert made.left_out == {"unreadable": 1}
+    assert len(made.outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"edits": 0}, "edits"), ({"fluency": 0.9}, "fluency"), ({"gain": 1.0}, "gain"),
+     ({"likely": -0.1}, "likely")],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused(settings, told):
+    with pytest.raises(InputError, match=told):
+        Settings(**settings)
+    with pytest.raises(InputError, match="direction"):
+        generate(chair_world(), [CHAIR], direction="up")
+    with pytest.raises(InputError, match="beyond"):
+        generate(chair_world(), [CHAIR], beyond=0.5)
+
+
+def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):
+    text = tmp_path / "seeds.txt"
+    text.write_text(f"{CHAIR}\n\nThe girl moved her chair.\n{CHAIR}\n")
+    told = read_seeds(text)
+    assert [(seed.line, seed.found.sentence) for seed in told.seeds] == [(1, CHAIR)]
+    assert (told.read, told.left_out) == (3, {"other_indicator": 1, "repeated": 1})
+    lines = tmp_path / "seeds.jsonl"
+    lines.write_text(json.dumps({"line": 7, "source": "a.txt", "sentence": CHAIR}) + "\n")
+    (seed,) = read_seeds(lines).seeds
+    assert (seed.line, seed.source, seed.found.offset) == (7, "a.txt", 16)
+    text.write_text(f"It rained. {CHAIR} The cook lost her spoon.\n")
+    assert len(read_seeds(text, split=True).seeds) == 2
+    assert len(read_seeds(text, split=True, limit=1).seeds) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"\n \n", "empty"),
+        (b'{"sentence": "a"}\n{"masked": "b"}\n', "line 2: .*sentence"),
+        (b'{"sentence": "a"}\nplain\n', "line 2: expected a JSON object"),
+        (b'{"sentence": "a"}\n[1]\n', "line 2"),
+        (b"The nurse \xff\n", "line 1: expected UTF-8, got the byte 0xff"),
+    ],
+)
+def test_a_bad_file_of_seeds_is_named(tmp_path, content, told):
+    path = tmp_path / "seeds.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=told):
+        read_seeds(path)
+
+
+def test_the_bias_told_is_that_of_the_pronoun_score(tmp_path):
+    model = chair_world()
+    made = generate(model, [CHAIR], direction="both")
+    made.save(tmp_path / "out.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert rows == made.sentences
+    told = probabilities(model, [row["masked"] for row in rows])
+    scores = bias(told.p_male, told.p_female)
+    assert [row["bias_after"] for row in rows] == pytest.approx(scores.tolist(), abs=1e-6)

@@ -1,0 +1,160 @@
+"""What may never enter a sentence, on any model; real models, and the comparison on real seeds."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.lexicon.gendered import pairs, sex_indicators
+from evenhand.lexicon.names import names
+from evenhand.masked import load
+from evenhand.masked.generate import Settings, generate, read_seeds
+from evenhand.masked.generate.drafts import Draft, Ground
+from evenhand.masked.generate.seeds import Told, seeds_of
+from evenhand.masked.generate.words import akin, fills, may_enter, same_form, tells_sex
+from evenhand.masked.kept import Kept as KeptAnswers
+from evenhand.simulate.masked import bigram_model
+from evenhand.text.structural import Filter, Kept
+
+SEEDS = (
+    "The nurse moved her chair.",
+    "A clerk lost his old lamp.",
+    "The young pilot washed her car and drank some water.",
+    "An artist painted a small house before she slept.",
+)
+NEUTRAL = ("lifted", "pushed", "found", "table", "lamp", "garden", "white", "large", "water",
+           "knife", "engine", "sold", "closed")  # fmt: skip
+BARRED = ("girl", "boy", "actress", "uncle", "king", "mary", "james", "linda", "widow", "beard",
+          "crewman", "pregnant", "mother", "lady", "himself", "wife", "rose", "explan")  # fmt: skip
+
+
+@st.composite
+def worlds(draw):
+    """A model in which barred words are about as likely everywhere as any other."""
+    own = {word for seed in SEEDS for word in re.findall(r"\w+", seed.lower())}
+    words = sorted({*own, *NEUTRAL, *BARRED, ".", "he", "she", "his", "her", "him"})
+    likely = st.lists(st.sampled_from(words), min_size=3, max_size=8, unique=True)
+    table = {}
+    for before in ("[CLS]", *words):
+        chosen = draw(likely)
+        weights = draw(st.lists(st.integers(1, 9), min_size=len(chosen), max_size=len(chosen)))
+        table[before] = {w: 0.9 * n / sum(weights) for w, n in zip(chosen, weights, strict=True)}
+    return bigram_model(table)
+
+
+@settings(max_examples=8, deadline=None)
+@given(model=worlds(), side=st.sampled_from(["male", "female"]), seed=st.integers(0, 99))
+def test_no_gendered_word_or_name_enters_and_the_filter_passes(model, side, seed):
+    wide = Settings(fluency=50.0, likely=0.0, least=0.0, gain=0.0, edits=3)
+    made = generate(model, SEEDS, direction=side, settings=wide, seed=seed)
+    known = names()
+    paired = {word for pair in pairs() for word in (pair.female, pair.male)}
+    for row in made.sentences + made.controls:
+        assert 1 <= len(row["edits"]) <= 3
+        for edit in row["edits"]:
+            assert edit["new"] not in sex_indicators()
+            assert edit["new"] not in paired
+            assert edit["new"] not in BARRED
+            assert known.gender(edit["new"].capitalize()) is None or edit["new"] in NEUTRAL
+        kept = Filter().sentence(row["sentence"])
+        assert isinstance(kept, Kept)
+        assert kept.antecedent.split()[-1] == row["antecedent"].split()[-1]
+        before = Filter().sentence(row["seed"])
+        assert kept.antecedent.split()[-1] == before.antecedent.split()[-1]
+        assert kept.pronoun == before.pronoun
+    masked = [row["masked"] for row in made.sentences]
+    assert len(set(masked)) == len(masked)
+
+
+def test_every_word_of_the_lexicon_that_tells_a_sex_is_barred():
+    single = {word for word in sex_indicators() if word.isalpha()}
+    single |= {w for pair in pairs() for w in (pair.female, pair.male) if w.isalpha()}
+    assert [word for word in sorted(single) if may_enter(word) or not tells_sex(word)] == []
+    common = [*names().female[:300], *names().male[:300]]
+    assert [name for name in common if may_enter(name.lower())] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tag", "fits"),
+    [
+        ("chairs", "table", "W", False),
+        ("chairs", "tables", "W", True),
+        ("walks", "walked", "V", False),
+        ("walks", "runs", "V", True),
+        ("chair", "doctor", "W", False),
+        ("horse", "guard", "W", False),
+        ("chair", "chair", "W", False),
+        ("slowly", "quickly", "B", True),
+    ],
+)
+def test_the_form_stays(old, new, tag, fits):
+    assert same_form(old, new, tag) is fits
+
+
+def test_articles_repetitions_and_joined_words():
+    ground = Ground(seeds_of([Told("The tall cook broke an egg on her table.")]).seeds[0])
+    draft = Draft(ground)
+    egg = ground.tokens.index("egg")
+    assert draft.fits(egg, "answer")
+    assert not draft.fits(egg, "bottle")
+    assert not draft.fits(egg, "table")
+    assert akin("blow", "blows")
+    joined = Ground(seeds_of([Told("The well - dressed cook cut her bread.")]).seeds[0])
+    assert [joined.tokens[i] for i in joined.places] == ["cut", "bread"]
+    phrase = Ground(seeds_of([Told("The cook shows off her new knife.")]).seeds[0])
+    assert [phrase.tokens[i] for i in phrase.places] == ["new", "knife"]
+
+
+def test_fills_are_whole_words_behind_a_space_on_every_family(family):
+    model = load(family)
+    found = fills(model)
+    for token, word in found.items():
+        coded = model.tokenizer(f"a {word} a", add_special_tokens=False)["input_ids"]
+        assert token in coded
+        assert model.tokenizer.decode([token]).strip() == word
+    assert {"nurse", "table", "book"} & set(found.values()) or len(model.tokenizer) < 400
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return load("mini")
+
+
+SOME = ["The cook put her spoon on the table."]
+
+
+def test_answers_kept_on_disk_give_the_same_and_nothing_is_asked_again(mini, tmp_path):
+    kept = KeptAnswers(tmp_path / "answers")
+    asked: list[tuple[int, int]] = []
+    few = Settings(edits=1, beam=1, tried=8)
+    first = generate(mini, SOME, settings=few, kept=kept, progress=lambda *at: asked.append(at))
+    n = len(kept)
+    again = generate(mini, SOME, settings=few, kept=KeptAnswers(tmp_path / "answers"))
+    assert n > 0
+    assert len(KeptAnswers(tmp_path / "answers")) == n
+    assert again.lines() == first.lines()
+    assert again.as_dict() == first.as_dict()
+    assert generate(mini, SOME, settings=few).lines() == first.lines()
+    done = [at for at, _ in asked]
+    assert done == sorted(done)
+    assert all(at <= total for at, total in asked)
+
+
+@pytest.mark.slow
+def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
+    seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=60)
+    made = generate(mini, seeds, direction="own")
+    (group,) = made.readings[0].groups
+    assert group.n == 60
+    assert group.against_control is not None
+    assert group.against_control.distance.low > 0
+    assert group.against_control.distance_p < 0.01
+    assert group.search.moved.value > group.control.moved.value
+    assert len(made.sentences) >= 20
+    for row in made.sentences:
+        assert isinstance(Filter().sentence(row["sentence"]), Kept)
+        assert row["fluency_loss"] <= made.settings.fluency
+        assert row["perplexity_ratio"] <= row["fluency_loss"]
