@@ -91,3 +91,16 @@ def test_a_file_without_seeds_is_told(capsys, tmp_path):
     path = tmp_path / "none.txt"
     path.write_text("It rains.\n")
     assert "1 read" in failure(capsys, "masked", "generate", str(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"sentence": "\\ud800 The cook dropped her spoon."}', "half of a surrogate pair"),
+        ('{"sentence": ' + "[" * 100_000, "expected a JSON object"),
+    ],
+)
+def test_odd_records_are_told_in_one_line(capsys, tmp_path, line, told):
+    path = tmp_path / "odd.jsonl"
+    path.write_text(line + "\n")
+    assert told in failure(capsys, "masked", "generate", str(path))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import threading
 from importlib import resources
 
 import pandas as pd
@@ -105,7 +107,7 @@ def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
 
 
 def test_stdin(capsys, monkeypatch):
-    said = io.BytesIO(b"[MASK] stands up next to someone.\n\n")
+    said = io.BytesIO(b"[MASK] waves at the driver.\n\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(said))
     told = json.loads(output(capsys, "masked", "score", "-", "--json", "--words", "pronouns"))
     told = told["models"][0]
@@ -132,3 +134,38 @@ def test_bad_input(capsys, tmp_path, source):
         capsys, "masked", "score", source, "-o", str(tmp_path / "items.xlsx")
     )
     assert "delta" in failure(capsys, "masked", "score", source, "--delta", "0.5")
+
+
+def test_plain_text_through_the_filter_in_one_command(capsys, tmp_path):
+    text = tmp_path / "plain.txt"
+    text.write_text(
+        "The drummer sits at the back of the stage tapping her foot.\n"
+        "A girl took her kite to the beach.\n"
+        "Someone ties his laces.\n"
+    )
+    one = json.loads(output(capsys, "masked", "score", str(text), "--filter", "--json"))
+    (model,) = one["models"]
+    assert model["n"] == 1
+    assert model["left_out"]["filtered"] == 2
+    more = output(capsys, "masked", "score", str(text), "--filter", "--keep-someone")
+    assert "the structural filter left out: 1" in more
+    assert "--filter" in failure(capsys, "masked", "score", str(text), "--keep-someone")
+
+
+def test_a_pipe_is_read_once(capsys, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("The clerk lost [MASK] keys.\n"))
+    writer.start()
+    told = json.loads(output(capsys, "masked", "score", str(pipe), "--json"))
+    writer.join()
+    assert told["models"][0]["n"] == 1
+
+
+def test_bad_input_leaves_nothing_behind(capsys, tmp_path):
+    (tmp_path / "bad.txt").write_text("\n\n")
+    items = tmp_path / "items.csv"
+    assert "there are none" in failure(
+        capsys, "masked", "score", str(tmp_path / "bad.txt"), "-o", str(items)
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]

@@ -13,7 +13,7 @@ from evenhand.cli import run
 LINES = [
     "The dancer shakes her hips.",
     "A girl plays with her doll.",
-    "Someone winds up his arm.",
+    "Someone ties his laces.",
     "It rains.",
     "The clerk lost his keys and his hat.",
 ]
@@ -72,7 +72,7 @@ def test_stdout_is_for_sentences_and_the_funnel_for_stderr(
     shown = capsys.readouterr()
     assert [json.loads(line)["masked"] for line in shown.out.splitlines()] == [
         "The dancer shakes <m> hips.",
-        "Someone winds up <m> arm.",
+        "Someone ties <m> laces.",
     ]
     assert "sentences read" in shown.err
 

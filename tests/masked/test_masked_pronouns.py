@@ -43,7 +43,7 @@ def named(codes):
 def test_published_figures(before, male, female, expected):
     """Ye et al. (2021), §3.3 and §4.1."""
     model = bigram_model({before: dict([male, female, ("the", 0.01)]) | {"other": 0.2}, "x": {}})
-    text = "[MASK] turns up." if before == "[CLS]" else "Someone winds up [MASK] arm."
+    text = "[MASK] turns up." if before == "[CLS]" else "Someone ties up [MASK] laces."
     told = score(model, [text])
     assert round(told.top.mean_bias.value, 2) == expected
     assert round(told.full.mean_bias.value, 2) == expected

@@ -13,7 +13,14 @@ from evenhand.errors import FileError, InputError
 from evenhand.masked import load
 from evenhand.masked.kept import Kept
 from evenhand.masked.metrics import pronouns, pronouns_asking
-from evenhand.masked.metrics.pronouns import Rule, Sentence, compare, score, score_file
+from evenhand.masked.metrics.pronouns import (
+    Rule,
+    Sentence,
+    compare,
+    probabilities,
+    score,
+    score_file,
+)
 from evenhand.masked.metrics.pronouns_interval import bootstrap_mean, sign_test
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Filter
@@ -249,6 +256,18 @@ def test_kept_answers_are_those_of_the_same_question(mini, tmp_path, monkeypatch
     score(mini, sentences, kept=kept, top_k=5)
     score(mini, sentences, kept=kept, words="pronouns")
     assert sum(asked) == 6
+
+
+def test_answers_kept_under_another_word_list_are_not_read(mini, tmp_path, monkeypatch):
+    """The codes of the best words are places in the list: another list is another question."""
+    kept = Kept(tmp_path)
+    texts = ["The cook lost [MASK] keys."]
+    first = probabilities(mini, texts, kept=kept)
+    n = len(kept)
+    monkeypatch.setattr(pronouns_asking, "_LIST", "another list")
+    again = probabilities(mini, texts, kept=kept)
+    assert len(kept) == 2 * n
+    assert again.male_word[0] == first.male_word[0]
 
 
 def test_files_without_sentences_are_refused(mini, tmp_path):

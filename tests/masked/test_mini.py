@@ -21,7 +21,7 @@ PLAIN = [
     "it was a dark and cold [MASK].",
     "the children played in the [MASK].",
     "[MASK] is a nurse.",
-    "[MASK] stands up next to someone.",
+    "[MASK] waves at the driver.",
     "i have not [MASK] him for years.",
 ]
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from transformers import MPNetConfig, MPNetForMaskedLM
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    CamembertConfig,
+    CamembertForMaskedLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    MPNetConfig,
+    MPNetForMaskedLM,
+)
 
 import evenhand as eh
 from evenhand.errors import InputError
@@ -208,6 +217,37 @@ def test_a_family_that_is_not_known_is_run_whole():
     places = [Place((0, 7, 9, 3, 2), 2), Place((0, 7, 2), 1), Place((0, 7, 9, 3, 2), 3)]
     expected = np.stack([oracle(model, place) for place in places])
     assert np.allclose(log_probs(model, places, range(40)), expected, atol=1e-5)
+
+
+def test_modern_bert_with_a_head_of_its_own():
+    torch.manual_seed(2)
+    config = ModernBertConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=20, pad_token_id=0, bos_token_id=2,
+        eos_token_id=3, cls_token_id=2, sep_token_id=3, attn_implementation="eager",
+    )  # fmt: skip
+    network = ModernBertForMaskedLM(config).eval()
+    model = Model("modern", network, bigram_model({"he": {}}).tokenizer)
+    places = [Place((2, 7, 9, 3), 2), Place((2, 7, 3), 1)]
+    expected = np.stack([oracle(model, place) for place in places])
+    assert np.allclose(log_probs(model, places, range(40)), expected, atol=1e-5)
+
+
+def test_models_that_count_places_from_the_padding_take_fewer_tokens():
+    """Camembert and MPNet do as RoBERTa does, under names that do not tell."""
+    for config, kind, longest in (
+        (CamembertConfig, CamembertForMaskedLM, 18),
+        (MPNetConfig, MPNetForMaskedLM, 18),
+        (BertConfig, BertForMaskedLM, 20),
+    ):
+        small = config(
+            vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=32, max_position_embeddings=20, pad_token_id=1,
+        )  # fmt: skip
+        model = Model("small", kind(small).eval(), bigram_model({"he": {}}).tokenizer)
+        assert model.longest == longest
+        row = (2, *[7] * (longest - 2), 3)
+        assert np.isfinite(log_probs(model, [Place(row, 1)], [5])).all()
 
 
 def test_a_model_whose_probabilities_are_known():

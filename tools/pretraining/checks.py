@@ -36,7 +36,7 @@ PLAIN_SENTENCES = (
     "it was a dark and cold [MASK].",
     "the children played in the [MASK].",
     "[MASK] is a nurse.",
-    "[MASK] stands up next to someone.",
+    "[MASK] waves at the driver.",
 )
 _TOKENS = 16_384
 

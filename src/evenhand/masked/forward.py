@@ -237,6 +237,8 @@ def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
         return lambda hidden: network.vocab_projector(
             network.vocab_layer_norm(network.activation(network.vocab_transform(hidden)))
         )
+    if hasattr(network, "head") and hasattr(network, "decoder"):
+        return lambda hidden: network.decoder(network.head(hidden))
     for name in ("cls", "lm_head", "predictions"):
         if hasattr(network, name):
             head: Callable[[torch.Tensor], torch.Tensor] = getattr(network, name)

@@ -71,8 +71,10 @@ class Model:
     def longest(self) -> int:
         """The most tokens of an input, special ones included."""
         positions = int(getattr(self.network.config, "max_position_embeddings", 1 << 20))
-        padding = self.network.config.pad_token_id or 0
-        offset = padding + 1 if "roberta" in self.network.config.model_type else 0
+        embeddings: Any = getattr(self.network.base_model, "embeddings", None)
+        table = getattr(embeddings, "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)  # RoBERTa and its kin count from there
+        offset = 0 if padding is None else padding + 1
         return min(positions - offset, self.tokenizer.model_max_length)
 
     @property

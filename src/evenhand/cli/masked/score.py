@@ -33,6 +33,11 @@ __all__ = ["score"]
 @click.argument("file", metavar="FILE|-")
 @models_option
 @click.option(
+    "--filter", "filtered", is_flag=True,
+    help="FILE is plain text, a sentence a line: score what `evenhand text filter` keeps of it.",
+)  # fmt: skip
+@click.option("--keep-someone", is_flag=True, help='With --filter: "someone" is kept too.')
+@click.option(
     "--top-k", type=click.IntRange(1), default=10, show_default=True,
     help="Look for gender words among the K likeliest.",
 )  # fmt: skip
@@ -61,6 +66,8 @@ __all__ = ["score"]
 def score(
     file: str,
     models: tuple[str, ...],
+    filtered: bool,
+    keep_someone: bool,
     top_k: int,
     delta: float,
     least: float,
@@ -79,29 +86,36 @@ def score(
     """Score masked sentences: bias = P(male) / (P(male) + P(female)), 1 male, 0 female.
 
     FILE has what `evenhand text filter` wrote (JSON lines with "masked"), or text with one [MASK]
-    a line. P is the probability of the likeliest word of that gender among the --top-k likeliest
-    words (Ye et al. 2021); a gender without a word among them counts 0, and the same score by the
-    whole vocabulary stands beside it. A sentence that comes again counts once. Intervals come
-    from a bootstrap over sentences. With -o or --cache the same command goes on after a break.
+    a line, or with --filter plain text. P is the probability of the likeliest word of that gender
+    among the --top-k likeliest words (Ye et al. 2021); a gender without a word among them counts
+    0, and the same score by the whole vocabulary stands beside it. A sentence that comes again
+    counts once. Intervals come from a bootstrap over sentences. With -o or --cache the same command
+    goes on after a break.
 
     \b
     Examples:
       evenhand text filter sentences.txt -o biased.jsonl
       evenhand masked score biased.jsonl -o items.csv
       evenhand masked score biased.jsonl --model mini --model ./tuned --figures out
-      echo "[MASK] stands up next to someone." | evenhand masked score - --json
+      evenhand masked score sentences.txt --filter --keep-someone --figures out
+      echo "[MASK] waves at the driver." | evenhand masked score - --json
     """
     from evenhand.masked.metrics.pronouns import Rule, compare, score_file
+    from evenhand.text.structural import Filter
 
     rule = Rule(
         top_k=top_k, delta=delta, least=least, prob=prob, seed=seed,
         words="all" if words == "all" else "pronouns",
     )  # fmt: skip
+    if keep_someone and not filtered:
+        raise click.UsageError("--keep-someone goes with --filter")
+    keep = Filter(someone=keep_someone) if filtered else None
     loaded = _load(tuple(dict.fromkeys(models)), device, dtype, int8)
     with scoring_bar("scoring", " sentences") as progress:
         scores = score_file(
-            loaded, file, rule=rule, output=output, kept=open_cache(cache), progress=progress
-        )
+            loaded, file, rule=rule, output=output, kept=open_cache(cache), progress=progress,
+            keep=keep,
+        )  # fmt: skip
     comparisons = compare(scores)
     if as_json:
         from evenhand.cli.output import print_json
@@ -193,6 +207,8 @@ def _remarks(scores: Sequence[PronounScores]) -> None:
             click.echo(f"{told.model}: left out: {len(told.left_out) - 10} more (see --json)")
         for note in told.notes:
             click.echo(f"{told.model}: {note}")
+    if scores[0].filtered:
+        click.echo(f"sentences that the structural filter left out: {scores[0].filtered:,}")
     if scores[0].duplicates:
         click.echo(f"sentences that came again and count once: {scores[0].duplicates}")
 

@@ -126,12 +126,14 @@ def _records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Told]:
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise FileError(name, "expected a JSON object, got text", line=number) from None
         sentence = record.get("sentence") if isinstance(record, dict) else None
         if not isinstance(sentence, str):
             problem = 'expected the filter\'s JSON with the sentence in "sentence", got none'
             raise FileError(name, problem, line=number)
+        if any("\ud800" <= letter <= "\udfff" for letter in sentence):
+            raise FileError(name, "expected text, got half of a surrogate pair", line=number)
         at, source = record.get("line"), record.get("source")
         yield Told(
             sentence,

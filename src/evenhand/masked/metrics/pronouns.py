@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.masked.metrics.pronouns_asking import Probabilities, Refused, asked, probabilities
 from evenhand.masked.metrics.pronouns_asking import place_of as _place_of
 from evenhand.masked.metrics.pronouns_compare import PairedDifference, compare
@@ -30,7 +31,8 @@ from evenhand.masked.metrics.pronouns_summary import VERDICTS, Rule, bias, verdi
 from evenhand.masked.metrics.pronouns_words import PRONOUNS, SLOTS, Words, check_pieces, gendered
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
-from evenhand.text.corpus.opening import STDIN, source_name
+from evenhand.text.corpus.opening import source_name
+from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
     from evenhand.masked.kept import Kept
@@ -79,7 +81,7 @@ def score(
 
     >>> from evenhand.simulate.masked import bigram_model
     >>> model = bigram_model({"[CLS]": {"he": 0.435, "she": 0.195, "it": 0.37}})
-    >>> told = score(model, ["[MASK] stands up next to someone."])
+    >>> told = score(model, ["[MASK] waves at the driver."])
     >>> round(told.top.mean_bias.value, 2), told.top.groups["male"].n
     (0.69, 1)
     """
@@ -97,6 +99,7 @@ def score_file(
     output: str | os.PathLike[str] | None = None,
     kept: Kept | None = None,
     progress: Progress | None = None,
+    keep: Filter | None = None,
 ) -> tuple[PronounScores, ...]:
     """Score the sentences of a file by each model, chunk by chunk; only numbers are held.
 
@@ -104,11 +107,13 @@ def score_file(
     a row for each model. The model's answers are kept beside it in a folder, `output`.partial,
     until all is done, so that the same call goes on where a killed one stopped; with `kept` they
     are kept there instead, for good. The file is read once before any work, to find its faults.
+    With `keep` the file is plain text, and the sentences that this filter keeps are scored.
     """
     name, rule = os.fspath(path), rule or Rule()
     if output is not None:
         check_ending(output)
-    total = None if name == STDIN else sum(1 for _ in read_sentences(name)) * len(models)
+    again = Path(name).is_file()  # a pipe cannot be read twice
+    total = sum(1 for _ in read_sentences(name, keep=keep)) * len(models) if again else None
     counts = Counter[str]()
     with ExitStack() as stack:
         write: Write | None = None
@@ -118,11 +123,13 @@ def score_file(
             if kept is None:
                 from evenhand.masked.kept import Kept
 
-                partial = f"{os.fspath(output)}.partial"
+                partial = Path(f"{os.fspath(output)}.partial")
+                if not partial.exists():  # nothing to go on with after an error
+                    stack.push(_forgotten(partial))
                 kept = Kept(partial)
         run = _Run(models, rule, kept=kept, write=write, progress=progress, total=total)
-        run.take(read_sentences(name, counts=counts), name)
-        scores = run.scores(blank=counts["blank"])
+        run.take(read_sentences(name, counts=counts, keep=keep), name)
+        scores = run.scores(blank=counts["blank"], filtered=counts["filtered"])
         for told in scores:
             if not len(told):
                 why = told.left_out[0].reason if told.left_out else "there are none"
@@ -130,6 +137,17 @@ def score_file(
     if partial is not None:
         shutil.rmtree(partial)
     return scores
+
+
+def _forgotten(folder: Path) -> Callable[..., bool]:
+    """Clears the folder away when bad input ends the work; a kill or a full disk leaves it."""
+
+    def leave(kind: type[BaseException] | None, *_: object) -> bool:
+        if kind is not None and issubclass(kind, EvenhandError):
+            shutil.rmtree(folder, ignore_errors=True)
+        return False
+
+    return leave
 
 
 @dataclass
@@ -176,7 +194,7 @@ class _Run:
                 if self.progress is not None:
                     self.progress(self.done, self.total or self.done)
 
-    def scores(self, blank: int = 0) -> tuple[PronounScores, ...]:
+    def scores(self, blank: int = 0, filtered: int = 0) -> tuple[PronounScores, ...]:
         """What was found for each model."""
         return tuple(
             PronounScores(
@@ -189,6 +207,7 @@ class _Run:
                 left_out=tuple(self.left_out[i]),
                 duplicates=self.duplicates,
                 blank=blank,
+                filtered=filtered,
                 notes=self.notes[i],
             )
             for i, model in enumerate(self.models)

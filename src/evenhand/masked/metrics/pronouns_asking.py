@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,7 @@ _KEPT = 8  # numbers kept of a text: those of Probabilities
 _SLOTS = tuple(SLOTS)
 _WORDS = tuple(sorted(gendered()))
 _CODE = {word: code for code, word in enumerate(_WORDS)}
+_LIST = blake2b(" ".join(_WORDS).encode(), digest_size=8).hexdigest()  # what the codes mean
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int16]
@@ -181,8 +183,9 @@ def asked(
     keys: list[bytes] = []
     fingerprint = None if kept is None else getattr(model, "fingerprint", None)
     if kept is not None and fingerprint is not None:
+        salt = f"{fingerprint} {_LIST}"
         keys = [
-            kept.key(fingerprint, place.ids, place.place, (*c.male, -1, *c.female, -1), k)
+            kept.key(salt, place.ids, place.place, (*c.male, -1, *c.female, -1), k)
             for place, c in zip(places, contexts, strict=True)
         ]
         answers = kept.find(keys)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from evenhand.errors import FileError
 from evenhand.masked.words import MASKS
 from evenhand.text.corpus.opening import open_content, source_name
+from evenhand.text.structural import Filter, Kept
 
 __all__ = ["Sentence", "read_sentences"]
 
@@ -26,14 +27,19 @@ class Sentence:
 
 
 def read_sentences(
-    path: str | os.PathLike[str], *, counts: Counter[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    counts: Counter[str] | None = None,
+    keep: Filter | None = None,
 ) -> Iterator[Sentence]:
     """The sentences of a file, packed or not, or of stdin ("-"), read as they are asked for.
 
     A file whose first line begins with `{` has an object a line, as `evenhand text filter` writes
     them: `masked`, and `pronoun` where known. Any other is text, a sentence a line. A line
     without exactly one [MASK] (or <mask>) is an error that names it; blank lines are skipped and
-    counted in `counts["blank"]`.
+    counted in `counts["blank"]`. With `keep` the file is plain text, a sentence a line: those
+    that the structural filter keeps are masked by it, the others are counted in
+    `counts["filtered"]`.
     """
     name = source_name(os.fspath(path))
     told = Counter[str]() if counts is None else counts
@@ -44,13 +50,20 @@ def read_sentences(
             if not line:
                 told["blank"] += 1
                 continue
+            if keep is not None:
+                found = keep.sentence(line)
+                if isinstance(found, Kept):
+                    yield Sentence(found.masked, found.pronoun, number)
+                else:
+                    told["filtered"] += 1
+                continue
             if as_json is None:
                 as_json = line.startswith("{")
             text, pronoun = _fields(name, number, line) if as_json else (line, "")
             masks = sum(text.count(mask) for mask in MASKS)
             if masks != 1:
-                found = "none" if masks == 0 else str(masks)
-                raise FileError(name, f"expected one {MASKS[0]}, got {found}", line=number)
+                some = "none" if masks == 0 else str(masks)
+                raise FileError(name, f"expected one {MASKS[0]}, got {some}", line=number)
             yield Sentence(text, pronoun, number)
 
 

@@ -74,6 +74,7 @@ class PronounScores:
     left_out: tuple[LeftOut, ...] = ()
     duplicates: int = 0
     blank: int = 0
+    filtered: int = 0
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -132,6 +133,7 @@ class PronounScores:
                 "sentences": [{"line": out.line, "reason": out.reason} for out in self.left_out],
                 "duplicates": self.duplicates,
                 "blank_lines": self.blank,
+                "filtered": self.filtered,
             },
             "rule": {name: getattr(self.rule, name) for name in Rule.__slots__},
             "interval": "studentised bootstrap over sentences; shares: Wilson",
