@@ -95,6 +95,17 @@ def test_a_figure_without_intervals_is_not_drawn(capsys, own, tmp_path):
     assert [path.name for path in (tmp_path / "out" / "figures").iterdir()] == ["templates.svg"]
 
 
+def test_one_profession_a_group_has_no_bounds(capsys, own, tmp_path):
+    (tmp_path / "jobs.csv").write_text("profession,group\nnurse,female\nmechanic,male\n")
+    told = output(capsys, "masked", "associate", "-o", "out", *own)
+    (line,) = [line for line in told.splitlines() if "male - female" in line and "note" not in line]
+    assert "[-∞, ∞]" in line
+    assert "note: one profession in a group (male, female)" in told
+    saved = json.loads((tmp_path / "out" / "results.json").read_text())["models"][0]["stereotype"]
+    assert saved["p_value"] is None
+    assert saved["interval"].startswith("unbounded")
+
+
 def test_a_becpro_table(capsys, tmp_path):
     head = "Sentence\tTemplate\tPerson\tGender\tProfession\tProf_Gender\n"
     rows = "".join(

@@ -80,4 +80,7 @@ def test_bad_input(capsys, path, tmp_path):
     broken.write_text(PAIRS.replace(",stereo,age", ",neither,age"))
     told = failure(capsys, "masked", "crows", str(broken))
     assert "broken.csv, line 4: column 'stereo_antistereo'" in told
+    broken.write_text(PAIRS.replace("her voice", "[MASK] voice"))
+    told = failure(capsys, "masked", "crows", str(broken))
+    assert "broken.csv, line 3: column 'sent_less': expected a text without a mask" in told
     assert "no such folder" in failure(capsys, "masked", "crows", path, "--model", "minni")

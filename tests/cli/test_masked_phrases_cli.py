@@ -13,6 +13,8 @@ tools = ["saws the plank", "files the key", "sharpens the axe", "oils the gun"]
 yarn = ["spins the wool", "winds the yarn", "sews a dress", "folds the lace"]
 """
 
+WIDER = "Intervals of r: Fisher's or the bootstrap's, at each end the one further out"
+
 
 def test_own_sets_as_json_with_files(capsys, tmp_path):
     path, folder = tmp_path / "own.toml", tmp_path / "out"
@@ -37,7 +39,15 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
     ]  # fmt: skip
     part = found["correlations"][0]["parts"]["within groups"]
     assert {"pearson", "spearman", "reliability", "corrected", "n"} <= set(part)
-    assert set(part["pearson"]) == {"value", "low", "high", "prob", "bootstrap", "p_value"}
+    assert set(part["pearson"]) == {
+        "value",
+        "low",
+        "high",
+        "prob",
+        "fisher",
+        "bootstrap",
+        "p_value",
+    }
     table = pd.read_csv(folder / "phrases.csv")
     assert len(table) == 4 * 8
     assert set(table["kind"]) == {"stereotyped male", "stereotyped female"}
@@ -74,7 +84,7 @@ def test_each_panel_of_the_forest_shows_its_own_source(glove):
 
 def test_table(capsys):
     text = output(capsys, "masked", "phrases", "--sets", "neutral")
-    for wanted in ("within groups", "anisotropy", "reliability", "mini, centred"):
+    for wanted in ("within groups", "anisotropy", "reliability", "mini, centred", WIDER):
         assert wanted in text
 
 
@@ -84,5 +94,14 @@ def test_bad_input(capsys, tmp_path):
     path.write_text("[sets.a.targets]\nx = ['a b', 'c d']")
     told = failure(capsys, "masked", "phrases", "--sets", str(path))
     assert "sets.a.targets: expected two named lists, got 1" in told
+    for old, new, key in (
+        ("winds the yarn", "winds [MASK] yarn", "sets.tools.targets.yarn"),
+        ("oils the gun", "oils <mask> gun", "sets.tools.targets.tools"),
+        ("carriers", "control = ['a [MASK]', 'b']\ncarriers", "control"),
+        ("\n[sets", "[attributes]\nx = ['he', 'a']\ny = ['she', '[MASK]']\n[sets", "attributes.y"),
+    ):
+        path.write_text(OWN.replace(old, new, 1))
+        told = failure(capsys, "masked", "phrases", "--sets", str(path))
+        assert f"own.toml: {key}: expected a phrase without a mask, got '" in told
     told = failure(capsys, "masked", "phrases", "--sets", str(path), "--sets", "b.toml")
     assert "expected one file, got 2" in told

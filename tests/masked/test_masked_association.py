@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,3 +297,42 @@ def test_mini_follows_the_labour_force():
     assert result.stereotype.p_value < 0.001
     assert result.professions[-1].profession == "nurse"
     assert result.women["high"] < 0
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (["male"], ["one profession: the intervals say nothing about other professions"]),
+        (
+            ["male", "female"],
+            [
+                "one profession in a group (male, female): the interval of that group says nothing "
+                "about other professions; male - female has no bounds"
+            ],
+        ),
+        (
+            ["male", "female", "female"],
+            [
+                "one profession in a group (male): the interval of that group says nothing about "
+                "other professions; male - female takes the spread of professions from the other"
+            ],
+        ),
+        (["male", "male", "female", "female"], []),
+    ],
+)
+def test_notes_on_one_profession(family, groups, expected):
+    names = ["nurse", "earlytable", "table nurse", "table"][: len(groups)]
+    result = associate(load(family), asked(TEXTS, names, [HE, NOUNS], groups))
+    assert [note for note in result.notes if note.startswith("one profession")] == expected
+
+
+def test_the_example_of_the_docs_is_not_of_becpro(shared):
+    from evenhand.masked.metrics import association
+
+    example = "Last year my sister retrained as a plumber."
+    page = (Path(__file__).parents[2] / "docs" / "association.md").read_text()
+    assert f"*{example}*" in page
+    assert example in " ".join(association.__doc__.split())
+    table = (shared / "data" / "becpro" / "BEC-Pro_EN.tsv").read_text()
+    assert "my sister is a plumber." in table.lower()
+    assert example.lower() not in table.lower()

@@ -173,3 +173,46 @@ def test_professions_groups_and_shares_by_hand():
     more = [Profession(str(i), None, 20.0 * i) for i in range(5)]
     falling = np.tile(np.arange(5.0)[::-1, None], (2, 1, 1))
     assert summary.women(falling, more, 0.95)["value"] == pytest.approx(-1)
+
+
+def gap(rng, male, female):
+    """The measured male - female of one simulated table; in truth it is 0."""
+    table, _ = simulated(rng, (8, male + female, 4), SCALES)
+    jobs = [Profession(f"m{i}", "male") for i in range(male)]
+    jobs += [Profession(f"f{i}", "female") for i in range(female)]
+    return summary.stereotype(table, jobs, 0.95)
+
+
+@pytest.mark.parametrize(("male", "female"), [(1, 10), (10, 1), (1, 4)])
+def test_one_profession_in_a_group_takes_its_spread_from_the_other(male, female):
+    rng = np.random.default_rng(11)
+    found = [gap(rng, male, female) for _ in range(400)]
+    held = np.mean([one.low <= 0 <= one.high for one in found])
+    assert 0.915 < held < 0.99, held
+    assert "professions (spread of the" in found[0].interval
+    assert np.mean([one.p_value < 0.05 for one in found]) == pytest.approx(1 - held)
+
+
+def test_one_profession_in_both_groups_has_no_bounds():
+    one = gap(np.random.default_rng(12), 1, 1)
+    assert (one.low, one.high, one.p_value) == (-math.inf, math.inf, None)
+    assert one.interval == "unbounded: one profession in each group tells nothing of their spread"
+
+
+def test_the_words_say_what_the_interval_is_over():
+    rng = np.random.default_rng(13)
+    assert gap(rng, 3, 2).interval == (
+        "Student's, over templates, professions, pairs (crossed random effects)"
+    )
+    table, _ = simulated(rng, (8, 1, 4), SCALES)
+    alone = summary.overall(table, [Profession("m", "male")], 0.95)
+    assert alone.interval == "Student's, over templates, pairs (crossed random effects)"
+    assert math.isfinite(alone.low)
+
+
+def test_pooled_spread_by_hand():
+    """One against three, nothing else varying: s² (1 + 1/3), with the freedom of the three."""
+    table = np.array([4.0, 1.0, 2.0, 6.0]).reshape(1, 4, 1)
+    mean = crossed(table, [1, -1 / 3, -1 / 3, -1 / 3], [0, 1, 1, 1])
+    assert mean.variance == pytest.approx(7 * (1 + 1 / 3))
+    assert mean.freedom == pytest.approx(2)

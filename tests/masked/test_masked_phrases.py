@@ -19,7 +19,7 @@ from evenhand.masked.metrics.phrases import (
     pronouns,
     weat,
 )
-from evenhand.masked.metrics.phrases_correlation import split_half
+from evenhand.masked.metrics.phrases_correlation import _agreement, split_half
 from evenhand.masked.metrics.phrases_pronouns import PhrasePronouns
 from evenhand.simulate.masked import bigram_model
 
@@ -322,5 +322,47 @@ def test_mini_leans_as_the_stereotypes_have_it():
             assert found[name, centred].p_value < 0.01
     assert found["neutral", True].low < 0 < found["neutral", True].high
     within = report.correlations[0].parts["within groups"]
-    assert within.pearson.fisher.low > 0.3
+    assert within.pearson.estimate.low > 0.2
     assert within.pearson.p_value < 0.001
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1])
+def test_constant_scores_have_no_correlation(constant):
+    """r is not defined: bounds of -1 and 1 and no p, not the smallest p there is."""
+    of = embedded(world(0.3, 1)[0], lists())
+    found = correlation(of, told(of, np.full((48, 2), constant)), draws=50, permutations=19)
+    for part in found.parts.values():
+        for one in (part.pearson, part.spearman):
+            assert math.isnan(one.estimate.value)
+            assert (one.estimate.low, one.estimate.high) == (-1, 1)
+            assert (one.bootstrap.low, one.bootstrap.high) == (-1, 1)
+            assert math.isnan(one.p_value)
+        assert math.isnan(part.reliability[1])
+        assert part.corrected is None
+
+
+def test_the_interval_reaches_as_far_as_either():
+    of = embedded(world(0.3, 2, spread=0.3)[0], lists())
+    odds = np.random.default_rng(3).normal(size=(48, 2))
+    for part in correlation(of, told(of, odds), draws=200, permutations=19).parts.values():
+        for one in (part.pearson, part.spearman):
+            assert one.estimate.low == min(one.fisher.low, one.bootstrap.low)
+            assert one.estimate.high == max(one.fisher.high, one.bootstrap.high)
+            assert one.estimate.value == one.fisher.value
+
+
+def test_the_interval_within_groups_of_unequal_spread():
+    """One group varies far more than the others: Fisher's interval counts all phrases for it."""
+    groups = np.repeat(np.arange(4), 12)
+    rng = np.random.default_rng(8)
+    scale = np.where(groups == 0, 8.0, 1.0)
+    held = np.zeros(2)
+    for _ in range(150):
+        x, y = scale * rng.normal(size=48), scale * rng.normal(size=48)
+        part = _agreement(
+            "within groups", x[:, None], y[:, None], groups, True, 0.95, 400, 19, seed=0
+        )
+        for i, one in enumerate((part.pearson.fisher, part.pearson.estimate)):
+            held[i] += one.low <= 0 <= one.high
+    assert held[0] / 150 < 0.8
+    assert held[1] / 150 > 0.85

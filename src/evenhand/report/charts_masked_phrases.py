@@ -132,7 +132,7 @@ def scatter(found: PhraseCorrelation) -> Chart:
 
 def _line(found: PhraseCorrelation, name: str) -> str:
     part = found.parts[name]
-    r = part.pearson.fisher
+    r = part.pearson.estimate
     return (
         f"{name}: r = {r.value:.2f} [{r.low:.2f}, {r.high:.2f}] ({r.prob:.0%}), "
         f"p = {part.pearson.p_value:.2g}, n = {part.n}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,10 +73,13 @@ def phrases(
       evenhand masked phrases --sets machines --sets mine.toml --json
     """
     from evenhand.cli.output import print_json
-    from evenhand.masked.metrics.phrases import WordMean, measure
+    from evenhand.masked.metrics.phrases import WordMean, measure, refuse_masks
 
     lists = _lists(names)
     loaded = {source: load_model(source, device, dtype, int8) for source in dict.fromkeys(models)}
+    refuse_masks(
+        lists, loaded.values(), next((name for name in names if name.endswith(".toml")), None)
+    )
     with scoring_bar("asking for pronouns") as progress:
         report = measure(
             loaded, lists, prob=prob, seed=seed, progress=progress, kept=open_cache(cache),
@@ -157,7 +161,7 @@ def _print(report: PhraseReport) -> None:
 
 
 def _print_correlation(found: PhraseCorrelation) -> None:
-    from evenhand.cli.output import number, p_text, table
+    from evenhand.cli.output import number, table
 
     how = ", centred" if found.centred else ""
     table(
@@ -168,9 +172,9 @@ def _print_correlation(found: PhraseCorrelation) -> None:
                 name,
                 str(part.n),
                 _coefficient(part.pearson),
-                p_text(part.pearson.p_value),
+                _p(part.pearson),
                 _coefficient(part.spearman),
-                p_text(part.spearman.p_value),
+                _p(part.spearman),
                 " and ".join(number(r, 2) for r in part.reliability),
                 number(part.corrected, 2),
             )
@@ -179,8 +183,14 @@ def _print_correlation(found: PhraseCorrelation) -> None:
     )
 
 
+def _p(found: Coefficient) -> str:
+    from evenhand.cli.output import p_text
+
+    return p_text(None if math.isnan(found.p_value) else found.p_value)
+
+
 def _coefficient(found: Coefficient) -> str:
     from evenhand.cli.output import number
 
-    r = found.fisher
+    r = found.estimate
     return f"{number(r.value, 2)} [{number(r.low, 2)}, {number(r.high, 2)}]"

@@ -1,7 +1,7 @@
 r"""The association of professions with men and women: $\log(p_{target} / p_{prior})$.
 
-After Kurita et al. (2019) and Bartl, Nissim & Gatt (2020). In a sentence such as "My sister is a
-plumber." the target is the person word, the attribute the profession:
+After Kurita et al. (2019) and Bartl, Nissim & Gatt (2020). In a sentence such as "Last year
+my sister retrained as a plumber." the target is the person word, the attribute the profession:
 $p_{target} = P(\text{sister} \mid \text{plumber shown})$, and
 $p_{prior} = P(\text{sister} \mid \text{every piece of plumber masked})$, at the same place in the
 same sentence. Their log ratio is the association; the man's less the woman's is what is reported:
@@ -19,6 +19,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.intervals import Floats
+from evenhand.lexicon.professions import GROUPS
 from evenhand.masked.metrics import association_summary as summary
 from evenhand.masked.metrics.association_becpro import read_becpro
 from evenhand.masked.metrics.association_design import Design, Sentence, design
@@ -270,12 +271,16 @@ def _notes(
     left_out: Sequence[str],
 ) -> list[str]:
     """What a reader must know before quoting the numbers."""
-    templates, _, pairs = asked.shape
+    templates, professions, pairs = asked.shape
     found = []
     if templates == 1:
         found.append("one template: the intervals say nothing about other wordings")
     if pairs == 1:
         found.append("one pair of persons: the intervals say nothing about other person words")
+    if professions == 1:
+        found.append("one profession: the intervals say nothing about other professions")
+    else:
+        found += _alone(asked)
     if any(end is not None and end * value < 0 for end in (sensitivity.low, sensitivity.high)):
         found.append("the overall difference changes its sign when one template is left out")
     rare = float((prior < np.log(RARE)).mean())
@@ -287,6 +292,25 @@ def _notes(
     if left_out:
         found.append(f"left out, since the tokenizer cannot represent them: {', '.join(left_out)}")
     return found
+
+
+def _alone(asked: Design) -> list[str]:
+    """A note on groups of one profession, and what that means for the difference of groups."""
+    labels = [profession.group for profession in asked.professions]
+    counts = {group: labels.count(group) for group in GROUPS}
+    alone = [group for group, n in counts.items() if n == 1]
+    if not alone:
+        return []
+    note = (
+        f"one profession in a group ({', '.join(alone)}): the interval of that group says nothing "
+        "about other professions"
+    )
+    sides = counts["male"], counts["female"]
+    if sides == (1, 1):
+        note += "; male - female has no bounds"
+    elif min(sides) == 1:
+        note += "; male - female takes the spread of professions from the other"
+    return [note]
 
 
 def _short(measured: Measurement) -> dict[str, Any]:

@@ -20,11 +20,15 @@ __all__ = ["Mean", "crossed", "noise_of_one", "pooled"]
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean, its variance, and the degrees of freedom that variance has."""
+    """A mean, its variance, and the degrees of freedom that variance has.
+
+    `over` names the factors whose spread is in the variance.
+    """
 
     value: float
     variance: float
     freedom: float
+    over: tuple[str, ...] = ()
 
     def interval(self, prob: float) -> tuple[float, float]:
         """Student's interval; unbounded where nothing is there to take a variance from."""
@@ -55,7 +59,8 @@ def crossed(
     counts. With $MS$ the variance that each kind of deviation, taken alone, gives the mean,
     $V = MS_t + MS_p + MS_k - MS_{tp} - MS_{tk} - MS_{pk} + MS_{tpk}$, unbiased for the balanced
     random-effects table (Cornfield & Tukey, 1956); freedom by Satterthwaite (1946). A factor with
-    one level is given, not drawn.
+    one level is given, not drawn. A stratum of one profession has no spread of its own: it is taken
+    to have the pooled one of the others, and where every stratum has one there is no variance.
 
     >>> mean = crossed([[[1.0], [2.0], [3.0]], [[1.5], [2.5], [3.5]]])
     >>> [round(v, 2) for v in (mean.value, mean.variance)]
@@ -72,9 +77,15 @@ def crossed(
         (1, *_part(inner.mean(axis=0), pairs)),
         (-1, *_part(inner, templates * pairs)),
     ]
-    for label in np.unique(labels):
-        group = labels == label
-        one, size = y[:, group, :], 1 / float(a[group] @ a[group]) if a[group].any() else math.inf
+    groups = [labels == label for label in np.unique(labels)]
+    if len(groups) > 1 and len(groups) == professions:
+        return Mean(value, math.nan, math.nan)
+    alone = sum(float(a[group] @ a[group]) for group in groups if group.sum() == 1)
+    inside = professions - len(groups)
+    for group in groups:
+        share = alone * float(group.sum() - 1) / inside if inside else 0.0
+        weight = float(a[group] @ a[group]) + share
+        one, size = y[:, group, :], 1 / weight if weight else math.inf
         parts += [
             (1, *_part(one.mean(axis=(0, 2)), size)),
             (-1, *_part(one.mean(axis=2), size * templates)),
@@ -87,7 +98,11 @@ def crossed(
     least = max(parts[0][1], parts[1][1], sum(part[1] for part in parts[3::4]))
     variance = max(sum(sign * part for sign, part, _ in drawn), least)
     squares = sum(part**2 / free for _, part, free in drawn)
-    return Mean(value, variance, max(1.0, variance**2 / squares) if squares else 1.0)
+    over = {"templates": templates > 1, "professions": inside > 0, "pairs": pairs > 1}
+    return Mean(
+        value, variance, max(1.0, variance**2 / squares) if squares else 1.0,
+        tuple(name for name, entered in over.items() if entered),
+    )  # fmt: skip
 
 
 def pooled(table: ArrayLike) -> tuple[Floats, list[Mean]]:

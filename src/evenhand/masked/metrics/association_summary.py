@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,11 @@ def groups(table: Floats, professions: Sequence[Profession], prob: float) -> dic
 
 
 def stereotype(table: Floats, professions: Sequence[Profession], prob: float) -> Measurement | None:
-    """Male-leaning less female-leaning professions: above 0, the model follows the labour force."""
+    """Male-leaning less female-leaning professions: above 0, the model follows the labour force.
+
+    A group of one profession is taken to spread as the other does; with one in each the interval
+    has no bounds.
+    """
     labels = [profession.group for profession in professions]
     counts = {group: labels.count(group) for group in ("male", "female")}
     if not all(counts.values()):
@@ -121,7 +125,17 @@ def stereotype(table: Floats, professions: Sequence[Profession], prob: float) ->
     sides = [str(member.group) for member in members]
     weights = [(1 if side == "male" else -1) / counts[side] for side in sides]
     mean = crossed(part, weights, sides)
-    return _measured("male-leaning - female-leaning professions", mean, part, members, prob)
+    measured = _measured("male-leaning - female-leaning professions", mean, part, members, prob)
+    several = [group for group, n in counts.items() if n > 1]
+    if not several:
+        words = "unbounded: one profession in each group tells nothing of their spread"
+    elif len(several) == 1:
+        words = measured.interval.replace(
+            "professions", f"professions (spread of the {several[0]} ones taken for both groups)"
+        )
+    else:
+        return measured
+    return replace(measured, interval=words)
 
 
 def by_profession(
@@ -212,15 +226,10 @@ def _measured(
     query: str, mean: Mean, table: Floats, professions: Sequence[Profession], prob: float
 ) -> Measurement:
     low, high = mean.interval(prob)
-    drawn = [
-        name
-        for name, size in zip(("templates", "professions", "pairs"), table.shape, strict=True)
-        if size > 1
-    ]
     return Measurement(
         metric="association", query=query, value=mean.value, low=low, high=high, prob=prob,
         n=table.size, ideal=0.0, worse="away", p_value=mean.p_value, test=TEST,
-        interval=f"Student's, over {', '.join(drawn) or 'nothing'} (crossed random effects)",
+        interval=f"Student's, over {', '.join(mean.over) or 'nothing'} (crossed random effects)",
         items=tuple(
             {"word": profession.name, "score": float(score)}
             for profession, score in zip(professions, table.mean(axis=(0, 2)), strict=True)

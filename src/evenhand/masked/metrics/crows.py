@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.intervals import Floats
 from evenhand.masked.metrics.crows_alignment import shared
 from evenhand.masked.metrics.crows_comparison import CrowsChange, Shift, compare
@@ -76,7 +76,7 @@ def score(
     places: list[Sequence[int]] = []
     left_out: list[LeftOut] = []
     for pair in pairs:
-        more, less = tokens_of(model, pair.more), tokens_of(model, pair.less)
+        more, less = _tokens(model, pair, "sent_more"), _tokens(model, pair, "sent_less")
         if more is None or less is None:
             left_out.append(LeftOut(pair, "a sentence is longer than the model takes"))
             continue
@@ -109,6 +109,16 @@ def score(
         tie = abs(more_score - less_score) < near
         items.append(CrowsItem(pair, more_score, less_score, n, tie))
     return result(model.name, method, items, left_out, prob=prob, draws=draws, seed=seed)
+
+
+def _tokens(model: MaskedLM, pair: Pair, column: str) -> Tokens | None:
+    """The tokens of one sentence of a pair; what is wrong with it is told with its place."""
+    try:
+        return tokens_of(model, pair.more if column == "sent_more" else pair.less)
+    except InputError as problem:
+        if not pair.file:
+            raise
+        raise FileError(pair.file, f"column '{column}': {problem}", line=pair.line) from None
 
 
 def _shared_places(more: Tokens, less: Tokens) -> tuple[list[int], list[int]]:

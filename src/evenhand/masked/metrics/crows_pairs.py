@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from evenhand.errors import FileError
@@ -27,7 +27,7 @@ class Pair:
     `more` is the more stereotypical one in either direction: for `stereo` it states a stereotype of
     a disadvantaged group and `less` says the same of an advantaged one; for `antistereo` `less`
     goes against a stereotype of a disadvantaged group and `more` says the same of an advantaged
-    one. `line` is where it stands in its file, `writer` who wrote it, empty where not told.
+    one. `line` is where it stands in its `file`, `writer` who wrote it, empty where not told.
     """
 
     more: str
@@ -36,6 +36,7 @@ class Pair:
     category: str
     writer: str = ""
     line: int = 0
+    file: str = field(default="", compare=False, repr=False)
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
@@ -97,5 +98,5 @@ def _pair(name: str, line: int, header: Sequence[str], cells: Sequence[str]) -> 
         )
     return Pair(
         row["sent_more"], row["sent_less"], cast("Direction", direction), row["bias_type"],
-        row.get(WRITER, ""), line,
+        row.get(WRITER, ""), line, name,
     )  # fmt: skip

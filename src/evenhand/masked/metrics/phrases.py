@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError, LexiconError, UnknownNameError
 from evenhand.intervals import Floats, effect_size
 from evenhand.lexicon.phrases import Phrases
 from evenhand.masked.metrics.phrases_correlation import (
@@ -34,7 +34,8 @@ from evenhand.masked.metrics.phrases_embedding import (
     moved,
 )
 from evenhand.masked.metrics.phrases_pronouns import PhrasePronouns, pronouns
-from evenhand.masked.model import Model
+from evenhand.masked.model import MaskedLM, Model
+from evenhand.masked.words import MASKS
 from evenhand.paired import compare
 from evenhand.permutation import Alternative, two_sample
 from evenhand.results import Comparison, Measurement
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement", "Coefficient", "Embed", "Embedded", "PhraseCorrelation", "PhrasePronouns",
     "PhraseReport", "WordMean", "associations", "correlation", "embedded", "measure", "pronouns",
-    "weat",
+    "refuse_masks", "weat",
 ]  # fmt: skip
 
 MOST_FLIPS = 16
@@ -176,6 +177,25 @@ class PhraseReport:
         }
 
 
+def refuse_masks(lists: Phrases, models: Iterable[MaskedLM], file: str | None = None) -> None:
+    """Refuse phrases with a mask in them: the only one is the carrier's, for the pronoun.
+
+    `file` is where the lists come from, to be named in the error.
+    """
+    marks = dict.fromkeys((*MASKS, *(str(model.tokenizer.mask_token) for model in models)))
+    listed = {
+        f"sets.{name}.targets.{side}": words
+        for name, one in lists.sets.items()
+        for side, words in one.targets.items()
+    }
+    listed |= {f"attributes.{name}": words for name, words in lists.attributes.items()}
+    for key, words in (listed | {"control": lists.control}).items():
+        for phrase in words:
+            if any(mark in phrase for mark in marks):
+                problem = f"{key}: expected a phrase without a mask, got '{phrase}'"
+                raise LexiconError(file, problem) if file else InputError(problem)
+
+
 def measure(
     models: Mapping[str, Model],
     lists: Phrases,
@@ -194,6 +214,7 @@ def measure(
     """
     if not models:
         raise InputError("phrases: expected at least one model, got none")
+    refuse_masks(lists, models.values())
     every = [phrase for one in lists.sets.values() for phrase in one.phrases]
     told = {
         name: pronouns(model, every, lists.carriers, kept=kept, progress=progress)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -28,10 +28,13 @@ __all__ = ["NOTES", "Agreement", "Coefficient", "PhraseCorrelation", "correlatio
 RELIABLE = 0.5
 """Below this reliability of either side no correlation is corrected for it."""
 MOST_SPLITS = 200
+ROUNDING = 1e-13
 
 NOTES = (
     "The sides of the sets were chosen to differ, which alone makes the two scores correlate over "
     "all phrases; 'within groups' takes each side of each set at its own mean.",
+    "Intervals of r: Fisher's or the bootstrap's, at each end the one further out, since Fisher's "
+    "alone is too short where one side of a set varies much more than the others.",
     "Intervals and p-values are over phrases, with these carriers and attributes held fixed; "
     "reliability (all split halves of carriers, of attribute pairs, by Spearman and Brown) tells "
     "how much those matter. The corrected correlation divides by it where both are at least .5.",
@@ -42,15 +45,33 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
-    """A correlation with Fisher's interval, a bootstrap interval over phrases, a permutation p."""
+    """A correlation with Fisher's interval, a bootstrap interval over phrases, a permutation p.
+
+    All are nan, with bounds of -1 and 1, where one of the scores is the same for every phrase.
+    """
 
     fisher: Estimate
     bootstrap: Estimate
     p_value: float
 
+    @property
+    def estimate(self) -> Estimate:
+        """The correlation with the interval to quote: each end the one further out.
+
+        Fisher's counts every phrase alike, and is far too short where one group varies much more
+        than the others; the bootstrap's is too short where phrases are few.
+        """
+        both = self.fisher, self.bootstrap
+        return replace(
+            self.fisher, low=min(one.low for one in both), high=max(one.high for one in both)
+        )
+
     def as_dict(self) -> dict[str, Any]:
-        bootstrap = {"low": self.bootstrap.low, "high": self.bootstrap.high}
-        return {**self.fisher.as_dict(), "bootstrap": bootstrap, "p_value": self.p_value}
+        parts = {
+            name: {"low": one.low, "high": one.high}
+            for name, one in (("fisher", self.fisher), ("bootstrap", self.bootstrap))
+        }
+        return {**self.estimate.as_dict(), **parts, "p_value": self.p_value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,12 +223,17 @@ def _agreement(
         if kind == "spearman":
             boot = [_ranked(v) for v in boot]
         replicates = _rowwise(*boot)
-        ends = np.nanquantile(replicates, [(1 - prob) / 2, (1 + prob) / 2])
+        known = replicates[~np.isnan(replicates)]
+        ends = np.quantile(known, [(1 - prob) / 2, (1 + prob) / 2]) if known.size else (-1.0, 1.0)
         null = np.abs(_rowwise(np.broadcast_to(one, moved.shape), two[moved]))
         found[kind] = Coefficient(
             fisher=Estimate(value=r, low=low, high=high, prob=prob),
             bootstrap=Estimate(value=r, low=float(ends[0]), high=float(ends[1]), prob=prob),
-            p_value=float((1 + (null >= abs(r) - 1e-12).sum()) / (1 + len(moved))),
+            p_value=(
+                math.nan
+                if math.isnan(r)
+                else float((1 + (null >= abs(r) - 1e-12).sum()) / (1 + len(moved)))
+            ),
         )
     return Agreement(
         of=name,
@@ -262,11 +288,13 @@ def _corrected(r: float, reliability: Sequence[float]) -> float | None:
 
 
 def _centred(rows: Floats, groups: Labels) -> Floats:
-    """Each row with the mean of every group taken away."""
+    """Each row with the mean of every group taken away; what is left of rounding alone is 0."""
     result = np.array(rows, dtype=float)
+    rounding = ROUNDING * np.abs(result).max(axis=1, keepdims=True)
     for group in np.unique(groups):
         hit = groups == group
         result[:, hit] -= result[:, hit].mean(axis=1, keepdims=True)
+    result[np.abs(result) <= rounding] = 0
     return result
 
 
