@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import os
 
 import pytest
 import torch
@@ -103,6 +104,20 @@ def test_records_packed_files_and_given_sentences(text, capsys):
     assert told["crows"]["caveats"]
     assert len(told["beyond_control"]) == len(told["changes"])
     assert (text / "finetuned" / "control" / "model" / "model.safetensors").is_file()
+
+
+def test_a_pipe_is_read_once(text, capsys):
+    """As the shell's <(…) gives it; what was read to be hashed could not be read again."""
+    reading, writing = os.pipe()
+    os.write(writing, (text / "text.txt").read_bytes())
+    os.close(writing)
+    pipe = f"/dev/fd/{reading}"
+    told = output(capsys, "masked", "finetune", pipe, "--sentences", "masked.txt", *QUICK, "--json")
+    os.close(reading)
+    assert json.loads(told)["data"]["documents_read"] == len(TEXT)
+    inputs = json.loads((text / "finetuned" / "run.json").read_text())["inputs"]
+    assert inputs[pipe] is None
+    assert len(inputs["masked.txt"]) == 64
 
 
 def test_bad_input_is_one_line(text, capsys):

@@ -200,19 +200,11 @@ def _table(title: str, times: tuple[str, str], changes: tuple[Change, ...]) -> N
             change.measure, number(change.before.value), number(change.after.value),
             f"{times}{number(change.change.value)}",
             f"[{number(change.change.low)}, {number(change.change.high)}]",
-            "–" if change.ideal is None else f"{change.ideal:g}", str(change.n), _verdict(change),
+            "–" if change.ideal is None else f"{change.ideal:g}", str(change.n), change.verdict,
         )  # fmt: skip
 
     headers = ("measure", *times, "change", "interval", "ideal", "n", "")
     table(title, headers, map(row, changes))
-
-
-def _verdict(change: Change) -> str:
-    if not change.significant:
-        return "no clear change"
-    if change.nearer is None:
-        return "better" if change.change.value < 1 else "worse"
-    return "nearer the ideal" if change.nearer else "further from the ideal"
 
 
 @contextmanager

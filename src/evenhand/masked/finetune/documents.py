@@ -1,9 +1,10 @@
 """Which documents are learned from, which give the evaluation loss, which are held out.
 
 A document's own words decide, by a hash, so that the same text always lands on the same side
-however the input is ordered or cut into files. Gendered pronouns and masks do not count: a
-sentence and its rewritten twin, or its masked form, are the same document here, and no held-out
-sentence comes back in training with its pronoun swapped.
+however the input is ordered or cut into files. Gendered pronouns and masks do not count, so that
+a sentence and its masked form are the same document. What is measured on is then looked up in the
+training text by a second key, for which the gendered words of safe pairs count as one too: it does
+not come back as its swapped twin. First names do count; a twin with another name may be learned.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
+from evenhand.lexicon import pairs
 from evenhand.text.coreference.vocabulary import PRONOUNS
 from evenhand.text.sentences import sentences
 
-__all__ = ["Documents", "collect", "key"]
+__all__ = ["Documents", "collect", "key", "twin_key"]
 
 NO_TEXT = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"[^\W_]+")
@@ -43,13 +46,17 @@ class Documents:
 
     def without(self, measured: Iterable[str]) -> Documents:
         """The same with every training document gone that holds one of the measured sentences."""
-        known = {key(text) for text in measured}
+        known = {twin_key(text) for text in measured}
         parts = [
-            tuple(text for text in part if not _holds(text, known))
+            tuple(text for text in part if known.isdisjoint(_twin_keys(text)))
             for part in (self.training, self.evaluation)
         ]
         gone = len(self.training) + len(self.evaluation) - sum(map(len, parts))
         return replace(self, training=parts[0], evaluation=parts[1], held_out_elsewhere=gone)
+
+    def learned(self) -> set[bytes]:
+        """The keys of all documents that are learned from, and of their sentences."""
+        return {made for text in (*self.training, *self.evaluation) for made in _twin_keys(text)}
 
     def fingerprint(self) -> str:
         """A hash of the text of all parts."""
@@ -67,8 +74,17 @@ def key(text: str) -> bytes:
     >>> key("She lost her keys.") == key("[MASK] lost  his keys")
     True
     """
-    words = [word for word in WORD.findall(text.lower()) if word not in SILENT]
-    return hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+    return _digest(_words(text))
+
+
+def twin_key(text: str) -> bytes:
+    """The same with both words of a safe pair as one: that of a text is that of its swapped twin.
+
+    >>> twin_key("The waitress saw her son.") == twin_key("The waiter saw his daughter.")
+    True
+    """
+    forms = _forms()
+    return _digest(forms.get(word, word) for word in _words(text))
 
 
 def collect(
@@ -125,8 +141,25 @@ def _fitting(
     return ordered, size
 
 
-def _holds(text: str, known: set[bytes]) -> bool:
-    if key(text) in known:
-        return True
-    spans = sentences(text)
-    return len(spans) > 1 and any(key(text[start:end]) in known for start, end in spans)
+def _twin_keys(text: str) -> set[bytes]:
+    """The keys of a document and of its sentences."""
+    return {twin_key(text), *(twin_key(text[start:end]) for start, end in sentences(text))}
+
+
+def _words(text: str) -> Iterable[str]:
+    return (word for word in WORD.findall(text.lower()) if word not in SILENT)
+
+
+def _digest(words: Iterable[str]) -> bytes:
+    return hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+
+
+@cache
+def _forms() -> dict[str, str]:
+    """One form for all words that safe pairs link, as mrs, ms, miss and mr are."""
+    forms: dict[str, str] = {}
+    for pair in pairs():
+        if pair.safe:
+            one, two = (forms.setdefault(word, word) for word in (pair.female, pair.male))
+            forms.update({word: two for word, form in forms.items() if form == one})
+    return forms

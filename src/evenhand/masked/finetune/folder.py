@@ -7,6 +7,7 @@ import errno
 import fcntl
 import io
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -34,35 +35,55 @@ class RunFolder:
         self.path = path
         self.checkpoints = path / "checkpoint"
 
-    def claim(self, identity: Mapping[str, Any], run: Mapping[str, Any], *, restart: bool) -> None:
-        """Make the folder this run's, or see that it is; another run's is refused, or cleared."""
+    def holds(self, identity: Mapping[str, Any]) -> bool:
+        """Whether the folder has this run; one that another run has learned in is refused."""
         file = self.path / "run.json"
-        if file.is_file() and not restart:
-            try:
-                there = json.loads(file.read_bytes())["identity"]
-            except (ValueError, KeyError, TypeError) as error:
-                problem = f"not the record of a run: {error!r}; --restart begins anew"
-                raise FileError(file, problem) from error
-            differing = list(_differing(there, json.loads(json.dumps(identity))))
-            if differing:
-                raise FileError(
-                    self.path,
-                    f"has another run ({'; '.join(differing)}): give another folder, or --restart "
-                    "to begin anew here",
-                )
-            return
-        self._clear()
+        if not file.is_file():
+            return False
+        try:
+            there = json.loads(file.read_bytes())["identity"]
+        except (ValueError, KeyError, TypeError) as error:
+            if not self._begun():
+                return False
+            problem = f"not the record of a run: {error!r}; --restart begins anew"
+            raise FileError(file, problem) from error
+        differing = list(_differing(there, json.loads(json.dumps(identity))))
+        if differing and self._begun():
+            raise FileError(
+                self.path,
+                f"has another run ({'; '.join(differing)}): give another folder, or --restart "
+                "to begin anew here",
+            )
+        return not differing
+
+    def claim(self, identity: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        """Make the folder this run's; what an earlier one left is cleared away."""
+        file = self.path / "run.json"
+        if file.is_file():
+            self._clear()
+        elif self._begun():
+            raise FileError(
+                self.path, "has a model or results of no run of this command: give another folder"
+            )
         save_json(file, document(command="masked finetune", identity=identity, **run))
 
-    def finished(self) -> FinetuneResult | None:
-        """The result, where the run is done."""
+    def finished(self, prob: float) -> FinetuneResult | None:
+        """The result, where the run is done; its intervals must be those asked for."""
         file = self.path / "results.json"
         if not file.is_file():
             return None
         try:
-            return FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
+            result = FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
+            there = float(result.settings["prob"])
         except (ValueError, KeyError, TypeError) as error:
             raise FileError(file, f"not the result of a run: {error!r}; --restart") from error
+        if there != prob:
+            raise FileError(
+                self.path,
+                f"this run is done, with intervals of prob {there:g}, not {prob:g}: ask for "
+                "those, give another folder, or --restart to train anew",
+            )
+        return result
 
     def finish(self, result: FinetuneResult) -> None:
         """Write the result; the checkpoints are no longer needed."""
@@ -93,18 +114,29 @@ class RunFolder:
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow({name: _cell(value) for name, value in row.items()})
         target = self.path.joinpath(*parts)
         target.parent.mkdir(exist_ok=True)
         with replace_file(target) as file:
             file.write(text.getvalue().encode())
 
     def _clear(self) -> None:
-        """Take away what an earlier run left; nothing else in the folder is touched."""
-        for name in ("results.json", "run.json", "curve.csv", "items.csv"):
+        """Take away what an earlier run left; nothing else in the folder is touched.
+
+        `run.json` stays until it is replaced: a kill in between leaves the folder a run's.
+        """
+        for name in ("results.json", "curve.csv", "items.csv"):
             (self.path / name).unlink(missing_ok=True)
-        for folder in ("checkpoint", "model", "control"):
+        for folder in ("checkpoint", "model", "control", "figures"):
             shutil.rmtree(self.path / folder, ignore_errors=True)
+
+    def _begun(self) -> bool:
+        """Whether something was learned here, that must not be lost."""
+        made = ("results.json", "model", "control")
+        return any((self.path / name).exists() for name in made) or any(
+            self.checkpoints.glob("*.safetensors")
+        )
 
 
 @contextmanager
@@ -126,6 +158,11 @@ def working_folder(path: Path) -> Iterator[RunFolder]:
         raise PartialFailure(f"{path}: {error.strerror}; {GOES_ON}") from error
     finally:
         os.close(handle)
+
+
+def _cell(value: Any) -> Any:
+    """What is no number is an empty cell."""
+    return "" if isinstance(value, float) and math.isnan(value) else value
 
 
 def _differing(there: Any, now: Any, name: str = "") -> Iterator[str]:

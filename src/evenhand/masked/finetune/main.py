@@ -49,7 +49,8 @@ def finetune(
     `texts` are documents. They are rewritten as they are read, as the settings say, and split by
     their content: a part is learned from, a part gives the evaluation loss, and on a part the
     model is measured before and after. `sentences`, with a mask each, are measured on instead of
-    those the structural filter finds in that part; documents that hold one are not learned from.
+    those the structural filter finds in that part. Documents that hold a sentence that is measured
+    on, or its swapped twin, are not learned from.
     `pairs` adds CrowS-Pairs. `control` trains a second time on the text as it is.
 
     The folder gets `model/`, `curve.csv`, `items.csv`, `run.json` and `results.json`. A call that
@@ -62,22 +63,26 @@ def finetune(
         max_tokens=settings.max_tokens,
     )  # fmt: skip
     given = None if sentences is None else tuple(map(_sentence, sentences))
-    if given is not None:
-        documents = documents.without(sentence.text for sentence in given)
     with working_folder(Path(folder)) as place:
         model = load(source, device=device)
         identity = {
-            "settings": settings.as_dict(), "model": model.fingerprint,
+            "settings": {k: v for k, v in settings.as_dict().items() if k != "prob"},
+            "model": model.fingerprint,
             "text": documents.fingerprint(), "sentences": _digest(given), "crows": _digest(pairs),
             "control": control,
         }  # fmt: skip
         about = {"model": os.fspath(source), "versions": _versions(), **(run or {})}
-        place.claim(identity, about, restart=restart)
-        done = place.finished()
+        here = not restart and place.holds(identity)
+        done = place.finished(settings.prob) if here else None
         if done is not None:
             return done
         held = held_out(model, documents, given=given, pairs=pairs)
-        return _Loop(place, settings, documents, held, progress).go(model, source, device, control)
+        documents = documents.without(held.texts())
+        material = Material(model, documents, settings)
+        if not here:  # only now, when nothing of the input can be wrong any more
+            place.claim(identity, about)
+        loop = _Loop(place, settings, documents, held, progress)
+        return loop.go(model, material, source, device, control)
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,13 @@ class _Loop:
     progress: Progress | None
 
     def go(
-        self, model: Model, source: str | os.PathLike[str], device: str, control: bool
+        self,
+        model: Model,
+        material: Material,
+        source: str | os.PathLike[str],
+        device: str,
+        control: bool,
     ) -> FinetuneResult:
-        material = Material(model, self.documents, self.settings)
         before = self.measure(model, "before")
         trained, after = self.arm(model, material, "after")
         measured = {"before": before, "after": after}
@@ -153,6 +162,7 @@ class _Loop:
             "evaluation": len(documents.evaluation), "held_out": len(documents.held_out),
             "held_out_elsewhere": documents.held_out_elsewhere,
             "sentences": len(self.held.sentences), "sentences_from": self.held.origin,
+            "sentences_twice": self.held.duplicates, "sentences_refused": self.held.refused,
             "plain_sentences": len(self.held.plain), "pairs": len(self.held.pairs),
         }  # fmt: skip
 
@@ -163,6 +173,8 @@ class _Loop:
                 f"learned from a sample of {trained.documents:,} documents: max_tokens is "
                 f"{self.settings.max_tokens:,}"
             )
+        if self.held.refused:
+            yield f"{self.held.refused:,} sentences are left out: the model cannot score them"
         if trained.best.evaluation > trained.points[0].evaluation:
             yield "the evaluation loss is worse than before: try a smaller learning rate"
 

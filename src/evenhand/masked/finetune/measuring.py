@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from evenhand.masked.finetune.held_out import HeldOut
 from evenhand.masked.finetune.result import Change
 from evenhand.masked.finetune.settings import Settings
 from evenhand.masked.metrics import crows, likelihood, pronouns
+from evenhand.masked.metrics.crows_comparison import paired_shares
+from evenhand.masked.metrics.crows_results import estimate_share
 from evenhand.masked.metrics.pronouns_interval import bootstrap_mean
 from evenhand.masked.model import Model
 from evenhand.results import Estimate
@@ -20,7 +23,7 @@ from evenhand.results import Estimate
 if TYPE_CHECKING:
     from evenhand.masked.kept import Kept
 
-__all__ = ["Measured", "changes", "crows_change", "items", "measure"]
+__all__ = ["Measured", "changes", "crows_change", "distance_change", "items", "measure"]
 
 Stage = Callable[[str], Callable[[int, int], None] | None]
 
@@ -110,10 +113,37 @@ def _mean(
     def mean(x: Floats, least: float) -> Estimate:
         return bootstrap_mean(x, prob=settings.prob, seed=settings.seed, bounds=(least, most))
 
+    change = mean(two - one, -most)
     return Change(
-        measure=name, n=one.size, ideal=ideal,
-        before=mean(one, 0.0), after=mean(two, 0.0), change=mean(two - one, -most),
+        measure=name, n=one.size, ideal=ideal, before=mean(one, 0.0), after=mean(two, 0.0),
+        change=change,
+        # nothing lies below an ideal of 0: there the change is that of the distance
+        distance=distance_change(change, mean(one + two - 2 * ideal, -1.0)) if ideal else change,
     )  # fmt: skip
+
+
+def distance_change(change: Estimate, total: Estimate) -> Estimate:
+    r"""The change of the distance from the ideal, of the paired difference and the paired sum.
+
+    With $a$ and $b$ the gaps after and before, $d = a - b$ and $s = a + b$,
+    $|a| - |b| = \mathrm{sign}(sd) \min(|s|, |d|)$. The interval is what this gives over those of
+    $d$ and $s$; it lies below 0 only where both are clear of 0, with opposite signs: an
+    intersection-union test (Berger 1982), which keeps its level without a correction. (The
+    bootstrap of a difference of absolute values fails near the ideal, where they have a kink.)
+
+    >>> change = Estimate(value=-.095, low=-.12, high=-.07)
+    >>> told = distance_change(change, Estimate(value=.005, low=-.03, high=.04))
+    >>> told.value, told.low, told.high
+    (-0.005, -0.04, 0.03)
+    """
+
+    def gap(d: float, s: float) -> float:
+        return math.copysign(min(abs(d), abs(s)), d * s)
+
+    ends = [gap(d, s) for d in (change.low, change.high) for s in (total.low, total.high)]
+    return Estimate(
+        value=gap(change.value, total.value), low=min(ends), high=max(ends), prob=change.prob
+    )
 
 
 def _perplexity(before: Measured, after: Measured, settings: Settings) -> Change:
@@ -127,8 +157,19 @@ def _perplexity(before: Measured, after: Measured, settings: Settings) -> Change
 
 
 def _crows(before: crows.CrowsResult, after: crows.CrowsResult) -> Change:
+    """The shares of both over the pairs that are a tie for neither, as the change is."""
     shift = crows.compare(before, after).overall
+    n, prob = shift.n, shift.share.prob
+    first, second = (round(share * n) if n else 0 for share in (shift.before, shift.after))
+    both = first - shift.to_less
+    neither = n - both - shift.to_less - shift.to_more
+    # after + before - 1 is after - (1 - before): the same with the sides of the first exchanged
+    value, low, high = paired_shares(shift.to_more, neither, both, shift.to_less, prob=prob)
     return Change(
-        measure="CrowS stereotype share", n=shift.n, ideal=0.5,
-        before=before.overall.share, after=after.overall.share, change=shift.share,
+        measure="CrowS stereotype share", n=n, ideal=0.5,
+        before=estimate_share(first, n, prob), after=estimate_share(second, n, prob),
+        change=shift.share,
+        distance=distance_change(
+            shift.share, Estimate(value=value, low=low, high=high, prob=prob)
+        ),
     )  # fmt: skip

@@ -29,11 +29,12 @@ def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
 
 
 def input_hashes(sources: Sequence[str]) -> dict[str, str | None]:
-    """The SHA-256 of each file as it is on disk; none for stdin, which can be read but once."""
+    """The SHA-256 of each file as it is on disk; none for stdin or a pipe, which give it once."""
     found: dict[str, str | None] = {}
     for source in sources:
         found[source] = None
-        if source != STDIN:
-            with Path(source).open("rb") as file:
+        path = Path(source)
+        if source != STDIN and (path.is_file() or not path.exists()):
+            with path.open("rb") as file:
                 found[source] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

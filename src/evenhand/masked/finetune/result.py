@@ -15,7 +15,8 @@ __all__ = ["INTERVAL", "Change", "FinetuneResult"]
 
 INTERVAL = (
     "studentised bootstrap over sentences, paired; perplexity: bootstrap over sentences; CrowS: "
-    "Wilson and Newcombe over pairs. They hold the trained weights fixed: another seed of the "
+    "Wilson and Newcombe over pairs; distance from the ideal: from the intervals of the paired "
+    "difference and the paired sum. They hold the trained weights fixed: another seed of the "
     "training would give somewhat other ones."
 )
 
@@ -26,7 +27,9 @@ Kind = Literal["difference", "ratio"]
 class Change:
     """A measure before and after on the same n items; `change` is after - before, or after/before.
 
-    `ideal` is what no bias would read, None for a measure of usefulness.
+    `ideal` is what no bias would read, None for a measure of usefulness; `distance` is the change
+    of the distance from it, |after - ideal| - |before - ideal|: .55 to .455 is a clear change, and
+    yet about as far from .5 as before.
     """
 
     measure: str
@@ -36,6 +39,7 @@ class Change:
     change: Estimate
     kind: Kind = "difference"
     ideal: float | None = None
+    distance: Estimate | None = None
 
     @property
     def significant(self) -> bool:
@@ -45,16 +49,32 @@ class Change:
 
     @property
     def nearer(self) -> bool | None:
-        """Whether the measure is nearer its ideal than before, None where it has none."""
-        if self.ideal is None:
+        """Whether the measure is nearer its ideal than before; None where the interval of the
+        distance leaves it open, or there is no ideal.
+        """
+        if self.distance is None or self.distance.low <= 0 <= self.distance.high:
             return None
-        return abs(self.after.value - self.ideal) < abs(self.before.value - self.ideal)
+        return self.distance.high < 0
+
+    @property
+    def verdict(self) -> str:
+        """The change in words."""
+        if not self.significant:
+            return "no clear change"
+        if self.ideal is None:
+            return "better" if self.change.value < 1 else "worse"
+        if self.nearer is not None:
+            return "nearer the ideal" if self.nearer else "further from the ideal"
+        crossed = (self.before.value - self.ideal) * (self.after.value - self.ideal) < 0
+        return "past the ideal" if crossed else "changed; distance unclear"
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "measure": self.measure, "n": self.n, "before": self.before.as_dict(),
             "after": self.after.as_dict(), "change": self.change.as_dict(), "kind": self.kind,
-            "ideal": self.ideal, "significant": self.significant, "nearer": self.nearer,
+            "ideal": self.ideal, "significant": self.significant,
+            "distance": None if self.distance is None else self.distance.as_dict(),
+            "nearer": self.nearer, "verdict": self.verdict,
         }  # fmt: skip
 
     @classmethod
@@ -62,6 +82,7 @@ class Change:
         """The change that `as_dict` told of."""
         return cls(
             measure=told["measure"], n=told["n"], kind=told["kind"], ideal=told["ideal"],
+            distance=None if told["distance"] is None else _estimate(told["distance"]),
             **{name: _estimate(told[name]) for name in ("before", "after", "change")},
         )  # fmt: skip
 
