@@ -1,0 +1,106 @@
+"""One pass of an encoder over rows of any lengths, through which gradients flow.
+
+Tokens of all rows lie one after the other, so that nothing is padded: all but attention works on
+single tokens, and attention on rows of one length. A GPU prefers fewer and larger calls: there,
+rows of like lengths are padded for attention alone. Past the attention of the last layer only the
+tokens that are pooled are computed. Models of unknown families run as they are, length by length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from evenhand.fewshot.encoders.tokens import Group
+from evenhand.masked.forward import _embedded
+from evenhand.masked.layers import Layer, layers_of
+
+__all__ = ["packed"]
+
+BUCKETS = 8
+"""Calls of attention a layer on a GPU."""
+
+
+def packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
+    """The pooled last states (n, width) of the rows, group by group."""
+    layers = layers_of(network)
+    if layers is None:
+        states = [network.base_model(input_ids=g.ids).last_hidden_state[g.kept] for g in groups]
+        return _means(torch.cat(states), groups)
+    embedded = [_embedded(network, group.ids) for group in groups]
+    tokens = torch.cat([states.flatten(0, 1) for states in embedded])
+    kept = torch.cat([group.kept.flatten() for group in groups]).nonzero().squeeze(1)
+    spans = _spans(groups, tokens.device)
+    for number, layer in enumerate(layers, start=1):
+        attended = _attention(layer, tokens, spans)
+        if number == len(layers):
+            tokens, attended = tokens.index_select(0, kept), attended.index_select(0, kept)
+        middle = layer.norm(tokens + layer.out(attended))
+        tokens = layer.last_norm(middle + layer.down(layer.activation(layer.up(middle))))
+    return _means(tokens, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Tokens that attend in one call: rows (n, length), where padded the places of those there."""
+
+    tokens: int
+    rows: int
+    length: int
+    places: Tensor | None = None
+    mask: Tensor | None = None
+
+
+def _spans(groups: Sequence[Group], device: torch.device) -> list[_Span]:
+    together = _together(len(groups), device.type)
+    made: list[_Span] = []
+    for begin in range(0, len(groups), together):
+        shapes = [group.ids.shape for group in groups[begin : begin + together]]
+        count, longest = sum(n for n, _ in shapes), max(length for _, length in shapes)
+        tokens = sum(n * length for n, length in shapes)
+        if len(shapes) == 1:
+            made.append(_Span(tokens, count, longest))
+        else:
+            lengths = torch.cat([torch.full((n,), length) for n, length in shapes])
+            there = torch.arange(longest) < lengths[:, None]
+            places = there.flatten().nonzero().squeeze(1).to(device)
+            mask = there[:, None, None, :].to(device)
+            made.append(_Span(tokens, count, longest, places, mask))
+    return made
+
+
+def _together(groups: int, device: str) -> int:
+    """How many groups of rows, each of one length, attend in one call."""
+    return 1 if device == "cpu" else -(-groups // BUCKETS)
+
+
+def _attention(layer: Layer, tokens: Tensor, spans: Sequence[_Span]) -> Tensor:
+    """What each token gathers from its row (tokens, width), before the layer's `out`."""
+    three = (layer.query, layer.key, layer.value)
+    weight = torch.cat([linear.weight for linear in three])
+    joint = functional.linear(tokens, weight, torch.cat([linear.bias for linear in three]))
+    parts = []
+    # split and not sliced: on the way back the parts are then put together once
+    for span, own in zip(spans, torch.split(joint, [span.tokens for span in spans]), strict=True):
+        if span.places is not None:
+            room = own.new_zeros(span.rows * span.length, own.shape[1])
+            own = room.index_copy(0, span.places, own)
+        shaped = own.view(span.rows, span.length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+        query, key, value = shaped.unbind()
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=span.mask)
+        flat = mixed.transpose(1, 2).reshape(span.rows * span.length, -1)
+        parts.append(flat if span.places is None else flat.index_select(0, span.places))
+    return torch.cat(parts)
+
+
+def _means(tokens: Tensor, groups: Sequence[Group]) -> Tensor:
+    """The mean over each row's pooled tokens, which lie one after the other."""
+    counts = torch.cat([group.kept.sum(dim=1) for group in groups])
+    owner = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    total = torch.zeros(len(counts), tokens.shape[1], device=tokens.device)
+    return total.index_add(0, owner, tokens.float()) / counts[:, None]
