@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 # Tests run side by side, a core each: threads of their own would only get in each other's way.
@@ -27,6 +29,16 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("needs ../shared/data, the real data that is not part of the project")
     return SHARED
+
+
+@pytest.fixture(autouse=True)
+def same_arithmetic() -> Iterator[None]:
+    """Half precision may switch a library off for the process; later tests must not notice."""
+    yield
+    precision = sys.modules.get("evenhand.masked.precision")
+    if precision is not None and precision.guard_half.cache_info().currsize:
+        precision.guard_half.cache_clear()
+        sys.modules["torch"].backends.mkldnn.set_flags(_enabled=True)
 
 
 @pytest.fixture(scope="session")

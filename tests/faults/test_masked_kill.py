@@ -116,7 +116,8 @@ def undisturbed(small):
     return content(small / "undisturbed"), lines
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [1, 8])
 def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rounds):
     expected, lines = undisturbed
     output = f"killed{rounds}"

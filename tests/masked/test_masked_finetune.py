@@ -350,10 +350,10 @@ def test_settings_are_checked():
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
-    from conftest import _made
+    from small_models import made
 
     folder = tmp_path_factory.mktemp("finetune-bert")
-    tokenizer, network = _made("bert")
+    tokenizer, network = made("bert")
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

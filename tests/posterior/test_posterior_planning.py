@@ -135,6 +135,7 @@ def test_what_no_number_of_attributes_can_find():
     assert "more protected words" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_a_plan_from_a_table_takes_its_scales():
     table = simulate(delta=-0.1, words=(4, 4), stereotypes=(6, 6), human=8, neutral=20, seed=1)
     found = plan(table, effect=0.1, sets=10)
