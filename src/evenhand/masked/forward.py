@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from evenhand.masked.layers import Layer
 
-__all__ = ["Dense", "Linear", "Pass", "Stage", "logits_of", "stages_of"]
+__all__ = ["Dense", "Linear", "Pass", "Stage", "entering", "logits_of", "stages_of"]
 
 TILE = 512
 """Tokens that are taken through a layer at once on the CPU."""
@@ -105,7 +105,7 @@ class Pass:
         ]
         self._last = stages[-1] if stages else None
         if stages:
-            embedded = [_embedded(network, ids) for ids in groups]
+            embedded = [entering(network, ids) for ids in groups]
             self._states = _through(stages[:-1], embedded)
         else:
             self._states = [
@@ -135,7 +135,7 @@ class Pass:
         return self._states if self._last is None else _through([self._last], self._states)
 
 
-def _embedded(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
+def entering(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     """What enters the first layer."""
     base: Any = network.base_model
     states: torch.Tensor = base.embeddings(input_ids=ids)

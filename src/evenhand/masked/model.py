@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-__all__ = ["EMBEDDED", "MaskedLM", "Model", "load"]
+__all__ = ["EMBEDDED", "MaskedLM", "Model", "load", "quiet"]
 
 EMBEDDED = ("mini",)
 """Names of the models that come with the package."""
@@ -208,7 +208,7 @@ def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: 
     chosen = _device(device)
     options: dict[str, Any] = {} if hub else {"local_files_only": True}
     try:
-        with _quiet():
+        with quiet():
             tokenizer = AutoTokenizer.from_pretrained(place, use_fast=True, **options)
             network = AutoModelForMaskedLM.from_pretrained(
                 place, dtype=getattr(torch, dtype), **options
@@ -236,7 +236,7 @@ def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: 
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No bar for a load that takes a fraction of a second."""
     from transformers.utils import logging
 

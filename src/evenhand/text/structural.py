@@ -10,7 +10,6 @@ gender, so that whoever fills the mask makes an assumption.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from evenhand.text.coreference import LEAST, Link, Resolver, resolver
 from evenhand.text.coreference.phrases import kind_of
 from evenhand.text.coreference.tagging import tokenize
 from evenhand.text.coreference.vocabulary import PRONOUNS
+from evenhand.text.corpus.opening import SURROGATE
 from evenhand.text.corpus.work import Done
 from evenhand.text.entities import people
 from evenhand.text.indicators import indicator_index, stated_sex
@@ -64,7 +64,6 @@ STEP_OF = {
     "name": "linked",
 }
 
-NO_TEXT = re.compile("[\ud800-\udfff]")
 Spans = NDArray[np.int64]
 
 
@@ -243,7 +242,7 @@ def _funnel(counts: Mapping[str, int]) -> dict[str, int]:
 def _line(where: Mapping[str, object], result: Kept | Rejected) -> str:
     """A JSON line; bytes that are no UTF-8 have no place in JSON and read as U+FFFD there."""
     fields = {name: getattr(result, name) for name in result.__slots__}
-    return NO_TEXT.sub("\ufffd", json.dumps({**where, **fields}, ensure_ascii=False)) + "\n"
+    return SURROGATE.sub("\ufffd", json.dumps({**where, **fields}, ensure_ascii=False)) + "\n"
 
 
 @cache

@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.text.corpus.opening import open_content, source_name
+from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,6 @@ Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
 Cell = str | None
 Row = tuple[Cell, ...]
 
-HALF = re.compile("[\ud800-\udfff]")
 _LONGEST_FIELD = 1 << 26
 _AHEAD = 1000
 """So many JSON objects are looked at to know the columns."""
@@ -88,7 +86,7 @@ def json_objects(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, 
     """The objects of a JSONL file, each with its line number."""
     name = source_name(os.fspath(path))
     with closing(open_content(os.fspath(path))) as file:
-        yield from _objects(name, _lines(name, file))
+        yield from _objects(name, text_lines(name, file))
 
 
 def as_cell(value: object) -> Cell:
@@ -110,7 +108,7 @@ def as_cell(value: object) -> Cell:
 
 
 def _text(name: str, file: io.BufferedReader) -> Table:
-    lines = _lines(name, file)
+    lines = text_lines(name, file)
     first = next((line for line in lines if line[1].strip()), None)
     if first is None:
         raise FileError(name, "the file is empty: expected a header or a JSON object")
@@ -119,15 +117,6 @@ def _text(name: str, file: io.BufferedReader) -> Table:
     if first[1].lstrip().startswith("["):
         raise FileError(name, "expected CSV, TSV, Parquet or one JSON object a line, got an array")
     return _csv(name, first, lines)
-
-
-def _lines(name: str, file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(file, 1):
-        try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"expected UTF-8, got the byte 0x{line[error.start]:02x}"
-            raise FileError(name, problem, line=number) from None
 
 
 def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Table:
@@ -175,7 +164,7 @@ def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
         if not isinstance(value, dict):
             kind = type(value).__name__
             raise FileError(name, f"expected a JSON object, got {kind}", line=number)
-        if "\\u" in line and HALF.search(json.dumps(value, ensure_ascii=False)):
+        if "\\u" in line and SURROGATE.search(json.dumps(value, ensure_ascii=False)):
             raise FileError(name, "expected text, got half of a surrogate pair", line=number)
         yield number, value
 

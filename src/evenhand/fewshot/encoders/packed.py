@@ -17,7 +17,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from evenhand.fewshot.encoders.tokens import Group
-from evenhand.masked.forward import _embedded
+from evenhand.masked.forward import entering
 from evenhand.masked.layers import Layer, layers_of
 
 __all__ = ["packed"]
@@ -32,7 +32,7 @@ def packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
     if layers is None:
         states = [network.base_model(input_ids=g.ids).last_hidden_state[g.kept] for g in groups]
         return _means(torch.cat(states), groups)
-    embedded = [_embedded(network, group.ids) for group in groups]
+    embedded = [entering(network, group.ids) for group in groups]
     tokens = torch.cat([states.flatten(0, 1) for states in embedded])
     kept = torch.cat([group.kept.flatten() for group in groups]).nonzero().squeeze(1)
     spans = _spans(groups, tokens.device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,10 +13,9 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.encoders import POOLINGS
 from evenhand.masked.model import Model
+from evenhand.text.corpus.opening import SURROGATE
 
 __all__ = ["Group", "Rows", "check_rows", "pieces"]
-
-NO_TEXT = re.compile("[\ud800-\udfff]")
 
 
 class Rows:
@@ -37,7 +35,7 @@ class Rows:
             raise InputError(f"limit: expected 3 to {model.longest} tokens, got {limit}")
         self.pooling = pooling
         self.limit = model.longest if limit is None else limit
-        given = [NO_TEXT.sub("\ufffd", text) for text in texts]
+        given = [SURROGATE.sub("\ufffd", text) for text in texts]
         coded: Any = model.tokenizer(given, truncation=True, max_length=self.limit) if given else {}
         self.ids: list[list[int]] = coded.get("input_ids", [])
         self.lengths: NDArray[np.int64] = np.array([len(row) for row in self.ids], dtype=np.int64)

@@ -17,11 +17,11 @@ from functools import cache
 
 from evenhand.lexicon import pairs
 from evenhand.text.coreference.vocabulary import PRONOUNS
+from evenhand.text.corpus.opening import SURROGATE
 from evenhand.text.sentences import sentences
 
 __all__ = ["Documents", "collect", "key", "twin_key"]
 
-NO_TEXT = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"[^\W_]+")
 SILENT = frozenset(PRONOUNS) | {"mask"}
 CHARACTERS_A_TOKEN = 12
@@ -102,7 +102,7 @@ def collect(
     limit: bytes | None = None
     for given in texts:
         read += 1
-        text = NO_TEXT.sub("\ufffd", given)
+        text = SURROGATE.sub("\ufffd", given)
         if not text.strip():
             empty += 1
             continue

@@ -18,7 +18,7 @@ from typing import Any
 
 from evenhand.errors import FileError, PartialFailure
 from evenhand.masked.finetune.result import FinetuneResult
-from evenhand.masked.model import Model, _quiet
+from evenhand.masked.model import Model, quiet
 from evenhand.results import document, replace_file, save_json
 
 __all__ = ["RunFolder", "working_folder"]
@@ -98,7 +98,7 @@ class RunFolder:
         target.parent.mkdir(exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=self.path))
         try:
-            with _quiet():
+            with quiet():
                 model.network.save_pretrained(partial)
             model.tokenizer.save_pretrained(partial)
             partial.chmod(0o755)

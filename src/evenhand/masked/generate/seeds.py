@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from evenhand.errors import FileError, InputError
-from evenhand.text.corpus.opening import open_content, source_name
+from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
 from evenhand.text.sentences import sentences
 from evenhand.text.structural import Filter, Kept
 
@@ -92,7 +92,7 @@ def read_seeds(
     """
     name = source_name(os.fspath(path))
     with closing(open_content(os.fspath(path))) as file:
-        lines = _lines(name, file)
+        lines = text_lines(name, file)
         first = next((line for line in lines if line[1].strip()), None)
         if first is None:
             raise FileError(name, "the file is empty: expected sentences, one a line")
@@ -100,15 +100,6 @@ def read_seeds(
         records = first[1].lstrip().startswith("{")
         told = _records(name, rest) if records else _texts(name, rest, split)
         return seeds_of(told, filter=filter, limit=limit)
-
-
-def _lines(name: str, file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(file, 1):
-        try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"expected UTF-8, got the byte 0x{line[error.start]:02x}"
-            raise FileError(name, problem, line=number) from None
 
 
 def _texts(name: str, lines: Iterable[tuple[int, str]], split: bool) -> Iterator[Told]:
@@ -132,7 +123,7 @@ def _records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Told]:
         if not isinstance(sentence, str):
             problem = 'expected the filter\'s JSON with the sentence in "sentence", got none'
             raise FileError(name, problem, line=number)
-        if any("\ud800" <= letter <= "\udfff" for letter in sentence):
+        if SURROGATE.search(sentence):
             raise FileError(name, "expected text, got half of a surrogate pair", line=number)
         at, source = record.get("line"), record.get("source")
         yield Told(

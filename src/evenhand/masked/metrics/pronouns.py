@@ -106,14 +106,15 @@ def score_file(
     With `output` every sentence's score is written there as it comes (.csv, .jsonl or .parquet),
     a row for each model. The model's answers are kept beside it in a folder, `output`.partial,
     until all is done, so that the same call goes on where a killed one stopped; with `kept` they
-    are kept there instead, for good. The file is read once before any work, to find its faults.
-    With `keep` the file is plain text, and the sentences that this filter keeps are scored.
+    are kept there instead, for good. A file of masked sentences is read once before any work, to
+    find its faults. With `keep` the file is plain text, and the sentences that this filter keeps
+    are scored.
     """
     name, rule = os.fspath(path), rule or Rule()
     if output is not None:
         check_ending(output)
-    again = Path(name).is_file()  # a pipe cannot be read twice
-    total = sum(1 for _ in read_sentences(name, keep=keep)) * len(models) if again else None
+    again = keep is None and Path(name).is_file()  # a pipe cannot be, filtering need not be
+    total = sum(1 for _ in read_sentences(name)) * len(models) if again else None
     counts = Counter[str]()
     with ExitStack() as stack:
         write: Write | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from evenhand.errors import FileError
 from evenhand.masked.words import MASKS
-from evenhand.text.corpus.opening import open_content, source_name
+from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
 from evenhand.text.structural import Filter, Kept
 
 __all__ = ["Sentence", "read_sentences"]
@@ -45,8 +45,8 @@ def read_sentences(
     told = Counter[str]() if counts is None else counts
     as_json: bool | None = None
     with closing(open_content(os.fspath(path))) as file:
-        for number, raw in enumerate(file, 1):
-            line = _decoded(name, number, raw).strip()
+        for number, raw in text_lines(name, file):
+            line = raw.strip()
             if not line:
                 told["blank"] += 1
                 continue
@@ -67,14 +67,6 @@ def read_sentences(
             yield Sentence(text, pronoun, number)
 
 
-def _decoded(name: str, number: int, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        problem = f"expected UTF-8, got the byte 0x{raw[error.start]:02x}"
-        raise FileError(name, problem, line=number) from None
-
-
 def _fields(name: str, number: int, line: str) -> tuple[str, str]:
     try:
         value = json.loads(line)
@@ -88,6 +80,6 @@ def _fields(name: str, number: int, line: str) -> tuple[str, str]:
         kind = type(pronoun).__name__
         raise FileError(name, f"'pronoun': expected text, got {kind}", line=number)
     text = value["masked"].strip()
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if SURROGATE.search(text):
         raise FileError(name, "expected text, got half of a surrogate pair", line=number)
     return text, (pronoun or "").strip()

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STDIN",
+    "SURROGATE",
     "Codec",
     "Reader",
     "codec_of",
@@ -29,10 +30,13 @@ __all__ = [
     "open_content",
     "pack",
     "source_name",
+    "text_lines",
 ]
 
 Codec = Literal["", "gz", "bz2", "zst"]
 STDIN = "-"
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can hold one, text cannot."""
 
 MAGIC: tuple[tuple[Codec, re.Pattern[bytes]], ...] = (
     ("gz", re.compile(rb"\x1f\x8b\x08")),
@@ -197,6 +201,16 @@ class Reader:
 def open_content(source: str) -> io.BufferedReader:
     """The content of a file or of stdin, decompressed, as a file to be read line by line."""
     return io.BufferedReader(_Content(Reader(source)), STEP)
+
+
+def text_lines(name: str, file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """The lines of a file as text, each with its number; what is not UTF-8 is named."""
+    for number, line in enumerate(file, 1):
+        try:
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            problem = f"expected UTF-8, got the byte 0x{line[error.start]:02x}"
+            raise FileError(name, problem, line=number) from None
 
 
 class _Content(io.RawIOBase):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.text.block import Block
+from evenhand.text.corpus.opening import SURROGATE
 from evenhand.text.edits import Edit, apply
 
 __all__ = ["Cut", "Form", "Jsonl", "Layout", "Lines", "Place", "Records", "splice_escaped"]
@@ -179,7 +180,6 @@ ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
 SPACE = re.compile(r"[ \t\r\n]*")
-SURROGATE = re.compile("[\ud800-\udfff]")
 DECODER = json.JSONDecoder()
 
 
