@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evenhand import (
         audit,
         errors,
+        fewshot,
         lexicon,
         masked,
         posterior,
@@ -33,6 +34,7 @@ __all__ = [
     "audit",
     "compare",
     "errors",
+    "fewshot",
     "lexicon",
     "masked",
     "measure",

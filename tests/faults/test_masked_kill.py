@@ -46,7 +46,7 @@ training.SHARE = 1.0
 def told():
     yield lambda what, done, total, words: print(what, done, file=sys.stderr, flush=True)
 
-finetune._bars = told
+finetune.step_bars = lambda *_: told()
 sys.exit(run(sys.argv[2:]))
 """
 

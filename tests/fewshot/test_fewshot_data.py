@@ -224,10 +224,35 @@ class TestRead:
         with pytest.raises(FileError, match=r"own\.csv: no text with a class is left \(no rows\)"):
             read(path)
 
-    def test_simulated_is_made_elsewhere(self) -> None:
-        for source in ("simulated", "simulated:leak=0.5"):
-            with pytest.raises(InputError, match="made, not read"):
-                read(source)
+    def test_simulated_by_name_and_dials(self, tmp_path: Path, monkeypatch: Any) -> None:
+        monkeypatch.chdir(tmp_path)
+        told = biographies(6, leak=1.0, seed=4)
+        made = read("simulated:per_class=6, leak=1,seed=4")
+        assert made.name == "simulated:per_class=6, leak=1,seed=4"
+        assert made.digest == Dataset.of(
+            told.texts, told.occupations, told.genders, name="any"
+        ).digest  # fmt: skip
+        assert made.digest != read("simulated:per_class=6,leak=1,seed=5").digest
+        assert len(read("simulated:per_class=2").classes) == 28
+        (tmp_path / "simulated").write_text("text,label\na,x\n")
+        assert read("simulated").texts == ("a",)  # a file of that name comes first
+
+    @pytest.mark.parametrize(
+        ("source", "told"),
+        [
+            ("simulated:leek=1", "unknown dial of simulated data 'leek': did you mean 'leak'"),
+            ("simulated:leak", "leak: expected a number such as leak=0.5, got 'leak'"),
+            ("simulated:leak=much", "leak: expected a number such as leak=0.5, got 'much'"),
+            ("simulated:per_class=2.5", "expected a whole number such as per_class=200, got '2.5'"),
+            ("simulated:leak=7", "leak: expected a number from 0 to 1, got 7"),
+            ("simulated:leak=nan", "leak: expected a number from 0 to 1, got nan"),
+            ("simulated:per_class=0", "per_class: expected a whole number from 1 up, got 0"),
+            ("simulated:leak=1,leak=0", "leak: expected once, got it twice"),
+        ],
+    )
+    def test_wrong_dials(self, source: str, told: str) -> None:
+        with pytest.raises(InputError, match=told):
+            read(source)
 
 
 class Part:

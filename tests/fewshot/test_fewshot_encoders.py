@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from evenhand.errors import FileError, InputError
-from evenhand.fewshot.encoders import Tuned, encoding, frozen, packed, tuned
+from evenhand.fewshot.encoders import Tuned, encoding, frozen, packed, tokens, tuned
 from evenhand.masked.layers import layers_of
 from evenhand.masked.model import Model, load
 
@@ -251,11 +251,20 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
         monkeypatch.setitem(tuned.AT_ONCE, "cpu", 20)
         monkeypatch.setattr(tuned, "_room", lambda model: 20 if "again" in way else 1000)  # noqa: ARG005
     else:
-        monkeypatch.setattr(packed, "_together", lambda groups, device: 3)  # noqa: ARG005
+        monkeypatch.setitem(tokens.BUCKETS, "cpu", 3)
     found, made = gradients()
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     for name, gradient in made.items():
         torch.testing.assert_close(gradient, wanted[name], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_padded_groups_have_the_same_features(monkeypatch, family, pooling):
+    texts = [*TEXTS, "", "one"]
+    expected = frozen(small(family), texts, pooling=pooling)
+    monkeypatch.setitem(tokens.BUCKETS, "cpu", 3)
+    np.testing.assert_allclose(frozen(small(family), texts, pooling=pooling), expected, atol=2e-6)
 
 
 def test_a_tuned_encoder_leaves_the_model_it_was_made_of_alone():

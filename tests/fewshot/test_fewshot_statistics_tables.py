@@ -88,8 +88,8 @@ def test_no_genders_no_table(world):
 
 def _runs(rng, splits, seeds, split_sd, seed_sd, episodes=150):
     """Runs of classes, seeds and splits with known SDs; classes of all splits are new ones."""
-    runs = []
-    for _ in range(splits):
+    runs, names = [], tuple(str(place) for place in range(10 * splits))
+    for number in range(splits):
         level = 0.6 + rng.normal(0, 0.1, 10) + rng.normal(0, split_sd)
         classes = np.argsort(rng.random((episodes, 10)), axis=1)[:, :5]
         truth = np.tile(np.repeat(np.arange(5), 10), (episodes, 1))
@@ -100,7 +100,7 @@ def _runs(rng, splits, seeds, split_sd, seed_sd, episodes=150):
             right = rng.random(truth.shape) < np.take_along_axis(chance[classes], truth, axis=1)
             said = np.where(right, truth, (truth + 1) % 5)
             log_probs = np.where(said[:, :, None] == np.arange(5), -0.1, -4.0)
-            per_seed.append(Answers(log_probs, rows, truth, classes))
+            per_seed.append(Answers(log_probs, rows, truth, classes + 10 * number, names=names))
         runs.append(per_seed)
     return runs
 

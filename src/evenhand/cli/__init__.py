@@ -22,6 +22,7 @@ __all__ = ["command", "main", "run"]
     cls=LazyGroup,
     places={
         "audit": "evenhand.cli.audit:audit",
+        "fewshot": "evenhand.cli.fewshot:fewshot",
         "masked": "evenhand.cli.masked:masked",
         "posterior": "evenhand.cli.posterior:posterior",
         "report": "evenhand.cli.report:report",

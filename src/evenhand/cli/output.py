@@ -32,7 +32,7 @@ def number(value: float | None, digits: int = 3) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # never -0.000
 
 
 def p_text(p: float | None) -> str:

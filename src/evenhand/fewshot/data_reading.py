@@ -1,4 +1,4 @@
-"""Reading labelled texts: CSV, TSV, JSONL (packed too), Parquet, DataFrames, and the hub."""
+"""Labelled texts: CSV, TSV, JSONL (packed too), Parquet, DataFrames, the hub, simulated ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.fewshot.data_hub import HUB, open_hub
 from evenhand.fewshot.data_set import Dataset, gender_code
+from evenhand.fewshot.data_simulated import SIMULATED, simulated
 from evenhand.text.tables import Cell, Source, Table, open_table
 
 __all__ = ["LAYOUTS", "PROFESSIONS", "Layout", "read"]
@@ -59,7 +60,8 @@ def read(
     female: str | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """A data set from a file, a DataFrame, or `hf:NAME` (all parts of a data set of the hub).
+    """A data set from a file, a DataFrame, `hf:NAME` (all parts of a data set of the hub), or
+    `simulated` with its dials, such as `simulated:leak=0.8`.
 
     The columns are those of the first of `LAYOUTS` that fits; `text`, `label` and `gender` name
     others. Gender is M or F, male or female in any case; other codes are named by `male` and
@@ -72,12 +74,8 @@ def read(
     [1, 0]
     """
     if isinstance(source, str):
-        if source.partition(":")[0] == "simulated" and not Path(source).exists():
-            raise InputError(
-                "'simulated' is made, not read: Dataset.of(made.texts, made.occupations, "
-                "made.genders, name='simulated') of made = evenhand.simulate.biographies"
-                ".biographies()"
-            )
+        if source.partition(":")[0] == SIMULATED and not Path(source).exists():
+            return simulated(source)
         if source.startswith(HUB):
             return _collected(open_hub(source), text, label, gender, male, female, name or source)
     called = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"

@@ -113,7 +113,7 @@ class Episodes:
                 digest = about.pop("digest")
                 made = cls(**{name: file[name] for name in ARRAYS if name in file}, **about)
         except (ValueError, LookupError, TypeError, AttributeError, OSError, EOFError,
-                zipfile.BadZipFile) as error:  # fmt: skip
+                RuntimeError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
             raise FileError(path, f"expected episodes saved by Evenhand: {error}") from None
         if made.digest != digest:
             raise FileError(path, "damaged: the episodes are not those that were saved")

@@ -1,10 +1,10 @@
 """The floor: what counting words alone reaches, to be printed before any network.
 
-TF-IDF of words and word pairs (1 + log tf), reduced by SVD (latent semantic analysis), unit
-length; the class whose mean support vector has the largest cosine wins. Vocabulary, weights and
-SVD are fitted on all texts, without their classes: fitted on the training classes alone the floor
-loses 8 to 23 points, since the words of new classes have no weight there, and a floor is to be
-as high as plain counting gets.
+TF-IDF of words and word pairs that two texts or more have (1 + log tf), reduced by SVD (latent
+semantic analysis), unit length; the class whose mean support vector has the largest cosine wins.
+Vocabulary, weights and SVD are fitted on all texts, without their classes: fitted on the training
+classes alone the floor loses 8 to 23 points, since the words of new classes have no weight there,
+and a floor is to be as high as plain counting gets.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def word_vectors(
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    counter = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), dtype=np.float32)
+    counter = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2, dtype=np.float32)
     try:
         weights = counter.fit_transform(texts)
     except ValueError as error:

@@ -4,6 +4,8 @@ the usual one, and the difference of two classifiers on the same episodes.
 - accuracy: the share of all queries that are right, which is the mean over episodes;
 - f1: of each class over all episodes, 2 TP / (asked + predicted), and the mean over classes;
 - f1_episode: the same within each episode, and the mean over episodes, as the field has it.
+
+Answers of several class splits and seeds are first `joined` (statistics_joined).
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates, replicates
+from evenhand.fewshot.statistics_joined import JoinedReplicates, joined, joined_replicates
+from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates, Statistic
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data_set import Dataset
     from evenhand.fewshot.episodes import Episodes
 
-__all__ = ["Answers", "Score", "compare", "macro_f1", "scores"]
+__all__ = ["Answers", "Score", "compare", "joined", "macro_f1", "scores"]
 
 LOWEST = 1e-12
 """A probability below this counts as this: a network may say 0, and its logarithm has no end."""
 
 CLASS_LEVEL = "new classes: jackknife over the test classes and episodes, Student t"
 ALL_IN_EACH = "queries of new classes against the same opponents: every episode has all classes"
+TRAINING = "; and new training runs: the spread of splits and seeds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,9 @@ class Answers:
 
     `log_probs` (E, M, C); for each query the `rows` of its text, the `truth` as a place among the
     episode's classes and the `genders` (0 male, 1 female, -1 unknown), all (E, M); `classes` (E, C)
-    as places in `names`.
+    as places in `names`. Of several runs the arrays hold the same episodes `repeats` times one
+    after the other, a block a seed, and in each block those of `splits` splits one after the other,
+    as many of each.
     """
 
     log_probs: Floats = field(repr=False)
@@ -47,6 +53,8 @@ class Answers:
     classes: Ints = field(repr=False)
     genders: Ints = field(default=None, repr=False)  # type: ignore[arg-type]
     names: tuple[str, ...] = ()
+    splits: int = 1
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         log_probs = np.asarray(self.log_probs, dtype=np.float64)
@@ -72,6 +80,21 @@ class Answers:
         if self.classes.min() < 0 or self.classes.max() >= len(names):
             raise InputError(f"classes: expected 0 to {len(names) - 1}, places in `names`")
         object.__setattr__(self, "names", names)
+        self._check_blocks()
+
+    def _check_blocks(self) -> None:
+        count = len(self.log_probs)
+        if min(self.splits, self.repeats) < 1 or count % (self.splits * self.repeats):
+            raise InputError(
+                f"repeats: expected {count} episodes to be as many in each of {self.splits} splits "
+                f"and {self.repeats} repeats"
+            )
+        for name in ("rows", "truth", "classes", "genders"):
+            blocks = np.split(getattr(self, name), self.repeats)
+            for number, block in enumerate(blocks[1:], 2):
+                if not np.array_equal(block, blocks[0]):
+                    raise InputError(f"{name}: expected the same in every repeat, got others in "
+                                     f"repeat {number}")  # fmt: skip
 
     @classmethod
     def of(cls, log_probs: ArrayLike, episodes: Episodes, dataset: Dataset) -> Answers:
@@ -89,8 +112,8 @@ class Answers:
         )
 
     def same_episodes(self, other: Answers) -> bool:
-        """Whether the other's queries are these, in the same order."""
-        return all(
+        """Whether the other's queries are these, in the same order, of as many splits and seeds."""
+        return (self.splits, self.repeats) == (other.splits, other.repeats) and all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in ("rows", "truth", "classes")
         )
@@ -123,6 +146,10 @@ class Answers:
         """
         return tally(self.truth, self.predicted, self.classes.shape[1], mask)
 
+    def replicates(self, statistic: Statistic, counts: Floats) -> Replicates:
+        """A statistic of counts (E, C, F) by episode and class, with its replicates."""
+        return joined_replicates(statistic, counts, self.local, self.splits, self.repeats)
+
 
 def tally(truth: Ints, predicted: Ints, ways: int, mask: NDArray[np.bool_] | None = None) -> Floats:
     """Asked, right and predicted of each class of each episode, (E, C, 3)."""
@@ -137,7 +164,10 @@ def tally(truth: Ints, predicted: Ints, ways: int, mask: NDArray[np.bool_] | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A value with its interval for new classes (`low`, `high`) and the naive one beside it."""
+    """A value with its interval for new classes (`low`, `high`) and the naive one beside it.
+
+    `episodes` are counted once, however many seeds answered them.
+    """
 
     metric: str
     value: float
@@ -194,7 +224,8 @@ def score(
     return Score(
         metric=metric, value=float(made.value), low=ends[0], high=ends[1], naive_low=ends[2],
         naive_high=ends[3], classes=len(made.classes), episodes=len(made.episodes),
-        interval=CLASS_LEVEL if made.opponents else ALL_IN_EACH,
+        interval=(CLASS_LEVEL if made.opponents else ALL_IN_EACH)
+        + TRAINING * isinstance(made, JoinedReplicates),
         p_value=made.p_value() if test else None, prob=prob,
     )  # fmt: skip
 
@@ -222,7 +253,7 @@ def _replicates(answers: Answers) -> dict[str, Replicates]:
     asked, right, said = np.moveaxis(counts, 2, 0)
     within = np.stack([asked > 0, 2 * right / np.maximum(asked + said, 1)], axis=2)
     return {
-        "accuracy": replicates(_share, counts, answers.local),
-        "f1": replicates(macro_f1, counts, answers.local),
-        "f1_episode": replicates(_share, within, answers.local),
+        "accuracy": answers.replicates(_share, counts),
+        "f1": answers.replicates(macro_f1, counts),
+        "f1_episode": answers.replicates(_share, within),
     }

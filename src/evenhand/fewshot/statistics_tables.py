@@ -2,7 +2,9 @@ r"""Accuracy and F1 by class and by gender.
 
 *By class*: the interval is for new texts of the class and new opponents. Its variance is that of
 the jackknife over the class's query texts (each with all its episodes) plus that of the jackknife
-over the opponents, free of noise; texts given as support are not resampled.
+over the opponents, free of noise; texts given as support are not resampled. Of several splits and
+seeds it is for their mean, with a text left out of all of them at once, and does not tell how a
+class would do after other training; `queries` are counted once for all seeds.
 
 *By gender*: pooled over classes, men and women differ in which classes they are of. So accuracy
 and F1 by gender are means over the classes that have queries of both, all counting alike, and the
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.fewshot.statistics import Answers, Score, score
-from evenhand.fewshot.statistics_replicates import Floats, Replicates, quantile, replicates
+from evenhand.fewshot.statistics_replicates import Floats, Replicates, quantile
 
 __all__ = ["ClassRow", "by_class", "by_gender"]
 
@@ -51,17 +53,18 @@ class ClassRow:
 def by_class(answers: Answers, *, prob: float = 0.95) -> tuple[ClassRow, ...]:
     """A row a class, in the order of the names."""
     counts = answers.tally()
-    made = replicates(_values, counts, answers.local)
+    made = answers.replicates(_values, counts)
     n = len(answers.tested)
+    seeds = answers.repeats
     sums = np.stack(
         [np.bincount(answers.local.ravel(), counts[..., i].ravel(), n) for i in range(3)], axis=1
-    )
+    ) / seeds  # fmt: skip
     label = np.take_along_axis(answers.local, answers.truth, axis=1).ravel()
     right = (answers.predicted == answers.truth).ravel()
     rows, place = np.unique(answers.rows.ravel() + label * (answers.rows.max() + 1),
                             return_inverse=True)  # fmt: skip
     text_class = rows // (answers.rows.max() + 1)
-    asked, hits = np.bincount(place), np.bincount(place, right)
+    asked, hits = np.bincount(place) / seeds, np.bincount(place, right) / seeds
     said = np.take_along_axis(answers.local, answers.predicted, axis=1).ravel()
     confused = np.bincount(label * n + said, minlength=n * n).reshape(n, n)
     np.fill_diagonal(confused, 0)
@@ -96,7 +99,7 @@ def by_gender(answers: Answers, *, prob: float = 0.95) -> Mapping[str, Score]:
     Empty where no class has queries of both genders.
     """
     sides = [answers.tally(answers.genders == gender) for gender in (MALE, FEMALE)]
-    made = replicates(_sides, np.concatenate(sides, axis=2), answers.local)
+    made = answers.replicates(_sides, np.concatenate(sides, axis=2))
     if not np.isfinite(made.value).all():
         return {}
     names = ("male", "female", "gap", "male_f1", "female_f1", "gap_f1")

@@ -12,7 +12,8 @@ and the estimators are the moments' (analysis of variance; negative ones are 0):
 - *class*: what the draw of test classes gives a run, the class jackknife free of noise;
 - *seed*: the spread of run means within a split less their share of $\varepsilon$;
 - *split*: the spread of split means less the seeds' and the episodes' share. A split draws its
-  test classes, so the classes' part is in it: `split beyond its classes` is without.
+  test classes, so the classes' part is in it: `split beyond its classes` is without. Classes that
+  two splits have in common do not set them apart: of the classes' part it is the share of others.
 
 Each is given as the SD it gives the accuracy of one run, with an interval from generalised pivots
 (Weerahandi 1995): mean squares times freedom over draws of χ².
@@ -27,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.errors import InputError
 from evenhand.fewshot.statistics import Answers
+from evenhand.fewshot.statistics_joined import check_runs, shared_classes
 from evenhand.fewshot.statistics_replicates import Floats, replicates
 
 __all__ = ["Component", "variance_split"]
@@ -56,25 +57,17 @@ def variance_split(
     runs: Sequence[Sequence[Answers]], *, prob: float = 0.95, seed: int = 0
 ) -> tuple[Component, ...]:
     """The components from runs[split][seed]; as many seeds in each split."""
-    counts = {len(split) for split in runs}
-    if len(counts) != 1 or counts == {0}:
-        raise InputError(
-            f"runs: expected as many seeds in every split, got {[len(split) for split in runs]}"
-        )
-    for number, split in enumerate(runs, 1):
-        if not all(split[0].same_episodes(other) for other in split[1:]):
-            raise InputError(f"runs: split {number}: expected the same episodes for every seed")
-    lengths = {len(split[0].classes) for split in runs}
-    if len(lengths) > 1:
-        raise InputError(f"runs: expected as many episodes in every split, got {sorted(lengths)}")
+    check_runs(runs)
     y = np.array([[_accuracies(run) for run in split] for split in runs])
     by_class = float(np.mean([_class_variance(split) for split in runs]))
-    distinct = {split[0].names[place] for split in runs for place in split[0].tested}
-    return _components(y, by_class, len(distinct), prob, np.random.default_rng(seed))
+    tested = np.stack([np.isin(np.arange(len(run.names)), run.tested) for run, *_ in runs])
+    apart = 1 - shared_classes(tested)
+    classes = int(tested.any(axis=0).sum())
+    return _components(y, by_class, apart, classes, prob, np.random.default_rng(seed))
 
 
 def _components(
-    y: Floats, by_class: float, classes: int, prob: float, rng: np.random.Generator
+    y: Floats, by_class: float, apart: float, classes: int, prob: float, rng: np.random.Generator
 ) -> tuple[Component, ...]:
     splits, seeds, episodes = y.shape
     means = y.mean(axis=2)
@@ -114,7 +107,7 @@ def _components(
             "class": square["class"],
             "seed": square["seed"] - square["noise"] if seeds > 1 else square["seed"] * math.nan,
             "split": split,
-            "split beyond its classes": split - square["class"],
+            "split beyond its classes": split - apart * square["class"],
         }
 
     values = parts(squares)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.folders import user_cache
 from evenhand.results import replace_file
 from evenhand.vectors.formats.input import Table
 
@@ -87,9 +88,8 @@ def write_cache(path: Path, key: Key, table: Table) -> None:
 
 def _places(path: Path) -> Iterator[Path]:
     yield path.with_name(path.name + SUFFIX)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    yield Path(home) / "evenhand" / f"{path.name}-{digest}{SUFFIX}"
+    yield user_cache(f"{path.name}-{digest}{SUFFIX}")
 
 
 def _write(place: Path, key: Key, table: Table) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from evenhand.cli.bars import step_bars
 from evenhand.cli.masked.shared import model_option
 from evenhand.cli.options import json_option, prob_option, seed_option
 from evenhand.cli.text.streaming import form_of, form_options
 
 if TYPE_CHECKING:
-    from evenhand.masked.finetune import Change, FinetuneResult, Progress
+    from evenhand.masked.finetune import Change, FinetuneResult
 
 __all__ = ["finetune"]
 
@@ -134,7 +134,7 @@ def finetune(
 
     cut = form_of(files, field, form)
     named = [*files, *(name for name in (sentences, crows) if name)]
-    with _bars() as progress:
+    with step_bars({"training": "tokens"}) as progress:
         result = work(
             model, read_documents(files, cut), Settings(**chosen), output,
             sentences=read_sentences(sentences) if sentences else None,
@@ -205,36 +205,3 @@ def _table(title: str, times: tuple[str, str], changes: tuple[Change, ...]) -> N
 
     headers = ("measure", *times, "change", "interval", "ideal", "n", "")
     table(title, headers, map(row, changes))
-
-
-@contextmanager
-def _bars() -> Iterator[Progress | None]:
-    """What is being done, with rate and time left, on stderr where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}"),
-    )  # fmt: skip
-    with Bars(*columns, console=Console(stderr=True), transient=True) as shown:
-        tasks: dict[str, Any] = {}
-
-        def told(what: str, done: int, total: int, words: str) -> None:
-            if what not in tasks:
-                for earlier in tasks.values():
-                    shown.update(earlier, visible=False)
-                tasks[what] = shown.add_task(what, total=total, rate="", words="")
-            speed = shown.tasks[tasks[what]].speed
-            unit = " tokens/s" if what.startswith("training") else "/s"
-            shown.update(
-                tasks[what], completed=done, total=total, words=words,
-                rate=f"{speed:,.0f}{unit}" if speed else "",
-            )  # fmt: skip
-
-        yield told

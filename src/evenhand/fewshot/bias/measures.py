@@ -14,7 +14,7 @@ from evenhand.fewshot.bias.formulas import NAMES, formulas
 from evenhand.fewshot.bias.null import tossed
 from evenhand.fewshot.bias.twins import Twins
 from evenhand.fewshot.statistics import Score, scores
-from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates, replicates
+from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates
 
 __all__ = ["MEASURES", "Bias", "Measure", "Verdict", "folded", "measure"]
 
@@ -117,7 +117,7 @@ def measure(
         raise InputError(f"prob: expected above 0 and below 1, got {prob}")
     if tosses < 1:
         raise InputError(f"tosses: expected 1 or more, got {tosses}")
-    made = replicates(formulas(twins.strata), twins.counts(), twins.original.local)
+    made = twins.original.replicates(formulas(twins.strata), twins.counts())
     null = tossed(twins, tosses, seed)
     texts = len(np.unique(twins.original.rows[twins.used]))
     found = {name: _measure(name, made, null, twins.strata, prob, texts) for name in MEASURES}
@@ -146,7 +146,7 @@ def folded(low: float, high: float) -> tuple[float, float]:
     ((0.0, 0.3), (0.1, 0.3))
     """
     if low <= 0 <= high:
-        return 0.0, max(-low, high)
+        return 0.0, max(abs(low), high)
     return (low, high) if low > 0 else (-high, -low)
 
 

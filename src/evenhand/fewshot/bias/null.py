@@ -1,8 +1,9 @@
 """What chance gives: the measures when the two versions of each text change places at random.
 
 Without bias a text and its twin are alike to the classifier, up to chance, so which of them counts
-as pro-stereotypical is a coin's toss. A text has one coin for all episodes it is asked in. Classes
-stay what they are: the test is of these classes, the intervals are for new ones.
+as pro-stereotypical is a coin's toss. A text has one coin for all episodes it is asked in, in all
+splits and seeds. Classes stay what they are: the test is of these classes, the intervals are for
+new ones.
 """
 
 from __future__ import annotations

@@ -8,18 +8,18 @@ of unknown gender and of classes without a leaning have no such versions and are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.statistics import Answers, tally
+from evenhand.fewshot.statistics import Answers, joined, tally
 from evenhand.fewshot.statistics_replicates import Floats, Ints
 
-__all__ = ["Twins", "leanings"]
+__all__ = ["Twins", "joined_twins", "leanings"]
 
 CODES = {"male": 0, "female": 1}
 
@@ -68,12 +68,9 @@ class Twins:
         values = np.asarray(leaning if isinstance(leaning, np.ndarray) else list(leaning))
         return cls(
             original=original,
-            swapped=Answers(
-                np.asarray(swapped, dtype=np.float64), original.rows, original.truth,
-                original.classes, original.genders, original.names,
-            ),
+            swapped=replace(original, log_probs=np.asarray(swapped, dtype=np.float64)),
             leaning=leanings(values.tolist()) if values.dtype.kind == "U" else values,
-        )  # fmt: skip
+        )
 
     @cached_property
     def query_leaning(self) -> Ints:
@@ -108,11 +105,12 @@ class Twins:
 
     @cached_property
     def left_out(self) -> dict[str, int]:
-        """How many queries are left out, by reason."""
+        """How many queries are left out, by reason; counted once for all seeds."""
         unknown = self.original.genders < 0
+        seeds = self.original.repeats
         return {
-            "unknown gender": int(unknown.sum()),
-            "class without a leaning": int((~unknown & (self.query_leaning < 0)).sum()),
+            "unknown gender": int(unknown.sum()) // seeds,
+            "class without a leaning": int((~unknown & (self.query_leaning < 0)).sum()) // seeds,
         }
 
     @cached_property
@@ -131,3 +129,16 @@ class Twins:
         asked = truth[:, :, None] == np.arange(ways)
         sums = np.einsum("emc,em->ec", asked.astype(np.float64), self.association)
         return np.concatenate([pro[..., :1], sums[..., None], pro[..., 1:], anti[..., 1:]], axis=2)
+
+
+def joined_twins(runs: Sequence[Sequence[Twins]]) -> Twins:
+    """The twins of runs[split][seed] as one, as `joined` does answers; leanings must agree."""
+    original = joined([[run.original for run in split] for split in runs])
+    first = runs[0][0]
+    for number, split in enumerate(runs, 1):
+        if not all(np.array_equal(run.leaning, first.leaning) for run in split):
+            raise InputError(f"runs: split {number}: expected the same leanings in every run")
+    if original is first.original:
+        return first
+    swapped = joined([[run.swapped for run in split] for split in runs])
+    return Twins(original, swapped, first.leaning)

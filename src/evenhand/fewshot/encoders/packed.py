@@ -1,9 +1,9 @@
 """One pass of an encoder over rows of any lengths, through which gradients flow.
 
 Tokens of all rows lie one after the other, so that nothing is padded: all but attention works on
-single tokens, and attention on rows of one length. A GPU prefers fewer and larger calls: there,
-rows of like lengths are padded for attention alone. Past the attention of the last layer only the
-tokens that are pooled are computed. Models of unknown families run as they are, length by length.
+single tokens, and attention on groups of rows of one length, or on a GPU of like lengths, which
+are padded for attention alone. Past the attention of the last layer only the tokens that are
+pooled are computed. Models of unknown families run as they are, group by group.
 """
 
 from __future__ import annotations
@@ -22,24 +22,29 @@ from evenhand.masked.layers import Layer, layers_of
 
 __all__ = ["packed"]
 
-BUCKETS = 8
-"""Calls of attention a layer on a GPU."""
-
 
 def packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
     """The pooled last states (n, width) of the rows, group by group."""
     layers = layers_of(network)
     if layers is None:
-        states = [network.base_model(input_ids=g.ids).last_hidden_state[g.kept] for g in groups]
+        states = [
+            network.base_model(input_ids=g.ids, attention_mask=g.there).last_hidden_state[g.kept]
+            for g in groups
+        ]
         return _means(torch.cat(states), groups)
-    embedded = [entering(network, group.ids) for group in groups]
-    tokens = torch.cat([states.flatten(0, 1) for states in embedded])
-    kept = torch.cat([group.kept.flatten() for group in groups]).nonzero().squeeze(1)
-    spans = _spans(groups, tokens.device)
+    spans = [_Span.of(group) for group in groups]
+    tokens = torch.cat(
+        [
+            span.taken(entering(network, group.ids).flatten(0, 1))
+            for span, group in zip(spans, groups, strict=True)
+        ]
+    )
+    kept = torch.cat([span.taken(g.kept.flatten()) for span, g in zip(spans, groups, strict=True)])
+    pooled = kept.nonzero().squeeze(1)
     for number, layer in enumerate(layers, start=1):
         attended = _attention(layer, tokens, spans)
         if number == len(layers):
-            tokens, attended = tokens.index_select(0, kept), attended.index_select(0, kept)
+            tokens, attended = tokens.index_select(0, pooled), attended.index_select(0, pooled)
         middle = layer.norm(tokens + layer.out(attended))
         tokens = layer.last_norm(middle + layer.down(layer.activation(layer.up(middle))))
     return _means(tokens, groups)
@@ -47,7 +52,7 @@ def packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Tokens that attend in one call: rows (n, length), where padded the places of those there."""
+    """A group's tokens: rows (n, length), where padded the places of those that are there."""
 
     tokens: int
     rows: int
@@ -55,28 +60,17 @@ class _Span:
     places: Tensor | None = None
     mask: Tensor | None = None
 
+    @classmethod
+    def of(cls, group: Group) -> _Span:
+        rows, length = group.ids.shape
+        if group.there is None:
+            return cls(rows * length, rows, length)
+        places = group.there.flatten().nonzero().squeeze(1)
+        return cls(len(places), rows, length, places, group.there[:, None, None, :])
 
-def _spans(groups: Sequence[Group], device: torch.device) -> list[_Span]:
-    together = _together(len(groups), device.type)
-    made: list[_Span] = []
-    for begin in range(0, len(groups), together):
-        shapes = [group.ids.shape for group in groups[begin : begin + together]]
-        count, longest = sum(n for n, _ in shapes), max(length for _, length in shapes)
-        tokens = sum(n * length for n, length in shapes)
-        if len(shapes) == 1:
-            made.append(_Span(tokens, count, longest))
-        else:
-            lengths = torch.cat([torch.full((n,), length) for n, length in shapes])
-            there = torch.arange(longest) < lengths[:, None]
-            places = there.flatten().nonzero().squeeze(1).to(device)
-            mask = there[:, None, None, :].to(device)
-            made.append(_Span(tokens, count, longest, places, mask))
-    return made
-
-
-def _together(groups: int, device: str) -> int:
-    """How many groups of rows, each of one length, attend in one call."""
-    return 1 if device == "cpu" else -(-groups // BUCKETS)
+    def taken(self, values: Tensor) -> Tensor:
+        """Of values for all places those of tokens that are there."""
+        return values if self.places is None else values.index_select(0, self.places)
 
 
 def _attention(layer: Layer, tokens: Tensor, spans: Sequence[_Span]) -> Tensor:
@@ -94,7 +88,7 @@ def _attention(layer: Layer, tokens: Tensor, spans: Sequence[_Span]) -> Tensor:
         query, key, value = shaped.unbind()
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=span.mask)
         flat = mixed.transpose(1, 2).reshape(span.rows * span.length, -1)
-        parts.append(flat if span.places is None else flat.index_select(0, span.places))
+        parts.append(span.taken(flat))
     return torch.cat(parts)
 
 

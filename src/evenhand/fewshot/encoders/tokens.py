@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +17,9 @@ from evenhand.masked.model import Model
 from evenhand.text.corpus.opening import SURROGATE
 
 __all__ = ["Group", "Rows", "check_rows", "pieces"]
+
+BUCKETS = {"cuda": 8, "mps": 8}
+"""So many groups of rows where a device prefers few and large calls."""
 
 
 class Rows:
@@ -41,25 +45,41 @@ class Rows:
         self.lengths: NDArray[np.int64] = np.array([len(row) for row in self.ids], dtype=np.int64)
         tokenizer = model.tokenizer
         self._special = [i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]
+        self._padding = tokenizer.pad_token_id or 0
 
     def by_length(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """The chosen rows from the shortest to the longest."""
         return chosen[np.argsort(self.lengths[chosen], kind="stable")]
 
     def groups(self, ordered: NDArray[np.int64], device: torch.device) -> list[Group]:
-        """Rows in order of their length as tensors, one for each length."""
+        """Rows in order of their length as tensors: one for each length, or on a GPU, which
+        prefers fewer and larger calls, for some like lengths, padded.
+        """
         rows = [self.ids[row] for row in ordered.tolist()]
-        made = []
-        for _, same in groupby(rows, key=len):
-            ids = torch.tensor(list(same), dtype=torch.long)
-            made.append(Group(ids.to(device), self._pooled(ids).to(device)))
-        return made
+        buckets = BUCKETS.get(device.type)
+        if buckets is None:
+            return [self._group(list(same), device) for _, same in groupby(rows, key=len)]
+        step = max(1, -(-len(rows) // buckets))
+        return [self._group(rows[i : i + step], device) for i in range(0, len(rows), step)]
 
     def renumber(self, vocabulary: NDArray[np.int64]) -> None:
         """Count ids among those of the vocabulary, which has all of them, in order."""
         place = {piece: number for number, piece in enumerate(vocabulary.tolist())}
         self.ids = [[place[piece] for piece in row] for row in self.ids]
         self._special = [place[piece] for piece in self._special if piece in place]
+        self._padding = place[self._padding]
+
+    def _group(self, rows: list[list[int]], device: torch.device) -> Group:
+        """Rows from the shortest to the longest, padded to the longest."""
+        longest = len(rows[-1])
+        ids = torch.tensor([[*row, *[self._padding] * (longest - len(row))] for row in rows])
+        if len(rows[0]) == longest:
+            return Group(ids.to(device), self._pooled(ids).to(device))
+        lengths = torch.tensor([len(row) for row in rows])
+        there = torch.arange(longest) < lengths[:, None]
+        # padding is a special token: it is pooled nowhere, but where a text has nothing else
+        kept = self._pooled(ids) & there
+        return Group(ids.to(device), kept.to(device), there.to(device))
 
     def _pooled(self, ids: torch.Tensor) -> torch.Tensor:
         if self.pooling == "cls":
@@ -70,11 +90,15 @@ class Rows:
         return kept | ~kept.any(dim=1, keepdim=True)  # an empty text has its special tokens alone
 
 
+@dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one length: their ids (n, length), and which of these are pooled (n, length)."""
+    """Rows (n, length): their ids, which of these are pooled, and which are there at all, None
+    where none is padding.
+    """
 
-    def __init__(self, ids: torch.Tensor, kept: torch.Tensor) -> None:
-        self.ids, self.kept = ids, kept
+    ids: torch.Tensor
+    kept: torch.Tensor
+    there: torch.Tensor | None = None
 
 
 def check_rows(rows: NDArray[Any], count: int) -> None:

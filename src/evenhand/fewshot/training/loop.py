@@ -36,7 +36,7 @@ from evenhand.fewshot.training.sources import (
     targets,
 )
 from evenhand.fewshot.training.trained import FILE, Point, Trained, network_of
-from evenhand.masked.finetune.folder import RunFolder, working_folder
+from evenhand.folders import RunFolder
 
 __all__ = ["INTERVAL", "Progress", "train"]
 
@@ -77,7 +77,7 @@ def train(
     }  # fmt: skip
     if folder is None:
         return _Run(settings, ready, training, validation, identity, None, progress).go()
-    with working_folder(Path(folder)) as place:
+    with RunFolder.working(folder) as place:
         path = place.path
         if restart:
             for name in (FILE, CHECKPOINT, "curve.csv"):

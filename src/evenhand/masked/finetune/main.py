@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.folders import versions
 from evenhand.masked.finetune.documents import Documents, collect
-from evenhand.masked.finetune.folder import RunFolder, working_folder
+from evenhand.masked.finetune.folder import RunFolder
 from evenhand.masked.finetune.held_out import HeldOut, held_out
 from evenhand.masked.finetune.material import Material
 from evenhand.masked.finetune.measuring import Measured, changes, crows_change, items, measure
@@ -63,7 +62,7 @@ def finetune(
         max_tokens=settings.max_tokens,
     )  # fmt: skip
     given = None if sentences is None else tuple(map(_sentence, sentences))
-    with working_folder(Path(folder)) as place:
+    with RunFolder.working(folder) as place:
         model = load(source, device=device)
         identity = {
             "settings": {k: v for k, v in settings.as_dict().items() if k != "prob"},
@@ -71,7 +70,11 @@ def finetune(
             "text": documents.fingerprint(), "sentences": _digest(given), "crows": _digest(pairs),
             "control": control,
         }  # fmt: skip
-        about = {"model": os.fspath(source), "versions": _versions(), **(run or {})}
+        about = {
+            "model": os.fspath(source),
+            "versions": versions("tokenizers", "torch", "transformers"),
+            **(run or {}),
+        }
         here = not restart and place.holds(identity)
         done = place.finished(settings.prob) if here else None
         if done is not None:
@@ -197,10 +200,3 @@ def _digest(given: Iterable[Any] | None) -> str:
     if given is None:
         return "none"
     return hashlib.sha256("\n".join(map(repr, given)).encode()).hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    packages = ("evenhand", "numpy", "tokenizers", "torch", "transformers")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -1,0 +1,101 @@
+"""`evenhand fewshot run` under SIGKILL at any moment: the same command ends with the same bytes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from killing import finished, killed
+
+from small_encoder import save_small
+
+RUN = """
+import sys
+from contextlib import contextmanager
+from evenhand.cli import run
+from evenhand.cli.fewshot import run as command
+from evenhand.fewshot.encoders import encoding
+from evenhand.fewshot.training import loop
+
+encoding.TOKENS, encoding.STORED = 512, 1
+loop.INTERVAL, loop.SHARE = 0.0, 1e9
+seen = lambda what, done, *_: print("at", what, done, flush=True)
+
+@contextmanager
+def step_bars(units):
+    yield seen
+
+def told(name, act):
+    def telling(*arguments, **more):
+        seen(name, 0)
+        return act(*arguments, **more)
+    return telling
+
+command.step_bars = step_bars
+for name in ("document", "save_json"):
+    setattr(command, name, told(name, getattr(command, name)))
+arguments = sys.argv[1:]
+sys.exit(run([*arguments, "--cache", arguments[-1] + " cache", "--json"]) or seen("end", 0))
+"""
+
+QUICK = (
+    "fewshot", "run", "--data", "simulated:per_class=10", "--ways", "3", "--shots", "2",
+    "--queries", "3", "--episodes", "24/6/12", "--batch", "2", "--validate-every", "6", "--encoder",
+    "small", "--jobs", "1",
+)  # fmt: skip
+KINDS = {
+    "frozen": ("--splits", "2", "--network", "relation-ntl", "--option", "slices=4"),
+    "tuned": ("--finetune", "--seeds", "2", "--mitigation", "augment"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fewshot run")
+    save_small(folder / "small")
+    (folder / "run.py").write_text(RUN)
+    return folder
+
+
+def steps(place: Path, *arguments: str) -> list[str]:
+    """Run to the end; its lines of progress, without the result."""
+    return [line for line in finished(place, *arguments) if line.startswith("at ")]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files but the record, which has the folder's own name among the arguments."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "run.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_again_and_again_the_files_are_the_same(place, kind):
+    whole, parts = (
+        (*QUICK, *KINDS[kind], "--out", f"{kind} {name}") for name in ("whole", "parts")
+    )
+    lines = steps(place, *whole)
+    expected = content(place / f"{kind} whole")
+    assert {"results.json", "by_class.csv", "splits.json", "split-0/floor.npz"} <= set(expected)
+    assert sum(name.endswith("answers.npz") for name in expected) == 2
+    assert sum(name.endswith("trained.safetensors") for name in expected) == 2
+    moment = random.Random(11)  # noqa: S311
+    rounds = 3
+    for _ in range(rounds):
+        most = len(lines) // (rounds + 1)
+        killed(place, *parts, lines=moment.randint(1, most), wait=moment.random() / 20)
+    rest = steps(place, *parts)
+    assert 0 < len(rest) < len(lines)
+    assert content(place / f"{kind} parts") == expected
+
+
+@pytest.mark.slow
+def test_killed_while_the_results_are_written(place):
+    whole, late = ((*QUICK, "--out", name) for name in ("whole", "late"))
+    begun = steps(place, *whole).index("at document 0") + 1
+    killed(place, *late, lines=begun, wait=0.4)
+    assert not (place / "late" / "results.json").exists()
+    (place / "late" / "split-0" / ".answers.npz.abcd1234").write_text("cut short")
+    assert not any("training" in line for line in steps(place, *late))
+    assert content(place / "late") == content(place / "whole")

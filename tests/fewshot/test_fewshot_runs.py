@@ -1,0 +1,301 @@
+"""Whole few-shot runs: the numbers of a plain loop, nothing that leaks, settings checked early."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+from small_runs import Runs, chosen, episodes_of
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.fewshot import Dataset, training
+from evenhand.fewshot.bias import leanings
+from evenhand.fewshot.encoders import frozen
+from evenhand.fewshot.episodes import Episodes
+from evenhand.fewshot.mitigation import neutralized, swapped
+from evenhand.fewshot.networks import NAMES
+from evenhand.fewshot.runs import (
+    EpisodeCounts,
+    RunSettings,
+    bias_of,
+    changes,
+    read_run,
+    summary,
+)
+from evenhand.fewshot.splits import Split, load_splits
+from evenhand.fewshot.training import Trained
+from evenhand.results import to_json
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return Runs(tmp_path_factory.mktemp("runs"))
+
+
+class ByHand:
+    """The trained prototypical network of a run applied to one text at a time."""
+
+    def __init__(self, found, encoder):
+        trained = Trained.load(found.folder / "split-0" / "seed-0")
+        self.encoder, self.points = encoder, {}
+        self.mean = trained.scaling.mean.double().numpy()
+        self.deviation = trained.scaling.deviation.double().numpy()
+        self.turn = trained.network.projection.detach().double().numpy()
+        self.scale = math.exp(trained.network.metric.log_scale.item())
+
+    def read(self, texts):
+        for text, vector in zip(texts, frozen(self.encoder, texts), strict=True):
+            self.points[text] = self.turn @ ((vector - self.mean) / self.deviation)
+
+    def __call__(self, support, query):
+        """Log-probabilities of a text given the texts of each class."""
+        centres = [np.mean([self.points[text] for text in texts], axis=0) for texts in support]
+        near = [-self.scale * ((self.points[query] - centre) ** 2).sum() for centre in centres]
+        return near - np.logaddexp.reduce(near)
+
+
+def readings(mitigation, texts):
+    """What is given for each row, what is asked, and its twin."""
+    twins = swapped(texts, names="fixed")
+    given = [[text] for text in texts]
+    if "augment" in mitigation:
+        given = [[text, other] for text, other in zip(texts, swapped(texts), strict=True)]
+    if "neutralize" in mitigation:
+        given = [neutralized(each) for each in given]
+        texts, twins = neutralized(texts), neutralized(twins)
+    return given, texts, twins
+
+
+@pytest.mark.parametrize(
+    "mitigation", ["none", "augment", "neutralize", "calibrate", "augment+neutralize"]
+)
+def test_answers_are_those_of_a_plain_loop(runs, mitigation):
+    people = runs.people
+    found = runs.done(mitigation=mitigation)
+    given, asked, twins = readings(mitigation, people.texts)
+    assert sum(text != twin for text, twin in zip(people.texts, twins, strict=True)) > (
+        0 if "neutralize" in mitigation else 0.9 * len(people)
+    )
+    hand, drawn, kept = ByHand(found, runs.encoder), episodes_of(found), found.kept[0][0]
+    hand.read(sorted({*(text for each in given for text in each), *asked, *twins}))
+    right = total = 0
+    for number in range(len(drawn)):
+        support = [
+            [text for row in rows for text in given[row]] for rows in drawn.support[number].tolist()
+        ]
+        for query, row in enumerate(drawn.query[number].ravel().tolist()):
+            expected = hand(support, asked[row])
+            np.testing.assert_allclose(kept.answers.log_probs[number, query], expected, atol=1e-4)
+            np.testing.assert_allclose(
+                kept.swapped[number, query], hand(support, twins[row]), atol=1e-4
+            )
+            right += int(np.argmax(expected) == query // drawn.queries)
+            total += 1
+            assert (
+                people.classes[people.labels[row]]
+                == kept.answers.names[kept.answers.classes[number, query // drawn.queries]]
+            )
+            assert kept.answers.genders[number, query] == people.genders[row]
+    assert summary(found).scores["accuracy"].value == pytest.approx(right / total, abs=1e-12)
+    assert kept.leaning.tolist() == leanings(people.leaning).tolist()
+
+
+def test_neutralised_twins_are_the_same_text(runs):
+    """The simulated texts have no gendered word or name that is left after neutralising."""
+    bias = bias_of(runs.done(mitigation="neutralize")).bias
+    assert abs(bias["association"].value) < 0.02
+    assert bias["epsilon"].value < 0.02
+    assert np.abs(bias_of(runs.done()).bias.twins.association).max() > 0.05
+
+
+def test_everyone_is_asked_the_same(runs):
+    base = runs.done()
+    drawn = episodes_of(base)
+    others = [{"network": name} for name in NAMES]
+    for more in (*others, {"seed": 7}, {"episodes": "12/4/40"}):
+        other = episodes_of(runs.done(**more))
+        for part in ("classes", "query", "support"):
+            np.testing.assert_array_equal(getattr(other, part), getattr(drawn, part))
+    for mitigation in ("augment", "neutralize", "calibrate", "augment+calibrate"):
+        found = runs.done(mitigation=mitigation)
+        other = episodes_of(found)
+        np.testing.assert_array_equal(other.query, drawn.query)
+        np.testing.assert_array_equal(other.classes, drawn.classes)
+        np.testing.assert_array_equal(found.kept[0][0].answers.rows, base.kept[0][0].answers.rows)
+        if "calibrate" in mitigation:
+            assert (runs.people.genders[other.support].sum(axis=2) == 1).all()
+        else:
+            np.testing.assert_array_equal(other.support, drawn.support)
+
+
+def test_splits_and_seeds(runs):
+    people = runs.people
+    found = runs.done(splits=2, seeds=2)
+    first, second = found.kept
+    np.testing.assert_array_equal(first[0].answers.rows, first[1].answers.rows)
+    assert not np.array_equal(first[0].answers.rows, second[0].answers.rows)
+    assert not np.array_equal(first[0].answers.log_probs, first[1].answers.log_probs)
+    np.testing.assert_array_equal(
+        first[0].answers.log_probs, runs.done().kept[0][0].answers.log_probs
+    )
+    alone = runs.done(splits=1, seeds=2)
+    np.testing.assert_array_equal(first[1].answers.log_probs, alone.kept[0][1].answers.log_probs)
+    told = summary(found)
+    every = [kept.answers for split in found.kept for kept in split]
+    accuracies = [(each.predicted == each.truth).mean() for each in every]
+    assert told.scores["accuracy"].value == pytest.approx(np.mean(accuracies))
+    floors = [(kept.answers.predicted == kept.answers.truth).mean() for kept in found.floor]
+    assert told.floor["accuracy"].value == pytest.approx(np.mean(floors))
+    gap = told.beyond_floor["accuracy"].value
+    assert gap == pytest.approx(np.mean(accuracies) - np.mean(floors))
+    assert {each.source: each.units for each in told.variance}["seed"] == 2
+    assert len(found.curves) == 4
+    for split, saved in enumerate(load_splits(found.folder / "splits.json")):
+        asked = np.unique(people.labels[episodes_of(found, split).query])
+        assert {people.classes[label] for label in asked} <= set(saved.test)
+
+
+@pytest.mark.parametrize("mitigation", ["none", "augment+calibrate"])
+def test_training_never_sees_the_other_classes(runs, tmp_path, monkeypatch, mitigation):
+    people = runs.people
+    calls = []
+
+    def watched(name, real):
+        def act(*arguments, **more):
+            drawn = [each for each in arguments if isinstance(each, Episodes)]
+            calls.append((name, drawn))
+            return real(*arguments, **more)
+
+        return act
+
+    for name in ("train", "evaluate"):
+        monkeypatch.setattr(training, name, watched(name, getattr(training, name)))
+    found = runs.make(chosen(mitigation=mitigation, seeds=2), tmp_path / "run")
+    split = load_splits(found.folder / "splits.json")[0]
+    assert [name for name, _ in calls] == ["train", "evaluate", "evaluate"] * 2
+    assert calls[0][1][0].digest != calls[3][1][0].digest  # another seed, other episodes
+    for name, drawn in calls:
+        parts = (split.train, split.valid) if name == "train" else (split.test,)
+        for episodes, names in zip(drawn, parts, strict=True):
+            places = people.places(names)
+            assert np.isin(episodes.classes, places).all()
+            rows = np.concatenate([episodes.support.ravel(), episodes.query.ravel()])
+            rows = rows[rows < len(people) * (2 if "augment" in mitigation else 1)] % len(people)
+            assert np.isin(people.labels[rows], places).all()
+
+
+def test_tuned_encoders_begin_anew_with_every_seed(runs, tmp_path):
+    both = chosen(finetune=True, seeds=2, episodes="12/4/10")
+    found = runs.make(both, tmp_path / "both")
+    for number in range(2):
+        shutil.rmtree(tmp_path / "both" / f"split-0/seed-{1 - number}")
+    runs.make(both, tmp_path / "both")
+    again = read_run(tmp_path / "both")
+    for first, second in zip(found.kept[0], again.kept[0], strict=True):
+        np.testing.assert_array_equal(first.answers.log_probs, second.answers.log_probs)
+    one, other = (each.answers.log_probs for each in found.kept[0])
+    assert not np.array_equal(one, other)
+
+
+class TestBias:
+    def test_changes_are_paired(self, runs):
+        before, after = bias_of(runs.done()), bias_of(runs.done(mitigation="neutralize"))
+        ((name, moved),) = changes(before, [after])
+        assert name == "proto-euclidean neutralize"
+        one = moved["association"]
+        gap = after.bias["association"].signed - before.bias["association"].signed
+        assert one.change == pytest.approx(gap)
+        assert one.low <= one.change <= one.high
+
+    def test_runs_that_cannot_be_paired(self, runs, tmp_path):
+        before, people = bias_of(runs.done()), runs.people
+        texts = [f"{text} So it is." for text in people.texts]
+        names = [people.classes[label] for label in people.labels]
+        other = Dataset.of(texts, names, people.genders.tolist(), name="other")
+        found = runs.make(chosen(), tmp_path / "run", other)
+        assert found.kept[0][0].answers.same_episodes(runs.done().kept[0][0].answers)
+        with pytest.raises(InputError, match="expected runs on the same data, got other texts"):
+            changes(before, [bias_of(found)])
+        with pytest.raises(InputError, match="got 1 splits x 1 seeds and 2 splits x 2 seeds"):
+            changes(before, [bias_of(runs.done(splits=2, seeds=2))])
+        with pytest.raises(InputError, match="maml: expected the same test queries"):
+            changes(before, [bias_of(runs.done("maml", split_seed=1))])
+
+    def test_without_genders(self, runs, tmp_path):
+        people = runs.people
+        names = [people.classes[label] for label in people.labels]
+        plain = Dataset.of(people.texts, names, name="plain")
+        found = runs.make(chosen(), tmp_path / "run", plain)
+        assert found.kept[0][0].swapped is None
+        told = summary(found)
+        assert told.bias is None
+        assert told.by_gender == {}
+        assert json.loads(to_json(told))["bias"] is None
+        with pytest.raises(InputError, match="run: expected test queries of known gender"):
+            bias_of(found)
+
+
+class TestSettings:
+    def test_they_come_back(self):
+        for settings in (chosen(), chosen("proto-soft", mitigation="calibrate", limit=9),
+                         chosen("relation-ntl", options={"slices": 3}, finetune=True)):  # fmt: skip
+            told = json.loads(to_json(settings.as_dict()))
+            assert RunSettings.from_dict(told) == settings
+
+    def test_names(self):
+        assert chosen().name == "proto-euclidean"
+        assert chosen("maml", mitigation="calibrate+augment").name == "maml augment+calibrate"
+        assert chosen("proto-soft").unlabelled == 2
+        assert chosen("proto-soft", unlabelled=0).unlabelled == 0
+        assert str(EpisodeCounts.parse("3/2/1")) == "3/2/1"
+
+    @pytest.mark.parametrize(
+        ("more", "told"),
+        [
+            ({"ways": 1}, "ways: expected a whole number from 2 up, got 1"),
+            ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
+            ({"queries": 2.0}, "queries: expected a whole number"),
+            ({"seeds": True}, "seeds: expected a whole number"),
+            ({"limit": 2}, "limit: expected a whole number from 3 up, got 2"),
+            ({"unlabelled": -1}, "unlabelled: expected a whole number from 0 up"),
+            ({"unlabelled": 3}, "unlabelled: expected none, the network proto-euclidean"),
+            ({"episodes": "9/9"}, "episodes: expected TRAIN/VALID/TEST such as"),
+            ({"episodes": "9/0/9"}, "episodes: valid: expected a whole number from 1 up, got 0"),
+        ],
+    )
+    def test_wrong_ones(self, more, told):
+        with pytest.raises(InputError, match=told):
+            chosen(**more)
+
+    def test_unknown_names(self):
+        with pytest.raises(UnknownNameError, match="did you mean 'neutralize'"):
+            chosen(mitigation="neutralise")
+        with pytest.raises(UnknownNameError, match="pooling 'max'"):
+            chosen(pooling="max")
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [({"slice": 2}, "no option 'slice'"), ({"slices": 2.5}, "whole numbers, got slices=2.5")],
+    )
+    def test_options_are_checked_before_the_work(self, runs, tmp_path, options, told):
+        settings = chosen("relation-ntl", options=options)
+        with pytest.raises(InputError, match=told):
+            runs.make(settings, tmp_path / "run", cache=tmp_path / "cache")
+        assert not (tmp_path / "cache").exists()
+
+    def test_splits_that_are_given(self, runs, tmp_path):
+        names = runs.people.classes
+        given = [Split(names[:4], names[4:7], names[7:])]
+        found = runs.make(chosen(), tmp_path / "run", splits=given)
+        assert load_splits(found.folder / "splits.json") == tuple(given)
+        with pytest.raises(InputError, match="splits: expected 2 in what was given, got 1"):
+            runs.make(chosen(splits=2), tmp_path / "two", splits=given)
+        wrong = [Split(("cook",), names[4:7], names[7:])]
+        with pytest.raises(InputError, match="splits: split 0: unknown class 'cook'"):
+            runs.make(chosen(), tmp_path / "two", splits=wrong)
+        assert not (tmp_path / "two").exists()
+        with pytest.raises(InputError, match=r"validation classes of split 0: .*fewer in 'com"):
+            runs.make(chosen(shots=30), tmp_path / "two", splits=given)

@@ -1,0 +1,143 @@
+"""Documents of few-shot runs made by the real functions, and what is in a chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from evenhand.fewshot import bias as measuring
+from evenhand.fewshot.statistics import Answers, scores
+from evenhand.fewshot.statistics_tables import by_class as class_rows
+from evenhand.fewshot.training.trained import Point
+from evenhand.report.charts import Chart, to_svg
+from evenhand.results import to_json
+
+NAMES = ("baker", "tailor", "mason", "florist", "weaver", "glazier")
+SHARES = dict(zip(NAMES, (0.45, 0.7, 0.05, 0.9, 0.6, 0.2), strict=True))
+LEANING = ("male", "female", "male", "female", "female", "male")
+
+
+def twins(effect: float, seed: int = 0) -> measuring.Twins:
+    """Answers whose texts gain or lose by their gender as the class leans, their twins likewise."""
+    rng = np.random.default_rng(seed)
+    episodes, ways, queries, texts = 60, 3, 4, 12
+    classes = np.argsort(rng.random((episodes, len(NAMES))), axis=1)[:, :ways]
+    truth = np.tile(np.repeat(np.arange(ways), queries), (episodes, 1))
+    own = np.take_along_axis(classes, truth, axis=1)
+    rows = own * texts + rng.integers(0, texts, own.shape)
+    genders = rows % 2
+    women = np.array([word == "female" for word in LEANING])
+    side = np.where(women[own] == (genders == 1), 0.5, -0.5)
+    logits = rng.normal(size=(episodes, ways * queries, ways)) / 2
+    right = np.eye(ways)[truth]
+    versions = []
+    for sign in (1, -1):
+        both = logits + right * (1 + sign * effect * side)[:, :, None]
+        versions.append(both - np.log(np.exp(both).sum(-1, keepdims=True)))
+    answers = Answers(versions[0], rows, truth, classes, genders, NAMES)
+    return measuring.Twins.of(answers, versions[1], LEANING)
+
+
+def curve(top: float) -> list[dict[str, Any]]:
+    points = [Point(0, None, None, 1.2, 0.4)]
+    for i, accuracy in enumerate((0.5, top, 0.6, top), 1):
+        points.append(Point(100 * i, 1 - accuracy, accuracy + 0.05, 1.1 - accuracy, accuracy))
+    return [asdict(point) for point in points]
+
+
+def measured(effect: float) -> measuring.Bias:
+    return measuring.measure(twins(effect), tosses=60)
+
+
+def run_document(before: measuring.Bias) -> dict[str, Any]:
+    """The document of `fewshot run`, as the shell writes it."""
+    both = before.twins
+    leaning = dict(zip(NAMES, LEANING, strict=True))
+    told = {
+        "name": "proto-euclidean", "accuracy": before.accuracy,
+        "floor": {"accuracy": scores(twins(0, seed=4).original)["accuracy"]},
+        "chance": 1 / 3,
+        "by_class": [
+            {**one.as_dict(), "leaning": leaning[one.name]} for one in class_rows(both.original)
+        ],
+        "curves": {"split 0, seed 0": curve(0.7), "split 0, seed 1": curve(0.8)},
+        "bias": before,
+        "associations": [
+            {**one.as_dict(), "share_of_women": SHARES[one.name]}
+            for one in measuring.associations(both)
+        ],
+    }  # fmt: skip
+    made: dict[str, Any] = json.loads(to_json(told))
+    return made
+
+
+def bias_document(before: measuring.Bias, after: measuring.Bias) -> dict[str, Any]:
+    """The document of `fewshot bias`, as the shell writes it."""
+    told = {
+        "runs": {
+            name: {"accuracy": one.accuracy, "bias": one}
+            for name, one in (("none", before), ("augment", after))
+        },
+        "changes": {"augment": measuring.change(before, after)},
+    }
+    made: dict[str, Any] = json.loads(to_json(told))
+    return made
+
+
+def spec_of(chart: Chart) -> dict[str, Any]:
+    """The specification; that it is a valid one is seen when it is drawn."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    return spec
+
+
+def parts(spec: Any) -> Iterator[dict[str, Any]]:
+    """Every rectangle of a specification, the whole first."""
+    yield spec
+    for key in ("layer", "concat", "vconcat", "hconcat"):
+        for part in spec.get(key, ()):
+            yield from parts(part)
+
+
+def rows_in(spec: Any) -> list[dict[str, Any]]:
+    """All rows of a specification, each once, in the order of its parts."""
+    found = [one for part in parts(spec) for one in part.get("data", {}).get("values", [])]
+    return list({json.dumps(one): one for one in found}.values())
+
+
+def data(chart: Chart) -> list[dict[str, Any]]:
+    return rows_in(spec_of(chart))
+
+
+def panel(chart: Chart, title: str) -> list[dict[str, Any]]:
+    """The rows of one panel of several, a run each."""
+    (found,) = (
+        part for part in parts(spec_of(chart))
+        if isinstance(part.get("title"), dict) and part["title"]["text"] == title
+    )  # fmt: skip
+    return [one for one in rows_in(found) if "run" in one]
+
+
+def words(chart: Chart) -> list[str]:
+    svg = to_svg(chart)
+    assert "NaN" not in svg
+    assert "undefined" not in svg
+    root = ElementTree.fromstring(svg)  # noqa: S314
+    return ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def below_title(chart: Chart) -> str:
+    return " ".join(spec_of(chart)["title"]["subtitle"])
+
+
+def axis_domains(chart: Chart) -> list[list[float]]:
+    """The domains of the horizontal axes, in the order of the panels."""
+    return [
+        part["encoding"]["x"]["scale"]["domain"]
+        for part in parts(spec_of(chart))
+        if "domain" in part.get("encoding", {}).get("x", {}).get("scale", {})
+    ]
