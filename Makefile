@@ -8,7 +8,7 @@ BIN := .venv/bin
 OUT ?= audit-out
 JOBS ?= 2
 
-.PHONY: audit test check lint types layers slow bench clean help
+.PHONY: audit test check lint types layers browser slow bench clean help
 
 help:
 	@echo "make audit   audit the embedded vectors and say where report.html is"
@@ -32,7 +32,15 @@ help:
 audit: .venv/installed
 	$(BIN)/evenhand audit --out $(OUT)
 
-test: .venv/developed
+# the tests of the page need axe-core, which this package carries, and Debian's chromium; they skip
+# with a reason where one of them cannot be had
+.venv/browser: .venv/developed
+	-command -v chromium >/dev/null || apt-get install --yes --quiet chromium >/dev/null 2>&1
+	-$(BIN)/pip install --quiet --no-deps --target $@ -c constraints.txt axe-playwright-python
+
+browser: .venv/browser
+
+test: .venv/developed .venv/browser
 	$(BIN)/pytest -n $(JOBS) -m "not slow"
 
 check: lint types layers test slow
@@ -55,6 +63,7 @@ bench: .venv/developed
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/posterior.py
 	$(BIN)/python benchmarks/masked.py
+	$(BIN)/python benchmarks/fewshot.py
 
 clean:
 	rm -rf .venv build dist $(OUT)

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from evenhand.report import write_report
+from evenhand.report import html, write_report
 from evenhand.report.findings import Findings
+from evenhand.report.judging import verdicts
+from evenhand.report.verdicts import Level, Number, Subject, Verdict
+from evenhand.report.wording import interval, number
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 
@@ -91,10 +98,50 @@ def test_every_figure_has_words(text: str, page: Page) -> None:
     figures = len(page.all("figure"))
     assert figures >= 5
     assert len(page.all("figcaption")) == figures
-    labels = [a["aria-label"] for tag, a in page.all("svg") if a.get("role") == "img"]
+    labels = [a["aria-label"] for tag, a in page.all("svg") if a.get("role") == "group"]
     assert len(labels) == figures
     assert all(label and len(label) > 20 for label in labels)
     assert text.count("How to read it:") == figures
+
+
+def test_every_table_has_a_caption(page: Page) -> None:
+    assert page.all("table")
+    assert len(page.all("caption")) == len(page.all("table"))
+
+
+def test_the_policy_allows_nothing_from_elsewhere(page: Page) -> None:
+    (policy,) = [
+        attributes["content"]
+        for _, attributes in page.all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    rules = dict(rule.split(maxsplit=1) for rule in (policy or "").split("; "))
+    assert rules.pop("default-src") == "'none'"
+    assert {source for rule in rules.values() for source in rule.split()} == {
+        "'none'", "'unsafe-inline'", "data:",
+    }  # fmt: skip
+
+
+def test_every_colour_of_a_figure_has_one_for_dark_paper(page: Page) -> None:
+    templates = resources.files("evenhand.report") / "templates"
+    style = (templates / "style.css").read_text(encoding="utf-8")
+    known = set(re.findall(r'\.chart \[((?:fill|stroke)="[^"]+")\]', style))
+    charts = [
+        file.read_text(encoding="utf-8")
+        for file in resources.files("evenhand.report").iterdir()
+        if file.name.startswith("charts")
+    ]
+    named = {colour for text in charts for colour in re.findall(r"#[0-9a-fA-F]{6}", text)}
+    assert len(named) > 8
+    assert {f'stroke="{colour}"' for colour in named} <= known
+    drawn = {
+        f'{name}="{attributes[name]}"'
+        for _, attributes in page.tags
+        for name in ("fill", "stroke")
+        if attributes.get(name) not in (None, "none", "transparent", "currentColor")
+    }
+    assert len(drawn) > 4
+    assert drawn <= known
 
 
 def test_names_are_escaped(text: str) -> None:
@@ -103,11 +150,87 @@ def test_names_are_escaped(text: str) -> None:
 
 
 def test_the_verdict_and_its_numbers_are_there(text: str, findings: Findings) -> None:
-    (verdict,) = findings.verdicts
+    (verdict,) = verdicts(findings)
     assert verdict.level == "strong evidence"
-    assert "Simulated: strong evidence" in text
-    assert verdict.association is not None
-    assert f"{verdict.association.value:.3f}".replace("-", "−") in text
+    (card,) = cards(text)
+    assert "Simulated" in card
+    assert "strong evidence" in card
+    assert verdict.sentence in unescape(card)
+    (contrast,) = verdict.numbers
+    assert f"{number(contrast.value)} {interval(contrast.low, contrast.high)}" in plain(card)
+    for test in verdict.tests:
+        assert test["label"] in card
+
+
+def cards(text: str) -> list[str]:
+    return re.findall(r"<article class=\"card .*?</article>", text, flags=re.S)
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", "", text).split())
+
+
+def judged(level: Level, subject: Subject = "model", **more: str) -> Verdict:
+    return Verdict(
+        subject=subject, name="tiny", topic="gender", level=level, sentence=f"Said: {level}.",
+        numbers=(Number(label="Odds", value=2, low=1.5, high=math.inf, p_value=0.03, ideal=1),),
+        **more,
+    )  # fmt: skip
+
+
+def drawn_with(
+    monkeypatch: pytest.MonkeyPatch, findings: Findings, *given: Verdict
+) -> tuple[str, Page]:
+    monkeypatch.setattr(html, "verdicts", lambda _: list(given))
+    text = html.render(findings, [])
+    return text, Page(text)
+
+
+def test_a_level_is_a_word_and_a_shape_not_a_colour_alone(
+    monkeypatch: pytest.MonkeyPatch, findings: Findings
+) -> None:
+    levels: list[Level] = ["strong evidence", "some evidence", "none found", "not measured"]
+    text, page = drawn_with(monkeypatch, findings, *map(judged, levels))
+    assert page.wrong == page.open == []
+    shown = cards(text)
+    assert len(shown) == len(levels)
+    for level, card in zip(levels, shown, strict=True):
+        assert level in plain(card)
+        assert "Odds (ideal 1) 2.000 [1.500, –] p = 0.030" in plain(card).replace("\xa0", " ")
+    icons = [re.search(r"<svg.*?</svg>", card, flags=re.S) for card in shown]
+    assert len({icon[0] for icon in icons if icon}) == len(levels)
+    assert "4 verdicts: 1 × strong evidence 1 × some evidence" in plain(text)
+
+
+def test_verdicts_stand_by_subject_in_the_order_of_reading(
+    monkeypatch: pytest.MonkeyPatch, findings: Findings
+) -> None:
+    given = [judged("some evidence", subject) for subject in ("classifier", "model", "data")]
+    text, _ = drawn_with(monkeypatch, findings, *given)
+    heads = re.findall(r"<h3>([^<]*): tiny</h3>", text)
+    assert heads == ["The data", "Masked language model", "Few-shot classifiers"]
+
+
+def test_what_none_found_cannot_mean_is_said_where_none_was_found(
+    monkeypatch: pytest.MonkeyPatch, findings: Findings
+) -> None:
+    none, strong = "none found", "strong evidence"
+    text, _ = drawn_with(monkeypatch, findings, judged(strong, cannot_mean="Not fair."))
+    assert "Not fair." not in text
+    same = [judged(none, cannot_mean="Not fair.") for _ in range(3)]
+    text, _ = drawn_with(monkeypatch, findings, *same)
+    assert text.count("Not fair.") == 1
+    text, _ = drawn_with(monkeypatch, findings, *same, judged(none, cannot_mean="Nor good."))
+    assert "Nor good." in cards(text)[3]
+    assert all("Not fair." in card for card in cards(text)[:3])
+
+
+def test_a_failed_part_is_told(monkeypatch: pytest.MonkeyPatch, findings: Findings) -> None:
+    first, *rest = findings.stages
+    lost = replace(first, failed="no <memory> left")
+    text, _ = drawn_with(monkeypatch, replace(findings, stages=(lost, *rest)))
+    assert f"{first.title} failed" in text
+    assert "no &lt;memory&gt; left" in text
 
 
 def test_rules_words_and_versions_are_there(text: str, findings: Findings) -> None:

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
-from importlib.metadata import version
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evenhand import __version__, lexicon
-from evenhand.audit.stages import Progress, Silent, run_stage
-from evenhand.audit.vectors import vector_stages
+from evenhand import lexicon
+from evenhand.audit.inputs import Inputs, gather
+from evenhand.audit.stages import Options, Progress, Silent, Stage, run_stage
 from evenhand.errors import FileError, InputError, VocabularyError
+from evenhand.folders import RunFolder, versions
 from evenhand.lexicon import Topic
+from evenhand.report.cards import write_cards
+from evenhand.report.findings import Findings
 from evenhand.report.html import write_report
+from evenhand.report.judging import verdicts
 from evenhand.report.saved import StageResult, read_json, stage_rows
 from evenhand.report.tables import slug, write_tables
-from evenhand.report.verdicts import Verdict, judge
+from evenhand.report.verdicts import Verdict
 from evenhand.results import Comparison, Measurement, document, save_json
-from evenhand.vectors.store import EMBEDDED, Vectors, load
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
+    from evenhand.vectors.store import Vectors
 
 __all__ = ["DEFAULT_TOPICS", "Audit", "audit"]
 
 DEFAULT_TOPICS = ("gender", "religion", "race")
+PACKAGES = ("scipy", "scikit-learn", "torch", "transformers")
+KEPT_APART = ("cli", "report", "assets")
+"""Our own code that a stage's numbers do not depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,75 +66,101 @@ class Audit:
 
 
 def audit(
-    vectors: str | os.PathLike[str] | Vectors = "glove",
+    vectors: str | os.PathLike[str] | Vectors | None = None,
     *,
+    model: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | Dataset | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
+    skip: Sequence[str] = (),
+    columns: dict[str, str | None] | None = None,
     seed: int = 0,
     prob: float = 0.95,
+    jobs: int = 1,
     progress: Progress | None = None,
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
 ) -> Audit:
-    """Audit word vectors on some topics and write the findings and a page into the folder `out`.
+    """Audit word vectors, a masked language model and labelled texts; write the findings and a
+    page into the folder `out`.
 
-    `quick` tries one mitigation on one topic (gender if asked for) instead of four on each. What
-    an earlier audit of the same vectors and settings left in `out` is taken over. `command` and
-    the hash of the file `read_from` (where `vectors` are given as an object) are kept in
-    `run.json`.
+    With nothing given the embedded defaults are audited, else what is given alone. `quick` leaves
+    out fine-tuning and most mitigations; `skip` leaves out parts (`inputs.PARTS`). `columns` names
+    the columns of the data (text, label, gender, male, female). What an earlier audit of the same
+    inputs and settings left in `out` is taken over. `command` and the hash of the file `read_from`
+    (where `vectors` are given as an object) are kept in `run.json`.
     """
     asked = _topics(topics)
-    if isinstance(vectors, Vectors):
-        v = vectors
-    else:
-        v, read_from = load(vectors), vectors
+    given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
     folder = _folder(out)
-    settings = {"seed": seed, "prob": prob}
-    identity = {
-        "name": v.name, "words": len(v), "dim": v.dim, "case": v.case,
-        "content_sha256": _content_hash(v), "notes": v.notes,
-    }  # fmt: skip
-    versions = _versions()
-    common = {
-        "vectors": identity, "settings": settings, "versions": versions, "code": _code_hash(),
-    }  # fmt: skip
-    stages = vector_stages(v, asked, quick=quick, seed=seed, prob=prob)
-    shown = progress or Silent()
-    done = []
-    for number, stage in enumerate(stages, 1):
-        shown.stage(stage.title, number, len(stages))
-        done.append(run_stage(stage, folder / "stages", stage.key(common), shown))
-    _refuse_nothing(v, done)
-    verdicts = tuple(
-        judge(s.topic, s.measurements) for s in done if s.kind == "measures" and s.topic is not None
-    )
-    save_json(
-        folder / "results.json",
-        document(
-            vectors=identity, settings={**settings, "quick": quick}, verdicts=verdicts,
-            topics=[asdict(topic) for topic in asked], **stage_rows(done),
-        ),
-    )  # fmt: skip
-    run = document(
-        command=list(command), time=datetime.now(UTC).isoformat(timespec="seconds"),
-        configuration={
-            **settings, "quick": quick, "topics": [topic.name for topic in asked],
-            "vectors": v.source,
-        },
-        seed=seed, versions=versions, vectors=identity,
-        input_sha256=None if read_from is None else _input_hash(os.fspath(read_from)),
-    )  # fmt: skip
-    earlier = _files(folder)
-    save_json(folder / "run.json", {**run, "files": earlier})
-    page, *figures = write_report(folder)
-    files = [
-        path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
-    ]
-    for stale in set(earlier) - set(files):
-        (folder / stale).unlink(missing_ok=True)
-    save_json(folder / "run.json", {**run, "files": files})
-    return Audit(verdicts=verdicts, stages=tuple(done), out=folder, report=page)
+    with RunFolder.working(folder):
+        options = Options(quick=quick, seed=seed, prob=prob, jobs=jobs, work=folder / "work")
+        settings = {"seed": seed, "prob": prob}
+        used = versions(*PACKAGES)
+        common = {"settings": settings, "versions": used, "code": _code_hash()}
+        stages = list(_stages(given, asked, options))
+        shown = progress or Silent()
+        done, seconds = [], {}
+        for number, stage in enumerate(stages, 1):
+            shown.stage(stage.title, number, len(stages))
+            found, took = run_stage(stage, folder / "stages", stage.key(common), shown)
+            done.append(found)
+            seconds[stage.title] = took
+        _refuse_nothing(given, done)
+        told = {**settings, "quick": quick, "parts": given.parts}
+        run = document(
+            command=list(command), time=datetime.now(UTC).isoformat(timespec="seconds"),
+            configuration={**told, "topics": [topic.name for topic in asked]}, seed=seed,
+            versions=used, subjects=given.subjects, seconds=seconds,
+        )  # fmt: skip
+        findings = Findings(
+            subjects=given.subjects, settings=told, stages=tuple(done), run=run,
+            topics=tuple(asked) if given.vectors is not None else (),
+        )  # fmt: skip
+        judged = tuple(verdicts(findings))
+        save_json(
+            folder / "results.json",
+            document(
+                subjects=given.subjects, settings=told, verdicts=judged,
+                topics=[asdict(topic) for topic in findings.topics], **stage_rows(done),
+            ),
+        )  # fmt: skip
+        earlier = _files(folder)
+        save_json(folder / "run.json", {**run, "files": earlier})
+        page, *figures = write_report(folder)
+        write_cards(folder)
+        files = [
+            path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
+        ]
+        for stale in set(earlier) - set(files):
+            (folder / stale).unlink(missing_ok=True)
+        save_json(folder / "run.json", {**run, "files": files})
+        return Audit(verdicts=judged, stages=tuple(done), out=folder, report=page)
+
+
+def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
+    """The stages of all parts asked for."""
+    if "text" in given.parts and given.data is not None:
+        from evenhand.audit.text import text_stages
+
+        yield from text_stages(given.data, options)
+    if "vectors" in given.parts and given.vectors is not None:
+        from evenhand.audit.vectors import vector_stages
+
+        yield from vector_stages(given.vectors, topics, options, given.subjects["vectors"])
+    if "posterior" in given.parts and given.vectors is not None:
+        from evenhand.audit.posterior import posterior_stages
+
+        yield from posterior_stages(given.vectors, topics, options)
+    if "masked" in given.parts and given.data is not None:
+        from evenhand.audit.masked import masked_stages
+
+        yield from masked_stages(given.model, given.data, options)
+    if "fewshot" in given.parts and given.data is not None:
+        from evenhand.audit.fewshot import fewshot_stages
+
+        yield from fewshot_stages(given.model, given.data, options)
 
 
 def _topics(topics: Iterable[str | Topic]) -> list[Topic]:
@@ -139,12 +174,13 @@ def _topics(topics: Iterable[str | Topic]) -> list[Topic]:
     return asked
 
 
-def _refuse_nothing(v: Vectors, done: Sequence[StageResult]) -> None:
+def _refuse_nothing(given: Inputs, done: Sequence[StageResult]) -> None:
     """Vectors without any of the words are the user's mistake, and get no page."""
-    if any(stage.measurements for stage in done if stage.kind != "dimension"):
+    if any(s.content or (s.measurements and s.kind != "dimension") for s in done):
         return
     reasons = [s.failed for s in done if s.failed] or [k["reason"] for s in done for k in s.skipped]
-    raise VocabularyError(f"nothing could be measured in {v.name}: {reasons[0]}")
+    names = ", ".join(str(each["name"]) for each in given.subjects.values())
+    raise VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
 
 
 def _files(folder: Path) -> list[str]:
@@ -160,45 +196,24 @@ def _folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise FileError(folder, "expected a folder to write into, got a file")
-    for name in ("stages", "tables", "figures"):
+    for name in ("stages", "tables", "figures", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"evenhand": __version__, "python": platform.python_version(), **packages}
 
 
 def _code_hash() -> str:
     """The hash of our own code and word lists: a stage made by other code is made anew."""
     digest = hashlib.sha256()
-    root = resources.files("evenhand")
-    for name in ("vectors", "lexicon", "audit", "intervals.py", "permutation.py", "paired.py"):
-        _update(digest, root / name)
+    for entry in sorted(resources.files("evenhand").iterdir(), key=lambda entry: entry.name):
+        if entry.name not in KEPT_APART:
+            _update(digest, entry)
     return digest.hexdigest()
 
 
 def _update(digest: hashlib._Hash, place: Traversable) -> None:
     if place.is_file():
-        if place.name.endswith((".py", ".toml")):
+        if place.name.endswith((".py", ".toml", ".txt", ".csv")):
             digest.update(place.read_bytes())
         return
     for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
         _update(digest, entry)
-
-
-def _content_hash(v: Vectors) -> str:
-    digest = hashlib.sha256(v.vocabulary.blob)
-    digest.update(v.matrix.data if v.matrix.flags.c_contiguous else v.matrix.tobytes())
-    return digest.hexdigest()
-
-
-def _input_hash(source: str) -> str:
-    """The hash of the file, or of the embedded asset."""
-    asset = resources.files("evenhand.assets") / f"{source}.npz"
-    with asset.open("rb") if source in EMBEDDED else Path(source).open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

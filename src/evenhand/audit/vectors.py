@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
-from evenhand.audit.stages import Progress, Stage, steps
+from evenhand.audit.stages import Options, Progress, Stage, steps
 from evenhand.errors import InputError, VocabularyError
 from evenhand.lexicon import Query, Topic
 from evenhand.report.saved import Account
@@ -30,10 +31,10 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 
 
 def vector_stages(
-    v: Vectors, topics: Sequence[Topic], *, quick: bool, seed: int, prob: float
+    v: Vectors, topics: Sequence[Topic], options: Options, identity: Mapping[str, Any]
 ) -> list[Stage]:
-    """The stages for static vectors."""
-    settings: Settings = {"seed": seed, "prob": prob}
+    """The stages for static vectors; `identity` is what their results depend on."""
+    settings: Settings = {"seed": options.seed, "prob": options.prob}
     stages = [
         Stage(
             kind="measures", title=f"{topic.name}: measures", topic=topic,
@@ -47,7 +48,7 @@ def vector_stages(
         Stage(kind="analogies", title="analogies", compute=partial(_analogies, v, settings)),
     ]
     tried = [(topic, name) for topic in topics for name in METHODS]
-    if quick:
+    if options.quick:
         tried = [(next((t for t in topics if t.name == "gender"), topics[0]), "hard")]
     stages += [
         Stage(
@@ -58,7 +59,7 @@ def vector_stages(
         for topic, name in tried
     ]  # fmt: skip
     stages.append(Stage(kind="dimension", title="dimension", compute=partial(_dimension, settings)))
-    return stages
+    return [replace(stage, depends={**stage.depends, "vectors": identity}) for stage in stages]
 
 
 def _measures(v: Vectors, topic: Topic, settings: Settings, progress: Progress) -> dict[str, Any]:

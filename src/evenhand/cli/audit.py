@@ -1,50 +1,98 @@
-"""`evenhand audit`: everything on the embedded vectors or on yours, and one page."""
+"""`evenhand audit`: everything on the embedded defaults or on what is yours, and one page."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import json_option, load_vectors, seed_option
+from evenhand.cli.options import json_option, prob_option, seed_option
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
     from evenhand.audit import Audit
-    from evenhand.results import Measurement
+    from evenhand.report.verdicts import Verdict
 
 __all__ = ["audit"]
 
 
-@click.command()
+@click.command(short_help="Audit vectors, a model and data; one page with verdicts.")
 @click.option(
-    "--vectors", "source", default="glove", show_default=True, metavar="SRC",
-    help="An embedded name or a file of vectors.",
+    "--vectors", metavar="SRC",
+    help="Word vectors: glove (embedded) or a file (GloVe or word2vec text, word2vec binary,"
+    " fastText .vec, our .npz; gzip of these).",
 )  # fmt: skip
+@click.option(
+    "--model",
+    metavar="SRC",
+    help="A masked language model: mini (embedded), the path of a folder, or hf:NAME.",
+)
+@click.option(
+    "--data",
+    metavar="SRC",
+    help="Labelled texts: simulated, a CSV, TSV, JSONL or Parquet file (packed too), or hf:NAME.",
+)
+@click.option("--text", metavar="COLUMN", help="Column of the text, if not a known one.")
+@click.option("--label", metavar="COLUMN", help="Column of the class.")
+@click.option("--gender", metavar="COLUMN", help="Column of the person's gender.")
+@click.option("--male", metavar="CODE", help="What the file has for a man, if not M or male.")
+@click.option("--female", metavar="CODE", help="What it has for a woman.")
 @click.option(
     "--topics", default="gender,religion,race", show_default=True,
-    help="Built-in topics or .toml files of yours, with commas between them.",
+    help="Topics of the vectors: built-in ones or .toml files of yours, with commas between them.",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="One mitigation on one topic instead of four on each.")
 @click.option(
-    "--out", default="audit-out", show_default=True, type=click.Path(),
+    "--quick",
+    is_flag=True,
+    help="Without fine-tuning, with fewer mitigations, networks and episodes.",
+)
+@click.option(
+    "--skip", default="", metavar="PART,…",
+    help="Leave out some of text, vectors, posterior, masked, fewshot.",
+)  # fmt: skip
+@click.option(
+    "-o", "--out", default="audit-out", show_default=True, type=click.Path(),
     help="Folder for the page, results, tables and figures.",
 )  # fmt: skip
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one a core."
+)
 @seed_option
+@prob_option
 @json_option
-def audit(source: str, topics: str, quick: bool, out: str, seed: int, as_json: bool) -> None:
-    """Measure, mitigate, measure again, and write one page with a verdict on each topic.
+def audit(
+    vectors: str | None,
+    model: str | None,
+    data: str | None,
+    topics: str,
+    quick: bool,
+    skip: str,
+    out: str,
+    jobs: int | None,
+    seed: int,
+    prob: float,
+    as_json: bool,
+    **columns: str | None,
+) -> None:
+    """Measure, mitigate, measure again, and write one page with a verdict on each finding.
 
-    The same command takes up where it was stopped.
+    Without --vectors, --model and --data the embedded defaults are audited: GloVe vectors, a small
+    BERT, simulated biographies. With some of them, only what you name: your vectors by their own
+    measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
+    odds ratios and by few-shot classifiers on the model. A part that fails does not lose the
+    others; the same command takes up where it was stopped.
 
     \b
     Examples:
       evenhand audit
+      evenhand audit --quick --out first-look
       evenhand audit --vectors my.vec --topics gender,mine.toml --out my-audit
+      evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
@@ -52,16 +100,17 @@ def audit(source: str, topics: str, quick: bool, out: str, seed: int, as_json: b
     from evenhand.errors import PartialFailure
 
     asked = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
-    v = load_vectors(source, "fallback")
     with _bars(quiet=as_json) as progress:
         found = run(
-            v, topics=asked, out=out, quick=quick, seed=seed, progress=progress, read_from=source,
+            vectors, model=model, data=data, topics=asked, out=out, quick=quick,
+            skip=[name.strip() for name in skip.split(",") if name.strip()], columns=columns,
+            seed=seed, prob=prob, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress,
             command=["evenhand", *sys.argv[1:]],
         )  # fmt: skip
     if as_json:
         print_json(
             verdicts=found.verdicts, report=str(found.report), out=str(found.out),
-            failed=found.failed, vectors={"name": v.name, "words": len(v), "dim": v.dim},
+            failed=found.failed,
         )  # fmt: skip
     else:
         _show(found)
@@ -70,27 +119,22 @@ def audit(source: str, topics: str, quick: bool, out: str, seed: int, as_json: b
         raise PartialFailure(f"failed, the rest is saved: {reasons}")
 
 
-def _numbers(m: Measurement | None) -> tuple[str, str, str]:
+def _row(verdict: Verdict) -> tuple[str, ...]:
     from evenhand.cli.output import number, p_text
 
-    if m is None:
-        return "–", "–", "–"
-    return number(m.value), f"[{number(m.low)}, {number(m.high)}]", p_text(m.p_value)
+    first = verdict.numbers[0] if verdict.numbers else None
+    numbers = ("–", "–", "–")
+    if first is not None:
+        span = f"[{number(first.low)}, {number(first.high)}]"
+        numbers = (number(first.value), span, p_text(first.p_value))
+    return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 
 
 def _show(found: Audit) -> None:
     from evenhand.cli.output import table
 
-    table(
-        "Verdicts",
-        ("topic", "verdict", "value", "interval", "p", "what it says"),
-        (
-            (
-                verdict.topic, verdict.level, *_numbers(verdict.association), verdict.sentence
-            )
-            for verdict in found.verdicts
-        ),
-    )  # fmt: skip
+    headers = ("what", "verdict", "value", "interval", "p", "what it says")
+    table("Verdicts", headers, map(_row, found.verdicts))
     click.echo(f"report: {found.report}")
 
 
@@ -101,17 +145,20 @@ class _Shown:
         self.bars = bars
         self.whole = bars.add_task("audit", total=None)
         self.part = bars.add_task("", total=None)
+        self.before = 0
 
     def stage(self, title: str, number: int, of: int) -> None:
+        self.before = number - 1
         self.bars.update(self.whole, completed=number - 1, total=of)
         self.bars.reset(self.part, description=title, total=None)
 
     def step(self, done: int, of: int) -> None:
         self.bars.update(self.part, completed=done, total=of)
+        self.bars.update(self.whole, completed=self.before + done / max(1, of))
 
 
 @contextmanager
-def _bars(*, quiet: bool) -> Iterator[_Shown | None]:
+def _bars(*, quiet: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,22 +1,44 @@
-"""`evenhand report`: make the page again from saved results."""
+"""`evenhand report`: make the page again from saved results, or compare audits."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 __all__ = ["report"]
 
 
-@click.command()
-@click.argument("folder", metavar="DIR", type=click.Path())
-def report(folder: str) -> None:
-    """Make report.html and its figures again from the results that an audit saved in DIR.
+@click.command(short_help="Make the page of an audit again, or compare audits.")
+@click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+    help="The page of the comparison of several audits; by default comparison.html.",
+)  # fmt: skip
+def report(folders: tuple[Path, ...], output: Path | None) -> None:
+    """Make report.html, its figures and the cards again from what an audit saved in DIR.
+
+    With several folders, write one page that sets the audits side by side: what differs in their
+    set-up, the verdicts, each measure with its interval, and the differences, paired where both
+    measured the same words. The cards are model_card.md (a block for a Hugging Face model card),
+    data_card.md and summary.md.
 
     \b
-    Example:  evenhand report audit-out
+    Examples:
+      evenhand report audit-out
+      evenhand report before after --output compared.html
     """
-    from evenhand.report import write_report
+    if len(folders) > 1:
+        from evenhand.report.comparison_page import write_comparison
 
-    page, *figures = write_report(folder)
-    click.echo(f"{len(figures)} figures written")
+        click.echo(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
+        return
+    if output is not None:
+        raise click.UsageError("--output is for the comparison of several audits")
+    from evenhand.report import write_report
+    from evenhand.report.cards import write_cards
+
+    page, *figures = write_report(folders[0])
+    cards = write_cards(folders[0])
+    click.echo(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
     click.echo(f"report: {page}")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from evenhand.lexicon import Topic
-from evenhand.report.blocks import Section, Table, Text
+from evenhand.report.blocks import Section, Table, Text, cell
 from evenhand.report.findings import Findings
 from evenhand.report.methods import METHODS, label, used
+from evenhand.report.methods_fewshot import METHODS as FEWSHOT
+from evenhand.report.methods_masked import METHODS as MASKED
+from evenhand.report.methods_posterior import METHODS as POSTERIOR
+from evenhand.report.methods_text import METHODS as TEXT
 from evenhand.results import Measurement
 
 __all__ = ["appendix"]
@@ -21,7 +26,17 @@ def appendix(findings: Findings) -> Section:
     return Section(
         "appendix",
         "Appendix",
-        parts=[_methods(findings), _word_lists(findings), _left_out(findings), _run(findings)],
+        parts=[
+            part
+            for part in (
+                _methods(findings),
+                _other_methods(findings),
+                _word_lists(findings),
+                _left_out(findings),
+                _run(findings),
+            )
+            if part.blocks
+        ],
     )
 
 
@@ -35,6 +50,8 @@ def _every(findings: Findings) -> Iterable[Measurement]:
 
 def _methods(findings: Findings) -> Section:
     directions = {"higher": "above it", "lower": "below it", "away": "away from it, either side"}
+    if findings.vectors is None:
+        return Section("methods", "Methods")
     rows = []
     for metric, found in used(_every(findings)).items():
         m, method = found[0], METHODS.get(metric)
@@ -64,6 +81,21 @@ def _methods(findings: Findings) -> Section:
             ),
         ],
     )  # fmt: skip
+
+
+def _other_methods(findings: Findings) -> Section:
+    """The measures of the parts other than word vectors, as far as they were made."""
+    parts = findings.settings["parts"]
+    every = {"text": TEXT, "posterior": POSTERIOR, "masked": MASKED, "fewshot": FEWSHOT}
+    rows = [
+        (f"{method.label} ({method.source})" if method.source else method.label, method.question,
+         method.formula)
+        for part, methods in every.items()
+        if part in parts
+        for method in methods.values()
+    ]  # fmt: skip
+    table = Table.of("The other measures", ("Measure", "Question", "Formula"), rows)
+    return Section("more-methods", "Methods beyond word vectors", [table] if rows else [])
 
 
 def _without_bias(m: Measurement) -> str:
@@ -114,6 +146,8 @@ def _left_out(findings: Findings) -> Section:
         for m in stage.measurements:
             for word in m.left_out:
                 found.setdefault(word, {})[f"{label(m.metric)} ({m.query})"] = None
+    if findings.vectors is None:
+        return Section("left-out", "Words left out")
     if not found:
         return Section("left-out", "Words left out", [Text("None: every word has a vector.")])
     return Section(
@@ -132,15 +166,31 @@ def _left_out(findings: Findings) -> Section:
 
 def _run(findings: Findings) -> Section:
     run = findings.run
-    facts = {
-        "Vectors": f"{findings.vectors['name']}, {findings.vectors['words']:,} words × "
-        f"{findings.vectors['dim']}",
-        "SHA-256 of the input file": run["input_sha256"] or "none: the vectors came from memory",
-        "SHA-256 of words and vectors": findings.vectors["content_sha256"],
-        "Command": " ".join(run["command"]) or "called from Python",
-        "Time": run["time"],
-        "Seed": str(run["seed"]),
-        **{f"Version of {name}": version for name, version in run["versions"].items()},
-    }
-    rows = [*facts.items(), *(("Note on the vectors", note) for note in findings.vectors["notes"])]
-    return Section("run", "Versions and seed", [Table.of("The run", ("What", "Value"), rows)])
+    facts: list[tuple[str, str]] = []
+    for subject, told in findings.subjects.items():
+        for name, value in told.items():
+            words = _told(value)
+            if words:
+                facts.append((f"{subject.capitalize()}: {name.replace('_', ' ')}", words))
+    facts += [
+        ("Command", " ".join(run["command"]) or "called from Python"),
+        ("Time", run["time"]),
+        ("Seed", str(run["seed"])),
+        *((f"Version of {name}", version) for name, version in run["versions"].items()),
+    ]
+    times = [(title, cell(took, 0)) for title, took in run.get("seconds", {}).items()]
+    blocks = [Table.of("The run", ("What", "Value"), facts)]
+    if times:
+        blocks.append(
+            Table.of("Time that the stages took", ("Stage", "Seconds"), times, folded=True)
+        )
+    return Section("run", "Versions and seed", blocks)
+
+
+def _told(value: Any) -> str:
+    """A fact about an input in words; nothing where there is nothing to tell."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {one}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from evenhand.report.charts_words import described
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,6 +22,7 @@ Chart: TypeAlias = Any
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
 INK, GREY, PALE = "#222222", "#6b6b6b", "#d5dae0"
+MARK = re.compile(r'<(\w+) aria-label="([^"]+)" role="graphics-symbol" aria-role[a-z]+="[^"]*"')
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
@@ -57,27 +59,53 @@ def styled(chart: Chart) -> Chart:
 
 def to_svg(chart: Chart) -> str:
     """The chart as a stand-alone SVG file, made without a browser or network."""
-    text = io.StringIO()
-    styled(chart).save(text, format="svg")
-    return text.getvalue()
+    import altair as alt
+    import vl_convert
+
+    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+    svg: str = vl_convert.vegalite_to_svg(described(styled(chart).to_dict()), vl_version=version)
+    return svg
 
 
 def inline(svg: str, name: str, words: str) -> str:
-    """The SVG as part of a page: ids made its own, scalable, with a text for screen readers.
+    r"""The SVG as part of a page: ids made its own, scalable, with words for screen readers.
 
-    >>> inline('<svg xmlns="u" width="9" height="5"><g id="a"/></svg>', "f", "< 2")
-    '<svg role="img" aria-label="&lt; 2" viewBox="0 0 9 5" width="9" height="5"><g id="f-a"/></svg>'
+    A mark with a description is a picture of its own that the page's script lets the keyboard
+    reach. Of marks that say the same, such as a dot and its interval, only the last is.
+
+    >>> mark = '<path aria-label="nurse" role="graphics-symbol" aria-roledescription="m" d=""/>'
+    >>> svg = f'<svg xmlns="u" width="9" height="5"><g id="a">{mark}{mark}</g></svg>'
+    >>> print(inline(svg, "f", "< 2").replace("><", ">\n<"))
+    <svg role="group" aria-label="&lt; 2" viewBox="0 0 9 5" width="9" height="5">
+    <g id="f-a">
+    <path class="tip" data-tip="nurse" d=""/>
+    <path class="tip" role="img" aria-label="nurse" d=""/>
+    </g>
+    </svg>
     """
     from html import escape
 
-    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
-    size = dict(
-        re.findall(r'\b(width|height)="([\d.]+)"', svg[: svg.index(">", svg.index("<svg"))])
-    )
-    body = re.sub(r'\bid="', f'id="{name}-', body)
+    start = svg.index(">", svg.index("<svg"))
+    size = dict(re.findall(r'\b(width|height)="([\d.]+)"', svg[:start]))
+    body = re.sub(r'\bid="', f'id="{name}-', svg[start + 1 :])
     body = body.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
+    body = _reachable(body)
     return (
-        f'<svg role="img" aria-label="{escape(words)}" '
+        f'<svg role="group" aria-label="{escape(words)}" '
         f'viewBox="0 0 {size["width"]} {size["height"]}" '
         f'width="{size["width"]}" height="{size["height"]}">{body}'
     )
+
+
+def _reachable(body: str) -> str:
+    """The SVG with roles for the marks that say something, and none for all else."""
+    last = {found[2]: found.start() for found in MARK.finditer(body)}
+
+    def marked(found: re.Match[str]) -> str:
+        words = 'role="img" aria-label' if last[found[2]] == found.start() else "data-tip"
+        return f'<{found[1]} class="tip" {words}="{found[2]}"'
+
+    body = MARK.sub(marked, body)
+    body = re.sub(r' role="graphics-[^>]*? aria-roledescription="[^"]*"', "", body)
+    body = re.sub(r' aria-label="(Title text [^"]*)?"| aria-hidden="true"', "", body)
+    return body.replace('<g class="mark-text ', '<g aria-hidden="true" class="mark-text ')

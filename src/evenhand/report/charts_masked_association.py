@@ -6,16 +6,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.errors import InputError
 from evenhand.masked.metrics.association import Association
+from evenhand.masked.metrics.association_summary import ProfessionRow, TemplateRow
 from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import interval, number, percent
-from evenhand.results import Estimate
+from evenhand.results import Estimate, Measurement
 
-__all__ = ["association_charts", "professions", "templates"]
+__all__ = ["Associated", "association_charts", "professions", "templates"]
 
 LOOKS = {
     "male": (BLUE, "circle"), "balanced": (GREEN, "square"), "female": (ORANGE, "triangle-up"),
@@ -24,6 +25,19 @@ LOOKS = {
 """The colour and, as a second cue, the shape of each group of professions."""
 
 DIFFERENCE = "association with men less association with women (log ratio)"
+
+
+class Associated(Protocol):
+    """What the figures show of a model: an `Association`, or what was saved of one."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def overall(self) -> Measurement: ...
+    @property
+    def professions(self) -> Sequence[ProfessionRow]: ...
+    @property
+    def templates(self) -> Sequence[TemplateRow]: ...
 
 
 def association_charts(results: Sequence[Association]) -> ChartSet:
@@ -37,7 +51,7 @@ def association_charts(results: Sequence[Association]) -> ChartSet:
     return made
 
 
-def professions(result: Association) -> Chart:
+def professions(result: Associated) -> Chart:
     """Every profession's difference: right of 0 it calls for a man, left of 0 for a woman."""
     import altair as alt
 
@@ -72,7 +86,7 @@ def professions(result: Association) -> Chart:
     )
 
 
-def templates(result: Association) -> Chart:
+def templates(result: Associated) -> Chart:
     """Every template's own answer, and the overall one without it."""
     import altair as alt
 

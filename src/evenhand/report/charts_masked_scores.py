@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.errors import InputError
 from evenhand.masked.metrics.pronouns import PairedDifference, PronounScores
-from evenhand.masked.metrics.pronouns_summary import BINS
+from evenhand.masked.metrics.pronouns_summary import BINS, Rule, Summary
 from evenhand.report.charts import BLUE, GREY, INK, ORANGE, PALE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import interval, number, p_value, percent
 from evenhand.results import Estimate
 
-__all__ = ["differences", "distributions", "score_charts"]
+__all__ = ["Scored", "differences", "distributions", "score_charts"]
 
 WIDTH, HEIGHT = 420, 130
 TOP, FULL = "top k", "full vocabulary"
+
+
+class Scored(Protocol):
+    """What the distribution shows of a model: `PronounScores`, or what was saved of them."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def rule(self) -> Rule: ...
+    @property
+    def top(self) -> Summary: ...
+    @property
+    def full(self) -> Summary: ...
 
 
 def score_charts(
@@ -30,7 +43,7 @@ def score_charts(
     return made
 
 
-def distributions(scores: Sequence[PronounScores]) -> Chart:
+def distributions(scores: Sequence[Scored]) -> Chart:
     """The distribution of the scores of each model, as Figure 3 of Ye et al. (2021)."""
     import altair as alt
 
@@ -104,7 +117,7 @@ def differences(comparisons: Sequence[PairedDifference]) -> Chart:
     return alt.layer(zero, lines, dots, numbers, width=WIDTH, height=height, title=title)
 
 
-def _panel(told: PronounScores, *, axis: bool) -> Chart:
+def _panel(told: Scored, *, axis: bool) -> Chart:
     """One model: bars by the top k, an outline by the whole vocabulary, band, mean."""
     import altair as alt
 

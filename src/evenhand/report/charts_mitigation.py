@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.report.charts import BLUE, GREY, ORANGE, Chart, rows, wrapped
 from evenhand.report.methods import label, row_label
 from evenhand.report.saved import Account
-from evenhand.report.wording import number
+from evenhand.report.wording import interval, number
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def _paired(
                 {
                     "method": account.method, "before": c.before.value, "after": c.after.value,
                     "low": c.after.low, "high": c.after.high, "ideal": c.before.ideal,
+                    "interval": interval(c.after.low, c.after.high),
                 }
             )  # fmt: skip
     return _panels({title: _pair(values) for title, values in by_measure.items()}, columns)
@@ -62,12 +63,18 @@ def utility(accounts: Sequence[Account]) -> Chart:
             by_measure.setdefault(label(m.metric), []).append(
                 {
                     "method": account.method, "value": m.value, "low": m.low, "high": m.high,
-                    "text": number(m.value),
+                    "text": number(m.value), "interval": interval(m.low, m.high),
                 }
             )  # fmt: skip
 
     def panel(values: list[dict[str, Any]]) -> Chart:
-        base = alt.Chart(rows(values)).encode(y=_methods())
+        base = alt.Chart(rows(values)).encode(
+            y=_methods(),
+            tooltip=[
+                alt.Tooltip("method:N"), alt.Tooltip("value:Q", title="kept", format=".3f"),
+                alt.Tooltip("interval:N"),
+            ],
+        )  # fmt: skip
         bar = base.mark_bar(color=BLUE, height=14, opacity=0.85).encode(
             x=alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1.18]),
                     axis=alt.Axis(values=[0, 0.5, 1]))
@@ -91,7 +98,13 @@ def _methods() -> alt.Y:
 def _pair(values: list[dict[str, Any]]) -> Chart:
     import altair as alt
 
-    base = alt.Chart(rows(values)).encode(y=_methods())
+    base = alt.Chart(rows(values)).encode(
+        y=_methods(),
+        tooltip=[
+            alt.Tooltip("method:N"), alt.Tooltip("before:Q", format=".3f"),
+            alt.Tooltip("after:Q", format=".3f"), alt.Tooltip("interval:N", title="interval after"),
+        ],
+    )  # fmt: skip
     scale = alt.Scale(zero=False, nice=False, padding=9)
     ideal = alt.Chart(rows(values[:1])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="ideal:Q")
     link = base.mark_rule(color="#b5b5b5", strokeWidth=1).encode(

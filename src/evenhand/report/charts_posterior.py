@@ -41,9 +41,13 @@ if TYPE_CHECKING:
     from evenhand.posterior.change import Change
     from evenhand.posterior.fits import Fit
 
-__all__ = ["changes", "checks", "contrasts", "levels", "word_deltas", "word_means"]
+__all__ = [
+    "CROSSED", "MEAN_OF", "NAIVE", "WORD", "change_forest", "changes", "checks", "contrast_forest",
+    "contrasts", "delta_forest", "levels", "minus", "word_deltas", "word_means",
+]  # fmt: skip
 
 CROSSED, NAIVE = "crossed", "thesis' coefficients (rows taken as independent)"
+WORD, MEAN_OF = "protected word", "mean of its class"
 TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
 
 
@@ -52,21 +56,26 @@ def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Cha
 
     Grey beside it is what the thesis' coefficients would have claimed.
     """
-    looks = {CROSSED: (BLUE, "circle")} | ({NAIVE: (GREY, "square")} if naive else {})
     values = []
     for fit, model in ((crossed, CROSSED), (naive, NAIVE)):
         if fit is not None:
             wide, narrow = (connection_contrasts(fit, p) for p in (prob, 0.5))
             values += [
-                interval_row(wide[key], narrow[key], label=_minus(key), series=model)
-                for key in wide
+                interval_row(wide[key], narrow[key], label=minus(key), series=model) for key in wide
             ]
+    return contrast_forest(values, name_of(crossed.table), prob)
+
+
+def contrast_forest(values: Sequence[Mapping[str, Any]], name: str, prob: float) -> Chart:
+    """The same from interval rows, whose series are the models."""
+    looks = {CROSSED: (BLUE, "circle"), NAIVE: (GREY, "square")}
+    drawn = {row["series"] for row in values}
     return forest(
-        values, looks, prob, p_below_zero=True,
-        x_title="difference of mean cosine distances",
+        values, {model: look for model, look in looks.items() if model in drawn}, prob,
+        p_below_zero=True, x_title="difference of mean cosine distances",
     ).properties(
         title=titled(
-            f"Which words stand nearer? Contrasts, {name_of(crossed.table)}",
+            f"Which words stand nearer? Contrasts, {name}",
             "below 0: the first kind of attribute stands nearer the protected words;", *KINDS,
             lines(prob),
         )
@@ -75,15 +84,21 @@ def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Cha
 
 def changes(change: Change, prob: float = 0.89) -> Chart:
     """Before, after, and the paired change of each contrast: the change is clear of 0 or not."""
-    looks = {**TIMES, "change": (INK, "diamond")}
     wide, narrow = change.contrasts(prob), change.contrasts(0.5)
-    values = [
-        interval_row(wide[key][when], narrow[key][when], label=_minus(key), series=when)
-        for key in wide
-        for when in looks
-    ]
+    return change_forest(
+        [
+            interval_row(wide[key][when], narrow[key][when], label=minus(key), series=when)
+            for key in wide
+            for when in wide[key]
+        ],
+        prob,
+    )
+
+
+def change_forest(values: Sequence[Mapping[str, Any]], prob: float) -> Chart:
+    """The same from interval rows, whose series are before, after and change."""
     return forest(
-        values, looks, prob, p_below_zero=True,
+        values, {**TIMES, "change": (INK, "diamond")}, prob, p_below_zero=True,
         x_title="difference of mean cosine distances, and its change",
     ).properties(
         title=titled(
@@ -141,28 +156,42 @@ def word_deltas(crossed: Fit, prob: float = 0.89) -> Chart:
 
     The diamond is the mean of the class's words.
     """
-    import altair as alt
-
-    word, mean_of = "protected word", "mean of its class"
-    of_class = {
-        named.group: interval_row(
-            named.summary, narrow.summary, label="all of them", series=mean_of
+    words = [
+        interval_row(
+            named.summary, narrow.summary, label=named.word, group=named.group, series=WORD
+        )
+        for named, narrow in both(word_contrasts, crossed, prob)
+    ]
+    if not words:
+        raise InputError(f"{crossed.table.source}: no protected word has associated attributes")
+    classes = [
+        interval_row(
+            named.summary, narrow.summary, label="all of them", group=named.group, series=MEAN_OF
         )
         for named, narrow in both(class_contrasts, crossed, prob)
-    }
-    looks = {word: (BLUE, "circle")} | ({mean_of: (INK, "diamond")} if of_class else {})
-    by_class: dict[str, list[dict[str, Any]]] = {}
-    for named, narrow in both(word_contrasts, crossed, prob):
-        row = interval_row(named.summary, narrow.summary, label=named.word, series=word)
-        by_class.setdefault(named.group, []).append(row)
-    if not by_class:
-        raise InputError(f"{crossed.table.source}: no protected word has associated attributes")
+    ]
+    return delta_forest(words, classes, name_of(crossed.table), prob)
+
+
+def delta_forest(
+    words: Sequence[Mapping[str, Any]],
+    classes: Sequence[Mapping[str, Any]],
+    name: str,
+    prob: float,
+) -> Chart:
+    """The same from interval rows of the words and of the means of their classes."""
+    import altair as alt
+
+    looks = {WORD: (BLUE, "circle")} | ({MEAN_OF: (INK, "diamond")} if classes else {})
+    by_class: dict[str, list[Mapping[str, Any]]] = {}
+    for row in words:
+        by_class.setdefault(row["group"], []).append(row)
 
     def mean(label: str) -> float:
         return float(np.mean([row["mean"] for row in by_class[label]]))
 
     parts = {
-        label: ([of_class[label]] if label in of_class else [])
+        label: [row for row in classes if row["group"] == label]
         + sorted(by_class[label], key=lambda row: float(row["mean"]))
         for label in sorted(by_class, key=mean)
     }
@@ -176,7 +205,7 @@ def word_deltas(crossed: Fit, prob: float = 0.89) -> Chart:
     ]  # fmt: skip
     return alt.vconcat(*panels, spacing=6).properties(
         title=titled(
-            f"How much nearer each word's own stereotypes stand, {name_of(crossed.table)}",
+            f"How much nearer each word's own stereotypes stand, {name}",
             "below 0: nearer than they are to the words of other classes", lines(prob),
         )
     )  # fmt: skip
@@ -277,5 +306,10 @@ def checks(found: Mapping[str, Sequence[Check]], prob: float = 0.99) -> Chart:
     )  # fmt: skip
 
 
-def _minus(contrast: str) -> str:
+def minus(contrast: str) -> str:
+    """A contrast's name for reading.
+
+    >>> minus("associated-different")
+    'associated − different'
+    """
     return contrast.replace("-", " − ")

@@ -24,6 +24,9 @@ def weat_forest(measurements: Sequence[Measurement], titles: Mapping[str, str]) 
             "value": m.value, "low": m.low, "high": m.high, "ideal": 0,
             "out_low": ranges[m.query].low if m.query in ranges else None,
             "out_high": ranges[m.query].high if m.query in ranges else None,
+            "interval": interval(m.low, m.high, 2),
+            "out": interval(ranges[m.query].low, ranges[m.query].high, 2)
+            if m.query in ranges else None,
         }
         for m in measurements
         if m.metric == "weat"
@@ -40,13 +43,21 @@ def weat_forest(measurements: Sequence[Measurement], titles: Mapping[str, str]) 
         ),
     )  # fmt: skip
     base = alt.Chart(rows(values))
+    told = [
+        alt.Tooltip("label:N"), alt.Tooltip("value:Q", title="d", format=".2f"),
+        alt.Tooltip("interval:N"), alt.Tooltip("out:N", title="one word left out"),
+    ]  # fmt: skip
     title = "effect size d (standard deviations); 0: no difference"
     out = base.mark_bar(color=PALE, height=16).encode(
-        y=y, x=alt.X("out_low:Q", title=title), x2="out_high:Q"
+        y=y, x=alt.X("out_low:Q", title=title), x2="out_high:Q", tooltip=told
     )
     zero = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="ideal:Q")
-    line = base.mark_rule(color=BLUE, strokeWidth=2.5).encode(y=y, x="low:Q", x2="high:Q")
-    dot = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(y=y, x="value:Q")
+    line = base.mark_rule(color=BLUE, strokeWidth=2.5).encode(
+        y=y, x="low:Q", x2="high:Q", tooltip=told
+    )
+    dot = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
+        y=y, x="value:Q", tooltip=told
+    )
     return alt.layer(out, zero, line, dot).properties(width=420, height={"step": 38})
 
 
@@ -64,7 +75,7 @@ def _scatter(m: Measurement, title: str) -> Chart:
     named = _labelled(m.items)
     values = [
         {
-            "fact": item["fact"], "score": item["score"],
+            "word": item["word"], "fact": item["fact"], "score": item["score"],
             "left": item["word"] if item["word"] in named and item["fact"] <= 60 else "",
             "right": item["word"] if item["word"] in named and item["fact"] > 60 else "",
         }
@@ -81,7 +92,12 @@ def _scatter(m: Measurement, title: str) -> Chart:
         y=alt.Y("score:Q", title="nearer men's words  ←  →  women's"),
     )
     fit = base.transform_regression("fact", "score").mark_line(color=ORANGE, strokeWidth=1.8)
-    dots = base.mark_point(color=BLUE, filled=True, size=36, opacity=0.75)
+    dots = base.mark_point(color=BLUE, filled=True, size=36, opacity=0.75).encode(
+        tooltip=[
+            alt.Tooltip("word:N"), alt.Tooltip("fact:Q", title="percent women", format=".1f"),
+            alt.Tooltip("score:Q", format=".2f"),
+        ]
+    )  # fmt: skip
     left = base.mark_text(align="left", dx=6, fontSize=11, color=INK).encode(text="left:N")
     right = base.mark_text(align="right", dx=-6, fontSize=11, color=INK).encode(text="right:N")
     return alt.layer(fit, dots, left, right).properties(width=320, height=250)

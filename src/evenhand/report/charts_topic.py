@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PALE, PURPLE, Chart, rows
 from evenhand.report.methods import METHODS, SCALES, row_label
+from evenhand.report.wording import interval
 from evenhand.results import Measurement
 from evenhand.vectors.distances import DistanceTable
 
@@ -46,8 +47,10 @@ def _forest_panel(measurements: Sequence[Measurement], topic: str, title: str) -
         [
             {
                 "label": row_label(m, topic), "value": m.value, "low": m.low, "high": m.high,
-                "ideal": m.ideal, "null_low": m.details.get("null_low"),
-                "null_high": m.details.get("null_high"),
+                "interval": interval(m.low, m.high), "ideal": m.ideal,
+                "null_low": m.details.get("null_low"), "null_high": m.details.get("null_high"),
+                "null": interval(m.details["null_low"], m.details["null_high"])
+                if "null_low" in m.details else None,
             }
             for m in measurements
         ]
@@ -57,13 +60,21 @@ def _forest_panel(measurements: Sequence[Measurement], topic: str, title: str) -
         axis=alt.Axis(labelLimit=310, minExtent=320, ticks=False, domain=False, grid=False),
     )  # fmt: skip
     base = alt.Chart(data, title=title)
+    told = [
+        alt.Tooltip("label:N"), alt.Tooltip("value:Q", format=".3f"), alt.Tooltip("interval:N"),
+        alt.Tooltip("null:N", title="random words"),
+    ]  # fmt: skip
     scale = alt.Scale(zero=False, nice=False, padding=10)
     null = base.mark_bar(color=PALE, height=13).encode(
-        y=y, x=alt.X("null_low:Q", title=None, scale=scale), x2="null_high:Q"
+        y=y, x=alt.X("null_low:Q", title=None, scale=scale), x2="null_high:Q", tooltip=told
     )
     ideal = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="ideal:Q")
-    line = base.mark_rule(color=BLUE, strokeWidth=2.5).encode(y=y, x="low:Q", x2="high:Q")
-    dot = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(y=y, x="value:Q")
+    line = base.mark_rule(color=BLUE, strokeWidth=2.5).encode(
+        y=y, x="low:Q", x2="high:Q", tooltip=told
+    )
+    dot = base.mark_point(color=BLUE, filled=True, size=70, opacity=1).encode(
+        y=y, x="value:Q", tooltip=told
+    )
     return alt.layer(null, ideal, line, dot).properties(width=440, height={"step": 24})
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from evenhand.errors import FileError
 from evenhand.lexicon import Topic
 from evenhand.report.saved import StageResult, read_json, read_stages
-from evenhand.report.verdicts import Verdict, judge
 from evenhand.results import Measurement
 
 __all__ = ["Findings", "read_findings"]
@@ -21,11 +20,23 @@ __all__ = ["Findings", "read_findings"]
 class Findings:
     """The stages of an audit with the topics, the vectors and the run they belong to."""
 
-    vectors: Mapping[str, Any]
+    subjects: Mapping[str, Mapping[str, Any]]
+    """What was audited: `vectors`, `model`, `data`, each with a `name` and more; those not asked
+    for are not there."""
     settings: Mapping[str, Any]
     topics: tuple[Topic, ...] = field(repr=False)
     stages: tuple[StageResult, ...] = field(repr=False)
     run: Mapping[str, Any]
+
+    @property
+    def vectors(self) -> Mapping[str, Any] | None:
+        """The vectors audited, if any."""
+        return self.subjects.get("vectors")
+
+    @property
+    def name(self) -> str:
+        """What was audited, in a few words."""
+        return ", ".join(dict.fromkeys(str(each["name"]) for each in self.subjects.values()))
 
     def of(self, kind: str, topic: str | None = None) -> list[StageResult]:
         """The stages of a kind, on request of one topic."""
@@ -35,10 +46,13 @@ class Findings:
         """The measurements of the stages of a kind."""
         return [m for stage in self.of(kind, topic) for m in stage.measurements]
 
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """The verdict on each topic."""
-        return [judge(topic.name, self.measured("measures", topic.name)) for topic in self.topics]
+    def contents(self, kind: str) -> list[tuple[StageResult, Mapping[str, Any]]]:
+        """The stages of a kind that found something, each with its content."""
+        return [(stage, stage.content) for stage in self.of(kind) if stage.content]
+
+    def content(self, kind: str) -> Mapping[str, Any] | None:
+        """The content of the first stage of a kind that found something."""
+        return next((content for _, content in self.contents(kind)), None)
 
     @property
     def failed(self) -> list[StageResult]:
@@ -52,7 +66,7 @@ def read_findings(folder: str | os.PathLike[str]) -> Findings:
     saved, run = read_json(path), read_json(Path(folder) / "run.json")
     try:
         return Findings(
-            vectors=saved["vectors"],
+            subjects=saved["subjects"],
             settings=saved["settings"],
             topics=tuple(_topic(row) for row in saved["topics"]),
             stages=read_stages(saved),

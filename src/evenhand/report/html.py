@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from evenhand.report.appendix import appendix
 from evenhand.report.blocks import Section
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.methods import name_of
+from evenhand.report.judging import rules, verdicts
 from evenhand.report.sections import published_tests, topic_sections, vector_geometry
+from evenhand.report.sections_fewshot import fewshot_section
+from evenhand.report.sections_masked import masked_section
 from evenhand.report.sections_mitigation import mitigations
-from evenhand.report.verdicts import RULES
+from evenhand.report.sections_posterior import posterior_section
+from evenhand.report.sections_text import text_section
+from evenhand.report.verdicts import SUBJECTS
 from evenhand.report.wording import interval, number, p_relation, p_value, percent
 from evenhand.results import replace_file
 
@@ -24,10 +26,14 @@ __all__ = ["render", "sections", "write_report"]
 def sections(findings: Findings) -> list[Section]:
     """The page's sections, in the order of reading; those with nothing to show are left out."""
     built = [
+        text_section(findings),
         topic_sections(findings),
+        posterior_section(findings),
         published_tests(findings),
         mitigations(findings),
         vector_geometry(findings),
+        masked_section(findings),
+        fewshot_section(findings),
         appendix(findings),
     ]
     return [section for section in built if section.blocks or section.parts]
@@ -49,23 +55,19 @@ def render(findings: Findings, built: list[Section]) -> str:
         "p": p_value,
         "p_relation": p_relation,
         "percent": percent,
-        "test_label": _test_label,
     }
     environment.globals |= {"interval": interval}
     templates = resources.files("evenhand.report") / "templates"
     return environment.get_template("page.html").render(
         findings=findings,
         sections=built,
-        verdicts=findings.verdicts,
-        titles={topic.name: topic.title for topic in findings.topics},
-        rules=RULES,
+        verdicts=verdicts(findings),
+        subjects=SUBJECTS,
+        titles={"gender": "Gender", **{topic.name: topic.title for topic in findings.topics}},
+        rules=rules(findings),
         style=(templates / "style.css").read_text(encoding="utf-8"),
         script=(templates / "script.js").read_text(encoding="utf-8"),
     )
-
-
-def _test_label(test: Mapping[str, Any], topic: str) -> str:
-    return name_of(test["metric"], test["query"], topic)
 
 
 def write_report(folder: str | os.PathLike[str]) -> list[Path]:

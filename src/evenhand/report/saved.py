@@ -1,7 +1,8 @@
 """What an audit saves and a page is made of: stages, as documents and back again.
 
 A document is a mapping with flat lists (`stages`, `measurements`, `mitigations`, `distances`,
-`skipped`) whose rows name their stage; a stage's own file and `results.json` have the same form.
+`skipped`, `contents`) whose rows name their stage; a stage's own file and `results.json` have the
+same form.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """What one stage of an audit found; `failed` says why where it found nothing."""
+    """What one stage of an audit found; `failed` says why where it found nothing.
+
+    `content` is what a stage has found beyond measurements, as plain JSON values.
+    """
 
     name: str
     kind: str
@@ -68,6 +72,7 @@ class StageResult:
     mitigations: tuple[Account, ...] = ()
     distances: DistanceTable | None = None
     skipped: tuple[Mapping[str, str], ...] = ()
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     failed: str = ""
 
 
@@ -78,6 +83,7 @@ def stage_rows(stages: Sequence[StageResult]) -> dict[str, Any]:
             {"name": s.name, "kind": s.kind, "title": s.title, "topic": s.topic, "failed": s.failed}
             for s in stages
         ],
+        "contents": [{"stage": s.name, "content": s.content} for s in stages if s.content],
         "measurements": [
             {"stage": s.name, **m.as_dict(items=True)} for s in stages for m in s.measurements
         ],
@@ -108,6 +114,7 @@ def read_stages(document: Mapping[str, Any]) -> tuple[StageResult, ...]:
             mitigations=tuple(_account(a) for a in of("mitigations", row["name"])),
             distances=next((_table(t) for t in of("distances", row["name"])), None),
             skipped=tuple(of("skipped", row["name"])),
+            content=next((one["content"] for one in of("contents", row["name"])), {}),
         )
         for row in document["stages"]
     )

@@ -294,7 +294,7 @@ def vector_geometry(findings: Findings) -> Section:
     blocks = [
         Figure.of(
             "dimension",
-            charts_tests.dimension(m, int(findings.vectors["dim"])),
+            charts_tests.dimension(m, int(findings.subjects["vectors"]["dim"])),
             "How to read it: the more dimensions, the narrower the cosines of random vectors lie "
             "around their mean, so the same cosine counts for more. The slope for normal "
             f"coordinates is {number(m.value)} {interval(m.low, m.high)}; theory says −0.5.",

@@ -1,0 +1,279 @@
+"""The stages for few-shot classifiers: one a network, without a mitigation and with each of some.
+
+Every run is kept in a folder of its own under the audit's work folder, so that an audit that was
+broken off goes on where it stopped; the features of texts are kept there for all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenhand.audit.fewshot_data import QUERIES, SHOTS, Fitted, fitted, part_sizes
+from evenhand.audit.stages import Options, Progress, Stage
+from evenhand.errors import InputError
+from evenhand.fewshot.data_set import Dataset
+from evenhand.folders import versions
+from evenhand.results import Measurement, to_json
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.runs import RunSettings, RunSummary, SavedRun
+    from evenhand.fewshot.splits import Split
+
+__all__ = ["FULL", "QUICK", "Size", "fewshot_stages"]
+
+KIND = "fewshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is done: `episodes` to train, validate and test with by network, about so many
+    `texts`, and of each text `tokens` at most.
+    """
+
+    episodes: Mapping[str, str]
+    mitigations: tuple[str, ...]
+    splits: int
+    texts: int
+    tokens: int
+
+
+FULL = Size(
+    episodes={
+        "proto-euclidean": "1000/100/200",
+        "matching-cosine": "1000/100/200",
+        "induction": "300/40/200",
+    },
+    mitigations=("none", "neutralize", "augment", "calibrate"),
+    splits=4, texts=1400, tokens=128,
+)  # fmt: skip
+QUICK = Size(
+    episodes={"proto-euclidean": "1000/50/100"}, mitigations=("none", "neutralize"),
+    splits=2, texts=560, tokens=128,
+)  # fmt: skip
+
+
+def fewshot_stages(
+    model: str, data: Dataset, options: Options, *, size: Size | None = None
+) -> list[Stage]:
+    """A stage for each network, on the model as it is and on the data as far as they suffice."""
+    chosen = size or (QUICK if options.quick else FULL)
+    try:
+        fit = fitted(data, chosen.texts, options.seed)
+    except InputError as error:
+        return [_skipped(data, str(error))]
+    from evenhand.masked.model import load
+
+    loaded = load(model)
+    work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
+    identity = {
+        "model": loaded.fingerprint, "data": fit.data.digest,
+        "versions": versions("scikit-learn", "torch", "transformers"),
+    }  # fmt: skip
+    stages = []
+    for network in chosen.episodes:
+        settings = {
+            mitigation: work.settings(network, mitigation).as_dict()
+            for mitigation in chosen.mitigations
+        }
+        depends = {**identity, "settings": settings, "prob": options.prob, "notes": fit.notes}
+        stages.append(
+            Stage(
+                kind=KIND, title=f"few-shot: {network}", depends=depends,
+                compute=partial(work.compute, network, _digest(identity)),
+            )
+        )  # fmt: skip
+    return stages
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    model: str
+    fit: Fitted
+    size: Size
+    options: Options
+    tokens: int
+
+    def settings(self, network: str, mitigation: str) -> RunSettings:
+        """Those of one run."""
+        from evenhand.fewshot.runs import EpisodeCounts, RunSettings
+        from evenhand.fewshot.training import Settings
+
+        episodes = EpisodeCounts.parse(self.size.episodes[network])
+        every = max(1, episodes.train // 5)
+        return RunSettings(
+            training=Settings(network=network, seed=self.options.seed, validate_every=every),
+            ways=self.fit.ways, shots=SHOTS, queries=QUERIES, episodes=episodes,
+            mitigation=mitigation,  # type: ignore[arg-type]
+            splits=self.size.splits, split_seed=self.options.seed, limit=self.tokens,
+        )  # fmt: skip
+
+    def compute(self, network: str, identity: str, progress: Progress) -> dict[str, Any]:
+        """Train and test with each mitigation; compare each with none."""
+        from evenhand.fewshot.runs import changes, summary
+
+        reasons = {name: self.lacking(network, name) for name in self.size.mitigations}
+        possible = [name for name, reason in reasons.items() if not reason]
+        found: dict[str, RunSummary] = {}
+        for number, mitigation in enumerate(possible):
+            told = _Told(progress, number, len(possible))
+            found[mitigation] = summary(
+                self._run(network, mitigation, identity, told), prob=self.options.prob
+            )
+        progress.step(len(possible), len(possible))
+        before, *after = (one.bias for one in found.values())
+        if before is None:
+            reason = "no test text is of known gender in a class that has more of one gender"
+            return _skip(network, reason)
+        moved = dict(changes(before, [one for one in after if one is not None]))
+        women = dict(zip(self.fit.data.classes, self.fit.data.share_of_women.tolist(), strict=True))
+        settings = self.settings(network, "none")
+        content = {
+            "network": network,
+            "prob": self.options.prob,
+            "task": {
+                "ways": settings.ways, "shots": settings.shots, "queries": settings.queries,
+                "splits": settings.splits, "episodes": str(settings.episodes),
+                "tokens": self.tokens, "parts": part_sizes(len(self.fit.data.classes)),
+                "seed": self.options.seed,
+            },
+            "data": self.fit.data.as_dict(),
+            "notes": self.fit.notes,
+            "runs": {name: _told_of(one, women) for name, one in found.items()},
+            "changes": {
+                mitigation: moved[one.name].as_dict()
+                for mitigation, one in found.items()
+                if one.name in moved
+            },
+        }  # fmt: skip
+        skipped = [
+            {"metric": name, "query": network, "reason": reason}
+            for name, reason in reasons.items()
+            if reason
+        ]
+        measured = [m for one in found.values() for m in _measurements(one, self.options.seed)]
+        return {
+            "content": content, "skipped": tuple(skipped), "measurements": tuple(measured),
+        }  # fmt: skip
+
+    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> SavedRun:
+        from evenhand.fewshot.runs import run
+
+        settings = self.settings(network, mitigation)
+        key = _digest({"identity": identity, "settings": settings.as_dict()})
+        folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
+        return run(
+            self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
+            cache=self.options.work / "features", jobs=self.options.jobs, progress=told,
+            finish=_without_networks,
+        )  # fmt: skip
+
+    def splits(self) -> tuple[Split, ...]:
+        """The class splits, those of every network and mitigation."""
+        from evenhand.fewshot.splits import make_splits
+
+        sizes = part_sizes(len(self.fit.data.classes))
+        return make_splits(self.fit.data, self.size.splits, seed=self.options.seed, sizes=sizes)
+
+    def lacking(self, network: str, mitigation: str) -> str:
+        """Why the data do not allow a mitigation; nothing where they do.
+
+        Calibration must leave the test queries alone, or nothing could be compared.
+        """
+        from evenhand.fewshot.runs.material import parts_of
+
+        if "calibrate" not in mitigation:
+            return ""
+        plain = parts_of(self.fit.data, self.settings(network, "none"), self.splits())
+        try:
+            parts = parts_of(self.fit.data, self.settings(network, mitigation), self.splits())
+        except InputError:
+            parts = ()
+        if parts and all(
+            np.array_equal(a.test.query, b.test.query) for a, b in zip(plain, parts, strict=True)
+        ):
+            return ""
+        few = self.fit.data.gender_sizes.min(axis=1)
+        fewest = [self.fit.data.classes[place] for place in few.argsort(kind="stable")[:3]]
+        return (
+            "it gives as many texts of men as of women of each class, and some classes have too "
+            f"few of one gender for that; the fewest {', '.join(fewest)}"
+        )
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a run tells of its progress, as steps of the stage: encoding counts for one half."""
+
+    progress: Progress
+    number: int
+    of: int
+    so_far: float = 0.0
+
+    def __call__(self, what: str, done: int, total: int, _words: str) -> None:
+        share = done / max(1, total) / 2
+        self.so_far = max(self.so_far, share + 0.5 * (what != "encoding"))
+        self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
+
+
+def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:
+    """What the report needs of a run; the data and the settings stand once, beside the runs."""
+    told = found.as_dict()
+    kept = ("name", "chance", "floor", "accuracy", "f1", "beyond_floor", "by_class", "by_gender",
+            "variance", "bias", "associations")  # fmt: skip
+    rows = {
+        part: [{**row, "share_of_women": women[row["name"]]} for row in told[part]]
+        for part in ("by_class", "associations")
+    }
+    return {name: told[name] for name in kept} | rows
+
+
+def _measurements(found: RunSummary, seed: int) -> list[Measurement]:
+    """The accuracy and the bias measures, with their signs."""
+    accuracy = found.scores["accuracy"]
+    common: dict[str, Any] = {
+        "query": found.name, "prob": accuracy.prob, "seed": seed, "interval": accuracy.interval,
+    }  # fmt: skip
+    made = [
+        Measurement(
+            metric="fewshot_accuracy", value=accuracy.value, low=accuracy.low, high=accuracy.high,
+            n=accuracy.classes, ideal=1, worse="lower", **common,
+        )
+    ]  # fmt: skip
+    measures = {} if found.bias is None else found.bias.bias.measures
+    return made + [
+        Measurement(
+            metric=f"fewshot_{name}", value=one.signed, low=one.signed_low, high=one.signed_high,
+            n=one.classes, ideal=0, worse="away", p_value=one.p_value, test="as the interval",
+            details={"null_p": one.null_p, "chance_gives_up_to": one.null_high, "texts": one.n},
+            **common,
+        )
+        for name, one in measures.items()
+    ]  # fmt: skip
+
+
+def _without_networks(done: SavedRun) -> None:
+    """Trained weights are not needed once all answers are there, and can be large."""
+    for path in Path(done.folder).glob("split-*/seed-*/*.safetensors"):
+        path.unlink()
+
+
+def _skipped(data: Dataset, reason: str) -> Stage:
+    return Stage(
+        kind=KIND, title="few-shot classifiers", depends={"data": data.digest, "reason": reason},
+        compute=lambda _: _skip(data.name, reason),
+    )  # fmt: skip
+
+
+def _skip(query: str, reason: str) -> dict[str, Any]:
+    return {"skipped": ({"metric": "few-shot classifiers", "query": query, "reason": reason},)}
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_json(value, indent=None).encode()).hexdigest()[:12]

@@ -1,0 +1,157 @@
+"""The stages for the data: which classes lean to men or women, which sentences assume a gender."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from evenhand.audit.stages import Options, Progress, Silent, Stage
+from evenhand.results import Measurement
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
+
+__all__ = ["Structural", "structural", "text_stages"]
+
+MOST_TEXTS, QUICK_TEXTS = 20_000, 5_000
+"""Texts that the structural filter reads at most; of more a sample is drawn."""
+EXAMPLES = 200
+_BLOCK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Structural:
+    """What the structural filter found: texts read, counts of its steps, and what it kept.
+
+    A kept sentence has `sentence`, `masked`, `pronoun`, `antecedent` and `row`, its text's place in
+    the data.
+    """
+
+    texts: int
+    counts: Mapping[str, int]
+    kept: tuple[Mapping[str, Any], ...] = field(repr=False)
+
+
+def text_stages(data: Dataset, options: Options) -> list[Stage]:
+    """The stages for the data: odds ratios of the classes, and the structural filter."""
+    depends = {"data": data.digest}
+    return [
+        Stage(
+            kind="odds", title="data: odds ratios",
+            depends={**depends, "name": data.name, "prob": options.prob},
+            compute=partial(_odds, data, options),
+        ),
+        Stage(
+            kind="filter", title="data: structural filter",
+            depends={**depends, "most": _most(options), "seed": options.seed},
+            compute=partial(_filter, data, options),
+        ),
+    ]  # fmt: skip
+
+
+def structural(data: Dataset, options: Options, progress: Progress | None = None) -> Structural:
+    """The structural filter over the sentences of the data, or of a sample of many texts.
+
+    What was found is held for as long as the data are, since two stages ask for it.
+    """
+    import numpy as np
+
+    from evenhand.text.block import Block
+    from evenhand.text.structural import Filter
+
+    known = _known.setdefault(data, {})
+    key = (_most(options), options.seed)
+    if key in known:
+        return known[key]
+    tell = progress or Silent()
+    rows = np.arange(len(data))
+    if len(rows) > key[0]:
+        rows = np.sort(np.random.default_rng(options.seed).choice(rows, key[0], replace=False))
+    work = Filter(split=True)
+    counts: Counter[str] = Counter()
+    kept: list[Mapping[str, Any]] = []
+    for start in range(0, len(rows), _BLOCK):
+        tell.step(start, len(rows))
+        chosen = rows[start : start + _BLOCK].tolist()
+        done = work(Block.of_documents([data.texts[row] for row in chosen], lines=chosen))
+        counts.update(done.counts)
+        for line in done.output.split("\n")[:-1]:
+            found = json.loads(line)
+            names = ("sentence", "masked", "pronoun", "antecedent")
+            kept.append({**{name: found[name] for name in names}, "row": found["line"]})
+    tell.step(len(rows), len(rows))
+    known[key] = Structural(len(rows), dict(counts), tuple(kept))
+    return known[key]
+
+
+_known: WeakKeyDictionary[Dataset, dict[tuple[int, int], Structural]] = WeakKeyDictionary()
+
+
+def _most(options: Options) -> int:
+    return QUICK_TEXTS if options.quick else MOST_TEXTS
+
+
+def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
+    from evenhand.text.gender_odds import class_odds
+
+    men, women = (
+        {name: int(n) for name, n in zip(data.classes, column, strict=True)}
+        for column in data.gender_sizes.T
+    )
+    told = [name for name in data.classes if men[name] + women[name]]
+    reason = ""
+    if not sum(men.values()) or not sum(women.values()):
+        missing = "men and women" if not told else "women" if sum(men.values()) else "men"
+        reason = f"the data have no text whose gender column tells of {missing}"
+    elif len(told) < 2:
+        reason = f"expected two classes or more with genders, got only '{told[0]}'"
+    if reason:
+        return {"skipped": ({"metric": "odds_ratio", "query": data.name, "reason": reason},)}
+    rows = class_odds(
+        {name: men[name] for name in told}, {name: women[name] for name in told}, options.prob
+    )
+    progress.step(1, 1)
+    return {
+        "measurements": tuple(
+            Measurement(
+                metric="odds_ratio", query=row.label, value=row.odds_ratio, low=row.low,
+                high=row.high, prob=options.prob, n=row.male + row.female, ideal=1.0, worse="away",
+                interval="normal on the logarithm, texts taken as independent",
+                p_value=row.p_value, test="Fisher's exact test, two-sided",
+                details={name: getattr(row, name) for name in _DETAILS},
+            )
+            for row in rows
+        ),
+        "content": {
+            "name": data.name, "texts": len(data), "classes": len(rows),
+            "men": sum(men.values()), "women": sum(women.values()),
+            "unknown": len(data) - sum(men.values()) - sum(women.values()),
+            "without_gender": [name for name in data.classes if name not in told],
+            "left_out": dict(data.left_out), "prob": options.prob,
+        },
+    }  # fmt: skip
+
+
+_DETAILS = ("p_holm", "male", "female", "exact_low", "exact_high", "corrected")
+
+
+def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
+    from evenhand.text.structural import REASONS, STEPS
+
+    found = structural(data, options, progress)
+    return {
+        "content": {
+            "name": data.name, "texts": found.texts, "of": len(data),
+            "steps": {step: found.counts.get(step, 0) for step in STEPS},
+            "reasons": {name: found.counts.get(f"reason:{name}", 0) for name in REASONS},
+            "examples": [
+                {**one, "class": data.classes[data.labels[one["row"]]]}
+                for one in found.kept[:EXAMPLES]
+            ],
+        }
+    }  # fmt: skip

@@ -1,0 +1,45 @@
+"""What is measured of a masked language model, in the reader's words."""
+
+from __future__ import annotations
+
+from evenhand.report.methods import Method
+
+__all__ = ["METHODS"]
+
+METHODS = {
+    "pronoun_score": Method(
+        "Pronoun score",
+        "Which gender does the model put where a person's pronoun is hidden?",
+        "P(male) / (P(male) + P(female)), P the probability of the likeliest word of that gender "
+        "at the mask; mean over the sentences where one of them has at least 5 %",
+        "Ye et al. 2021, there among the ten likeliest words; here over the whole vocabulary",
+    ),
+    "profession_association": Method(
+        "Profession association",
+        "Does a profession call for a man or for a woman?",
+        "log(p_target / p_prior) of the man's word less that of the woman's; p_target with the "
+        "profession shown, p_prior with it masked",
+        "Kurita et al. 2019; Bartl, Nissim & Gatt 2020",
+    ),
+    "phrase-weat": Method(
+        "Phrase WEAT",
+        "Do phrases of what people do lie nearer the words for one gender?",
+        "WEAT's effect size d on the model's sentence embeddings (mean of the last layer)",
+        "Caliskan, Bryson & Narayanan 2017; phrases as in Ye et al. 2021",
+        "effect",
+    ),
+    "phrase-weat-centred": Method(
+        "Phrase WEAT, centred",
+        "The same, without the direction in which all of the model's embeddings point?",
+        "as the phrase WEAT, with the mean embedding of control phrases taken away first",
+        "our own",
+        "effect",
+    ),
+    "finetune": Method(
+        "Before and after fine-tuning",
+        "Does training on text with swapped genders take the bias away, and what does it cost?",
+        "continued masked-language-model training on the data, the gendered words of half of the "
+        "texts swapped; the same sentences measured before and after, differences paired",
+        "Ye et al. 2021; Maudslay et al. 2019",
+    ),
+}

@@ -1,0 +1,128 @@
+"""What the masked stages saved, as the charts take it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.masked.metrics.association_summary import ProfessionRow, TemplateRow
+from evenhand.masked.metrics.phrases import Agreement, Coefficient, PhraseCorrelation
+from evenhand.masked.metrics.pronouns_summary import VERDICTS, Group, Rule, Summary
+from evenhand.results import Estimate, Measurement
+
+__all__ = ["SavedAssociation", "SavedScores", "association", "correlation", "estimate", "scores"]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedScores:
+    """Pronoun scores of one model without the single answers."""
+
+    model: str
+    rule: Rule
+    top: Summary
+    full: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class SavedAssociation:
+    """An association test without the single answers."""
+
+    model: str
+    overall: Measurement
+    professions: tuple[ProfessionRow, ...] = field(repr=False)
+    templates: tuple[TemplateRow, ...] = field(repr=False)
+
+
+def estimate(row: Mapping[str, Any]) -> Estimate:
+    """A value with its interval; null, which stands for no number, becomes nan."""
+    values = {name: _number(row[name]) for name in ("value", "low", "high")}
+    return Estimate(**values, prob=row["prob"])
+
+
+def scores(row: Mapping[str, Any]) -> SavedScores:
+    """Pronoun scores as `PronounScores.as_dict` told of them."""
+    rule = Rule(**row["rule"])
+    return SavedScores(
+        row["model"], rule, _summary(row, rule), _summary(row["full_vocabulary"], rule)
+    )
+
+
+def _summary(row: Mapping[str, Any], rule: Rule) -> Summary:
+    return Summary(
+        n=row["n"],
+        groups={name: _group(row[name], rule) for name in VERDICTS},
+        mean_bias=estimate(row["mean_bias"]),
+        **row["sign_test"],
+        absent=row["undecided"]["absent"],
+        one_sided=row["one_sided"],
+        histogram=tuple(row["histogram"]["counts"]),
+    )
+
+
+def _group(row: Mapping[str, Any], rule: Rule) -> Group:
+    return Group(
+        n=row["n"],
+        share=estimate(row["share"]),
+        mean=estimate({**row, "value": row["mean"], "prob": rule.prob}) if "mean" in row else None,
+    )
+
+
+def association(row: Mapping[str, Any], overall: Measurement) -> SavedAssociation:
+    """An association test as `Association.as_dict` told of it."""
+    return SavedAssociation(
+        model=row["model"],
+        overall=overall,
+        professions=tuple(
+            ProfessionRow(
+                profession=one["profession"], group=one["group"], women=one["women"],
+                difference=estimate(one), pooled=estimate(one["pooled"]),
+                sign_changes=one["sign_changes"],
+            )
+            for one in row["professions"]
+        ),
+        templates=tuple(
+            TemplateRow(
+                template=one["template"], kind=one["kind"], difference=estimate(one),
+                without=one["without"], sign_changes=one["sign_changes"],
+                agreement=one["agreement"],
+            )
+            for one in row["templates"]
+        ),
+    )  # fmt: skip
+
+
+def correlation(row: Mapping[str, Any]) -> PhraseCorrelation:
+    """Association against pronoun score of phrases, as the stage saved it, items included."""
+    return PhraseCorrelation(
+        source=row["association"],
+        centred=row["centred"],
+        model=row["pronouns"],
+        kinds=tuple(row["kinds"]),
+        parts={
+            name: Agreement(
+                of=part["of"], n=part["n"], groups=part["groups"],
+                pearson=_coefficient(part["pearson"]), spearman=_coefficient(part["spearman"]),
+                reliability=(
+                    _number(part["reliability"]["association"]),
+                    _number(part["reliability"]["pronoun"]),
+                ),
+                corrected=part["corrected"],
+            )
+            for name, part in row["parts"].items()
+        },
+        items=tuple(row["items"]),
+    )  # fmt: skip
+
+
+def _coefficient(row: Mapping[str, Any]) -> Coefficient:
+    return Coefficient(
+        fisher=estimate({**row, **row["fisher"]}),
+        bootstrap=estimate({**row, **row["bootstrap"]}),
+        p_value=_number(row["p_value"]),
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -1,0 +1,315 @@
+"""The section on a masked language model: pronouns, professions, phrases, fine-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.masked.metrics.phrases import PhraseReport
+from evenhand.report import charts_masked_association, charts_masked_phrases, saved_masked
+from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, p_cell, span
+from evenhand.report.charts_masked_scores import distributions
+from evenhand.report.charts_masked_sentences import sentences
+from evenhand.report.findings import Findings
+from evenhand.report.sections_finetune import finetune_part
+from evenhand.report.wording import interval, number, p_relation
+from evenhand.results import Measurement
+
+__all__ = ["masked_section"]
+
+MOST = 200
+"""Sentences in a table at most; the rest is in the CSV file."""
+
+GROUPS = {
+    "male - female": "all professions",
+    "male professions": "mostly held by men",
+    "female professions": "mostly held by women",
+    "balanced professions": "held by both",
+    "male-leaning - female-leaning professions": "men's professions less women's",
+}
+"""The groups of professions, as the table calls them."""
+
+
+def masked_section(findings: Findings) -> Section:
+    """What the model thinks of men and women, asked in four ways."""
+    parts = [
+        _pronouns(findings), _professions(findings), _phrases(findings), finetune_part(findings)
+    ]  # fmt: skip
+    return Section(
+        "masked", "The masked language model", parts=[part for part in parts if part.blocks]
+    )
+
+
+def _skipped(findings: Findings, kind: str) -> list[Block]:
+    return [
+        Text(f"Not measured: {skip['reason']}.", "warning")
+        for stage in findings.of(kind)
+        for skip in stage.skipped
+    ]
+
+
+def _pronouns(findings: Findings) -> Section:
+    title = "Whom does the model think of?"
+    content = findings.content("pronouns")
+    if content is None:
+        return Section("masked-pronouns", title, _skipped(findings, "pronouns"))
+    built_in = saved_masked.scores(content["built_in"])
+    blocks: list[Block] = [
+        Text(
+            "A masked language model guesses a word that is hidden. Here the hidden word is the "
+            "pronoun of a person of whom the sentence does not say whether it is a man or a woman. "
+            "The score of a sentence is the male word's share of the two likeliest gender words: "
+            f"1 is male alone, 0 female alone, 0.5 even. The {built_in.full.n} sentences were "
+            "written for this purpose, as many of work that is told of men as of work that is told "
+            "of women."
+        ),
+        *_distribution("masked-pronouns", built_in, "built-in sentences"),
+        Figure.of(
+            "masked-sentences",
+            sentences(content["built_in"]["items"], content["groups"], built_in.rule.prob),
+            "How to read it: each dot is a sentence, point at it to read it; right of the dashed "
+            "line the model prefers a male word, left of it a female one.",
+            "Mean pronoun score by kind of situation: "
+            + "; ".join(
+                f"{group['title']} {number(group['value'], 2)} "
+                f"{interval(group['low'], group['high'], 2)}"
+                for group in content["groups"]
+            ),
+        ),
+        _summary(findings.measured("pronouns")),
+        _sentences("The built-in sentences", content["built_in"]["items"], content["groups"]),
+    ]
+    if content["data"] is not None:
+        of_data = saved_masked.scores(content["data"])
+        blocks += [
+            Text(
+                f"The same score on {of_data.full.n:,} sentences of {content['data_name']}, one a "
+                "text, in which the structural filter found an assumed gender. They show the model "
+                "on this kind of text; the verdict does not rest on them."
+            ),
+            *_distribution("masked-pronouns-data", of_data, "sentences of the data"),
+            _sentences("Sentences of the data", content["data"]["items"], ()),
+        ]
+    else:
+        blocks.append(
+            Text(
+                f"In {content['data_name']} the structural filter found {content['data_found']} "
+                f"sentences to score; with fewer than {content['fewest']} there is no score of the "
+                "data's own sentences."
+            )
+        )
+    blocks += [Text(f"Note: {note}.") for note in content["built_in"]["notes"]]
+    return Section("masked-pronouns", title, blocks)
+
+
+def _distribution(name: str, told: saved_masked.SavedScores, words: str) -> list[Block]:
+    try:
+        chart = distributions([told])
+    except InputError as error:
+        return [Text(f"No distribution is drawn: {error}.", "warning")]
+    groups, mean = told.top.groups, told.top.mean_bias
+    counts = ", ".join(f"{groups[v].n} {v}" for v in ("male", "female", "neutral", "undecided"))
+    return [
+        Figure.of(
+            name,
+            chart,
+            "How to read it: each bar counts the sentences with such a score. Without bias the "
+            "bars lie in or around the grey band; bars at the right mean that the model mostly "
+            "expects a man.",
+            f"Histogram of the pronoun scores of {told.model} on {told.top.n} {words}: {counts}; "
+            f"mean {number(mean.value)} {interval(mean.low, mean.high)}.",
+        )
+    ]
+
+
+def _summary(measured: Sequence[Measurement]) -> Table:
+    return Table.of(
+        "The mean pronoun score (over the whole vocabulary, decided sentences)",
+        ("Sentences", "Mean", f"{measured[0].prob:.0%} interval", "Above 0.5", "Below 0.5",
+         "p (sign test)", "Decided"),
+        (
+            (
+                m.query, cell(m.value), span(m.low, m.high), cell(float(m.details["above"]), 0),
+                cell(float(m.details["below"]), 0), p_cell(m.p_value), cell(float(m.n), 0),
+            )
+            for m in measured
+        ),
+    )  # fmt: skip
+
+
+def _sentences(
+    caption: str, items: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
+) -> Table:
+    titles = {group["group"]: group["title"] for group in groups}
+    kind = ("Situation",) if groups else ("Pronoun in the text",)
+    shown = items[:MOST]
+    more = f", the {MOST} furthest from 0.5" if len(items) > MOST else ""
+    return Table.of(
+        f"{caption}, one by one{more}",
+        ("Sentence", *kind, "Score", "Male word", "P", "Female word", "P", "Says"),
+        (
+            (
+                item["masked"], titles[item["group"]] if groups else item["pronoun"],
+                cell(item["full_bias"], 2), item["male_word"], cell(item["p_male"]),
+                item["female_word"], cell(item["p_female"]), item["full_verdict"],
+            )
+            for item in shown
+        ),
+        words=True,
+        folded=True,
+    )  # fmt: skip
+
+
+def _professions(findings: Findings) -> Section:
+    title = "Which professions call for a man?"
+    content = findings.content("profession")
+    measured = findings.measured("profession")
+    if content is None or not measured:
+        return Section("masked-professions", title, _skipped(findings, "profession"))
+    told = saved_masked.association(content, measured[0])
+    of = content["of"]
+    ends = told.professions
+    blocks: list[Block] = [
+        Text(
+            "In “my sister earns a living as a plumber” the word for the person is hidden and the "
+            "model is asked how likely “sister” and “brother” are, once with the profession shown "
+            "and once with it hidden too. How much more the profession calls for the man's word "
+            "than for the woman's is its association (the natural logarithm of a ratio; 0 is "
+            f"even). It is asked in {of['templates']} sentences, with {of['professions']} "
+            f"professions and {of['pairs']} pairs of persons."
+        )
+    ]
+    for name, make, caption, words in (
+        (
+            "masked-professions", charts_masked_association.professions,
+            "How to read it: right of the dashed line a profession calls for a man, left of it for "
+            "a woman; colour and shape tell who mostly holds it. Without bias the groups lie mixed "
+            "around the line.",
+            "Associations of professions. Most male: "
+            + ", ".join(row.profession for row in ends[:5])
+            + "; most female: "
+            + ", ".join(row.profession for row in reversed(ends[-5:])),
+        ),
+        (
+            "masked-templates", charts_masked_association.templates,
+            "How to read it: each row is one wording of the question. If the dots agree, the "
+            "result does not hang on the wording.",
+            f"Association by template: {len(told.templates)} templates, overall "
+            f"{number(told.overall.value)} {interval(told.overall.low, told.overall.high)}.",
+        ),
+    ):  # fmt: skip
+        try:
+            blocks.append(Figure.of(name, make(told), caption, words))
+        except InputError as error:
+            blocks.append(Text(f"No figure: {error}.", "warning"))
+    blocks += [
+        Table.of(
+            "Men's word less women's word, by group of professions",
+            ("Professions", "Value", f"{measured[0].prob:.0%} interval", "p", "Answers"),
+            (
+                (GROUPS.get(m.query, m.query), cell(m.value), span(m.low, m.high),
+                 p_cell(m.p_value), Cell(f"{m.n:,}", float(m.n)))
+                for m in measured
+            ),
+        ),
+        Table.of(
+            "The professions, one by one",
+            ("Profession", "Mostly held by", "Women in it, %", "Association", "Interval",
+             "Pooled", "Pooled interval"),
+            (
+                (
+                    row.profession, row.group or "–", cell(row.women, 0),
+                    cell(row.difference.value), span(row.difference.low, row.difference.high),
+                    cell(row.pooled.value), span(row.pooled.low, row.pooled.high),
+                )
+                for row in ends
+            ),
+            words=True, folded=True,
+        ),
+    ]  # fmt: skip
+    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    return Section("masked-professions", title, blocks)
+
+
+def _phrases(findings: Findings) -> Section:
+    title = "What do people of each gender do?"
+    content, measured = findings.content("phrases"), findings.measured("phrases")
+    if content is None or not measured:
+        return Section("masked-phrases", title, _skipped(findings, "phrases"))
+    sets = content["sets"]
+    blocks: list[Block] = [
+        Text(
+            "“Welds the steel frame” states no gender. The phrase WEAT asks whether the model's "
+            "embedding of such phrases lies nearer the words for men or for women. Each theme sets "
+            "phrases told of men against phrases told of women; in the neutral set nothing should "
+            "differ. Centred means that the direction in which all of the model's embeddings point "
+            "was taken away first."
+        ),
+        Figure.of(
+            "masked-phrases",
+            charts_masked_phrases.forest(
+                PhraseReport(measurements=tuple(measured), correlations=(), comparisons=())
+            ),
+            "How to read it: the dot is the effect size, the line its interval; right of the "
+            "dashed line the phrases told of men lie nearer the words for men. 0.2 counts as "
+            "small, 0.8 as large.",
+            "Phrase WEAT: "
+            + "; ".join(
+                f"{m.query}{' centred' if m.details['centred'] else ' raw'} {number(m.value, 2)} "
+                f"{interval(m.low, m.high, 2)}"
+                for m in measured
+            ),
+        ),
+        Table.of(
+            "The themes",
+            ("Theme", "Embeddings", "Effect size", f"{measured[0].prob:.0%} interval", "p",
+             "p over the gender words", "Phrases"),
+            (
+                (
+                    sets[m.query]["title"], "centred" if m.details["centred"] else "raw",
+                    cell(m.value, 2), span(m.low, m.high, 2), p_cell(m.p_value),
+                    p_cell(m.details["p_attributes"]), cell(float(m.n), 0),
+                )
+                for m in measured
+            ),
+        ),
+    ]  # fmt: skip
+    for row in content["correlations"]:
+        found = saved_masked.correlation(row)
+        if not found.parts:
+            continue
+        part = found.parts["within groups"].pearson
+        blocks += [
+            Figure.of(
+                "masked-phrases-pronouns",
+                charts_masked_phrases.scatter(found),
+                "How to read it: each mark is a phrase. The further right, the nearer its "
+                "embedding is to the words for men; the higher, the more the model puts a male "
+                "pronoun beside it.",
+                f"Phrases by embedding and by pronoun: within groups r = "
+                f"{number(part.estimate.value, 2)} "
+                f"{interval(part.estimate.low, part.estimate.high, 2)}, p "
+                f"{p_relation(part.p_value)}.",
+            ),
+            _phrase_table(found.items),
+        ]
+    blocks += [Text(f"Note: {note}") for note in content["notes"]]
+    return Section("masked-phrases", title, blocks)
+
+
+def _phrase_table(items: Sequence[Mapping[str, Any]]) -> Table:
+    return Table.of(
+        "The phrases, one by one (association above 0: nearer the words for men; male pronoun: its "
+        "share against the female one, mean over the carrier sentences)",
+        ("Phrase", "Theme", "Side", "Association", "Male pronoun"),
+        (
+            (
+                item["phrase"], item["set"], item["side"], cell(item["association"], 4),
+                cell(item["bias"], 2),
+            )
+            for item in items
+        ),
+        words=True,
+        folded=True,
+    )  # fmt: skip

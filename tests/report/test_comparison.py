@@ -1,0 +1,389 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand.audit import audit
+from evenhand.errors import FileError, InputError
+from evenhand.intervals import t_mean, wilson
+from evenhand.lexicon import Topic
+from evenhand.paired import compare
+from evenhand.report.charts_comparison import dumbbells
+from evenhand.report.comparison import AuditComparison, Line, compare_audits
+from evenhand.report.comparison_differences import difference, unpaired_interval
+from evenhand.report.comparison_page import comparison_sections, write_comparison
+from evenhand.report.comparison_words import worse
+from evenhand.report.findings import read_findings
+from evenhand.results import Measurement, to_json
+from evenhand.simulate import world
+from evenhand.vectors import nulls
+from evenhand.vectors.store import Vectors
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Small audits of simulated vectors, each made once."""
+    made: dict[str, Path] = {}
+
+    def of(name: str, *, bias: float = 0.5, dim: int = 30, seed: int = 3, topic: Any = None,
+           **settings: Any) -> Path:  # fmt: skip
+        if name not in made:
+            w = world(bias=bias, dim=dim, vocabulary=600, seed=seed)
+            v = Vectors.from_arrays(w.words, w.matrix, name=f"<i>{name}")
+            asked = topic(w.topic) if topic else w.topic
+            out = tmp_path_factory.mktemp("compared") / name
+            with pytest.MonkeyPatch.context() as patch:
+                few = partial(nulls.dimension_spread, dims=(2, 10, 50), points=100, repeats=4)
+                patch.setattr(nulls, "dimension_spread", few)
+                patch.setattr("evenhand.audit.main.write_report", lambda place: [place])
+                audit(v, topics=[asked], out=out, quick=True, skip=("posterior",), **settings)
+            made[name] = out
+        return made[name]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def two(make: Make) -> AuditComparison:
+    return compare_audits([make("strong"), make("weak", bias=0.2)])
+
+
+def lines(found: AuditComparison) -> dict[str, Line]:
+    return {line.metric: line for line in found.lines}
+
+
+def measurement(value: float, low: float, high: float, **more: Any) -> Measurement:
+    told = {"metric": "m", "query": "q", "n": 9, "ideal": 0.0, "worse": "away", "interval": ""}
+    return Measurement(**{**told, "value": value, "low": low, "high": high, **more})
+
+
+def test_paired_differences_are_those_of_compare(two: AuditComparison, make: Make) -> None:
+    before, after = (read_findings(make(name)).measured("measures") for name in ("strong", "weak"))
+    found = {(line.metric, line.query): line for line in two.lines}
+    paired = 0
+    for one, other in zip(before, after, strict=True):
+        made = found[one.metric, one.query].differences[1]
+        assert made is not None
+        if one.metric == "ripa":
+            assert made.kind == "none"
+            assert "how long the vectors are" in made.how
+            continue
+        expected = compare(one, other)
+        assert (made.kind, made.items) == ("paired", expected.paired)
+        assert (made.value, made.low, made.high) == (
+            expected.change.value, expected.change.low, expected.change.high,
+        )  # fmt: skip
+        paired += 1
+    assert paired >= 6
+
+
+def test_the_planted_difference_is_found(two: AuditComparison) -> None:
+    line = lines(two)["association"]
+    made = line.differences[1]
+    assert made is not None
+    assert made.clear
+    assert made.low < made.value < made.high
+    assert made.value == pytest.approx(0.285, abs=0.02)
+    assert worse(line, 1, ("A", "B")) == "A"
+    weat = lines(two)["weat"].differences[1]
+    assert weat is not None
+    assert weat.value < 0
+
+
+def test_pairing_is_narrower_than_two_intervals(two: AuditComparison) -> None:
+    line = lines(two)["association"]
+    first, second = line.sides
+    assert first is not None
+    assert second is not None
+    made = difference(first, second)
+    _, low, high = unpaired_interval(first, second)
+    assert made.high - made.low < 0.7 * (high - low)
+
+
+def test_an_audit_of_the_same_vectors_has_nothing_to_tell(make: Make, tmp_path: Path) -> None:
+    copy = shutil.copytree(make("strong"), tmp_path / "copy")
+    found = compare_audits([make("strong"), copy])
+    assert {d.kind for line in found.lines for d in line.differences if d} == {"same"}
+    assert worse(lines(found)["association"], 1, ("A", "B")) == "not clear"
+    measures = comparison_sections(found)[2]
+    assert measures.parts == []
+    assert "not shown: word vectors" in measures.blocks[-1].words
+
+
+def test_cosines_of_other_dimensions_get_no_difference(make: Make) -> None:
+    found = lines(compare_audits([make("strong"), make("wide", dim=50)]))
+    for metric in ("association", "direct_bias", "same", "mac", "rnd"):
+        made = found[metric].differences[1]
+        assert made is not None
+        assert made.kind == "none"
+        assert "30 and in 50 dimensions" in made.how
+    assert found["weat"].differences[1] is not None
+    assert found["weat"].differences[1].kind == "paired"
+
+
+def test_other_word_lists_are_not_compared(make: Make) -> None:
+    def fewer(topic: Topic) -> Topic:
+        words = {name: found[:-1] for name, found in topic.stereotypes.items()}
+        return replace(topic, stereotypes=words)
+
+    found = compare_audits([make("strong"), make("fewer", bias=0.2, topic=fewer)])
+    made = [d for line in found.lines for d in line.differences if d]
+    assert made
+    assert all(d.kind == "none" and "word lists" in d.how for d in made)
+
+
+def test_words_without_a_vector_are_not_paired() -> None:
+    items = [{"word": f"w{i}", "without": 0.1 * i, "score": 1.0} for i in range(5)]
+    one = measurement(1, 0, 2, items=tuple(items))
+    other = measurement(3, 2, 4, items=tuple(items[:-1]))
+    assert difference(one, other).kind == "unpaired"
+    assert difference(one, replace(other, items=tuple(items))).kind == "paired"
+    lost = ({**items[0], "without": None}, *items[1:])
+    assert difference(one, replace(other, items=lost)).kind == "unpaired"
+
+
+def test_no_interval_no_difference() -> None:
+    one = measurement(1, 0, 2)
+    assert difference(one, measurement(math.nan, 0, 1)).kind == "none"
+    assert difference(one, measurement(1, math.nan, 2)).kind == "none"
+    assert difference(one, measurement(1, -math.inf, 2)).kind == "none"
+
+
+def test_a_mean_of_sentences_is_paired_over_all_of_them() -> None:
+    rng = np.random.default_rng(0)
+    easy = rng.normal(0.5, 0.2, 60)
+
+    def scored(shift: float, undecided: set[int]) -> Measurement:
+        scores = easy + shift + rng.normal(0, 0.01, 60)
+        kept = [score for i, score in enumerate(scores) if i not in undecided]
+        mean, low, high = t_mean(kept)
+        items = tuple(
+            {"word": f"s{i}", "score": score, "full_verdict": "undecided" if i in undecided else ""}
+            for i, score in enumerate(scores)
+        )
+        return measurement(mean, low, high, metric="pronoun_score", items=items, ideal=0.5)
+
+    every = difference(scored(0, set()), scored(0.05, set()))
+    assert (every.kind, every.items) == ("paired", 60)
+    assert every.high - every.low < 0.012
+    assert every.low < 0.05 < every.high
+    some = difference(scored(0, {1}), scored(0.05, {2, 3}))
+    assert some.kind == "paired"
+    off = replace(scored(0, set()), value=0.9)
+    assert difference(off, scored(0, set())).kind == "unpaired"
+
+
+def test_the_mean_without_a_sentence_is_the_jackknife_of_the_mean() -> None:
+    scores = [(0.2, 0.5), (0.4, 0.4), (0.9, 0.7), (0.6, 0.1)]
+    one, two = (
+        measurement(
+            float(np.mean(column)), 0, 1, metric="pronoun_score",
+            items=tuple({"word": str(i), "score": score} for i, score in enumerate(column)),
+        )
+        for column in zip(*scores, strict=True)
+    )  # fmt: skip
+    made = difference(one, two)
+    expected = t_mean([after - before for before, after in scores])
+    assert (made.value, made.low, made.high) == pytest.approx(expected)
+
+
+def test_unpaired_intervals_are_the_usual_ones_where_symmetric() -> None:
+    found = unpaired_interval(measurement(1, 0.5, 1.5), measurement(2, 1.2, 2.8))
+    half = math.hypot(0.5, 0.8)
+    assert found == pytest.approx((1, 1 - half, 1 + half))
+
+
+def test_newcombe_s_interval_of_two_shares() -> None:
+    one, two = (measurement(*wilson(hits, n)) for hits, n in ((48, 80), (56, 70)))
+    assert unpaired_interval(one, two) == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
+
+
+def test_a_level_is_brought_to_the_first_one_s() -> None:
+    one = measurement(0, -1.959964, 1.959964)
+    other = measurement(1, 1 - 1.644854, 1 + 1.644854, prob=0.9)
+    half = 1.959964 * math.sqrt(2)
+    assert unpaired_interval(one, other) == pytest.approx((1, 1 - half, 1 + half), abs=1e-5)
+
+
+def test_odds_ratios_are_compared_as_ratios() -> None:
+    one = measurement(2, 1, 4, metric="odds_ratio", ideal=1.0)
+    other = measurement(6, 3, 12, metric="odds_ratio", ideal=1.0)
+    made = difference(one, other)
+    assert (made.kind, made.ratio) == ("unpaired", True)
+    factor = 2 ** math.sqrt(2)
+    assert (made.value, made.low, made.high) == pytest.approx((3, 3 / factor, 3 * factor))
+    assert made.clear
+    assert not difference(one, replace(other, value=2, low=0.5, high=8)).clear
+
+
+def test_an_unpaired_interval_covers() -> None:
+    rng = np.random.default_rng(7)
+    hit = 0
+    for _ in range(600):
+        one = measurement(*t_mean(rng.normal(0, 1, 25)))
+        two = measurement(*t_mean(rng.normal(1, 3, 40)))
+        _, low, high = unpaired_interval(one, two)
+        hit += low <= 1 <= high
+    assert 0.925 <= hit / 600 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("way", "first", "second", "expected"),
+    [
+        ("higher", 1.0, 3.0, "B"),
+        ("higher", 3.0, 1.0, "A"),
+        ("lower", 1.0, 3.0, "A"),
+        ("away", -3.0, -1.0, "A"),
+        ("away", 1.0, 3.0, "B"),
+        ("away", -1.0, 2.0, "opposite sides"),
+        ("higher", 1.0, 1.1, "not clear"),
+    ],
+)
+def test_who_reads_worse(way: str, first: float, second: float, expected: str) -> None:
+    one, two = (measurement(x, x - 0.2, x + 0.2, worse=way) for x in (first, second))
+    line = Line(
+        subject="vectors", topic="", metric="m", query="q", sides=(one, two),
+        differences=(None, difference(one, two)),
+    )  # fmt: skip
+    assert worse(line, 1, ("A", "B")) == expected
+    control = replace(line, metric="weat", query="weat-1")
+    assert worse(control, 1, ("A", "B")) == "a control"
+
+
+def test_verdicts_stand_side_by_side(two: AuditComparison) -> None:
+    ((key, judged),) = two.verdicts.items()
+    assert key == ("vectors", "simulated", "")
+    assert all(verdict is not None for verdict in judged)
+
+
+def test_the_json_view_is_strict_and_whole(two: AuditComparison) -> None:
+    told = json.loads(to_json(two.as_dict()))
+    assert [one["letter"] for one in told["audits"]] == ["A", "B"]
+    assert told["verdicts"][0]["verdicts"][1]["topic"] == "simulated"
+    by_metric = {row["metric"]: row for row in told["measures"]}
+    made = lines(two)["association"].differences[1]
+    assert made is not None
+    assert by_metric["association"]["differences"][1]["low"] == made.low
+    assert by_metric["ripa"]["differences"][1]["value"] is None
+
+
+def test_ranges_are_not_taken_for_intervals(two: AuditComparison) -> None:
+    metrics = {line.metric for line in two.lines}
+    assert "leave_one_out(weat)" not in metrics
+    assert "dimension_spread" not in metrics
+
+
+def test_three_audits_are_each_compared_with_the_first(make: Make) -> None:
+    names = [make("strong"), make("weak", bias=0.2), make("none", bias=0.0, seed=5, prob=0.9)]
+    found = compare_audits(names)
+    line = lines(found)["weat"]
+    assert [d and d.kind for d in line.differences] == [None, "paired", "paired"]
+    assert [side.letter for side in found.sides] == ["A", "B", "C"]
+    page = comparison_sections(found)
+    told = json.dumps([str(block) for section in page for block in section.blocks])
+    assert "not of the same level" in told
+
+
+def test_what_differs_is_listed(two: AuditComparison) -> None:
+    setup = comparison_sections(two)[0]
+    differing, same = (b for b in setup.blocks if b.kind == "table")
+    shown = {row[0].text: [cell.text for cell in row[1:]] for row in differing.rows}
+    assert shown["Vectors: name"] == ["<i>strong", "<i>weak"]
+    assert len(set(shown["Vectors: SHA-256 of the content"])) == 2
+    held = {row[0].text for row in same.rows}
+    assert {"Seed", "Vectors: dimensions", "Version of numpy"} <= held
+    assert not held & set(shown)
+
+
+def test_the_page_has_the_numbers_and_nothing_from_elsewhere(make: Make, tmp_path: Path) -> None:
+    path = write_comparison([make("strong"), make("weak", bias=0.2)], tmp_path / "comparison.html")
+    text = path.read_text(encoding="utf-8")
+    found = compare_audits([make("strong"), make("weak")])
+    made = lines(found)["association"].differences[1]
+    assert made is not None
+    assert f"{made.value:.3f}" in text
+    assert f"[{made.low:.3f}, {made.high:.3f}]".replace("-", "−") in text
+    assert "paired, 40 items" in text
+    assert "<i>strong" not in text
+    assert "&lt;i&gt;strong" in text
+    assert not re.search(r"https?://", text)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in re.findall(r'href="(#[^"]+)"', text)} <= set(ids)
+    assert text.count("How to read it:") == text.count("<figure ")
+
+
+def test_a_mark_tells_its_audit_and_the_difference(two: AuditComparison) -> None:
+    drawn = dumbbells(two.lines, [side.name for side in two.sides]).to_dict()
+    rows = _values(drawn)
+    marks = [row for row in rows if row.get("audit") == "B: <i>weak"]
+    association = next(row for row in marks if row["label"] == "Association contrast")
+    line = lines(two)["association"]
+    assert line.sides[1] is not None
+    assert association["value"] == line.sides[1].value
+    assert association["apart"].startswith("0.285 [")
+    assert association["apart"].endswith("from A, paired")
+
+
+def _values(spec: Any) -> list[dict[str, Any]]:
+    if isinstance(spec, dict):
+        own = spec.get("data", {}).get("values", []) if isinstance(spec.get("data"), dict) else []
+        return own + [row for value in spec.values() for row in _values(value)]
+    return [row for value in spec for row in _values(value)] if isinstance(spec, list) else []
+
+
+def test_folders_that_cannot_be_compared_are_named(make: Make, tmp_path: Path) -> None:
+    good = make("strong")
+    with pytest.raises(InputError, match="expected two audits or more, got 1"):
+        compare_audits([good])
+    with pytest.raises(InputError, match=r"got .* twice"):
+        compare_audits([good, good.parent / "." / good.name])
+    with pytest.raises(InputError, match="nowhere: expected the folder of an audit, got nothing"):
+        compare_audits([good, tmp_path / "nowhere"])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: expected the folder of an audit, got a file"):
+        compare_audits([good, tmp_path / "file"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match=r"results\.json: no such file"):
+        compare_audits([good, tmp_path / "empty"])
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two audits of data that were drawn from the same simulated world."""
+    place = tmp_path_factory.mktemp("texts")
+    for seed in (1, 2):
+        drawn = f"simulated:per_class=30,seed={seed}"
+        audit(data=drawn, skip=("fewshot",), out=place / str(seed), quick=True)
+    return [place / "1", place / "2"]
+
+
+def test_two_draws_of_the_same_texts_hardly_differ(texts: list[Path]) -> None:
+    found = compare_audits(texts)
+    made = [d for line in found.lines for d in line.differences if d]
+    assert len(made) == 28
+    assert {(d.kind, d.ratio) for d in made} == {("unpaired", True)}
+    assert sum(d.clear for d in made) <= 4
+    line = found.lines[0]
+    first, second = line.sides
+    assert first is not None
+    assert second is not None
+    assert line.differences[1] is not None
+    assert line.differences[1].value == pytest.approx(second.value / first.value)
+
+
+def test_audits_with_nothing_in_common_are_refused(make: Make, texts: list[Path]) -> None:
+    with pytest.raises(InputError, match=r"in common, got A \(strong\): vectors on simulated; B"):
+        compare_audits([make("strong"), texts[0]])
