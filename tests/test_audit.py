@@ -81,7 +81,7 @@ def test_a_planted_bias_is_called_strong(finished: Audit) -> None:
 def test_everything_is_written(finished: Audit) -> None:
     names = {path.name for path in finished.out.iterdir()}
     assert names == {"run.json", "results.json", "report.html", "stages", "tables", "figures",
-                     "work"}  # fmt: skip
+                     "work", "summary.md", "model_card.md"}  # fmt: skip
     results = json.loads((finished.out / "results.json").read_text())
     assert results["schema"] == "evenhand/1"
     assert results["verdicts"][0]["verdict"] == "strong evidence"

@@ -62,7 +62,7 @@ def test_tables_have_a_row_for_everything(tmp_path: Path, findings: Findings) ->
         ("{", "line 1"),
         ("[]", "expected a document with the schema evenhand/1, got list"),
         ('{"schema": "other/2"}', "got other/2"),
-        ('{"schema": "evenhand/1"}', "expected the results of an audit, got none for 'vectors'"),
+        ('{"schema": "evenhand/1"}', "expected the results of an audit, got none for 'subjects'"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -7,7 +7,8 @@ broken off goes on where it stopped; the features of texts are kept there for al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,7 +52,7 @@ FULL = Size(
         "induction": "300/40/200",
     },
     mitigations=("none", "neutralize", "augment", "calibrate"),
-    splits=4, texts=1400, tokens=128,
+    splits=4, texts=1200, tokens=128,
 )  # fmt: skip
 QUICK = Size(
     episodes={"proto-euclidean": "1000/50/100"}, mitigations=("none", "neutralize"),
@@ -168,11 +169,35 @@ class _Work:
         settings = self.settings(network, mitigation)
         key = _digest({"identity": identity, "settings": settings.as_dict()})
         folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
-        return run(
-            self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
-            cache=self.options.work / "features", jobs=self.options.jobs, progress=told,
-            finish=_without_networks,
-        )  # fmt: skip
+        if network == next(iter(self.size.episodes)):
+            self._encode(settings, told)
+        with _threads(1):  # the networks are so small that threads only wait for each other
+            return run(
+                self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
+                cache=self._cache, jobs=self.options.jobs, progress=told, finish=_without_networks,
+            )  # fmt: skip
+
+    def _encode(self, settings: RunSettings, told: _Told) -> None:
+        """The features of all texts, which the run finds in the cache.
+
+        One thread fewer than usual: where another program wants a core, all would wait for it.
+        """
+        import torch
+
+        from evenhand.fewshot.encoders import frozen
+        from evenhand.fewshot.runs.material import parts_of, prepared
+
+        parts = parts_of(self.fit.data, settings, self.splits())
+        texts = prepared(self.fit.data, settings, parts, jobs=self.options.jobs).texts
+        with _threads(max(1, torch.get_num_threads() - 1)):
+            frozen(
+                self.model, texts, pooling=settings.pooling, limit=settings.limit,
+                cache=self._cache, progress=told,
+            )  # fmt: skip
+
+    @property
+    def _cache(self) -> Path:
+        return self.options.work / "features"
 
     def splits(self) -> tuple[Split, ...]:
         """The class splits, those of every network and mitigation."""
@@ -220,6 +245,19 @@ class _Told:
         share = done / max(1, total) / 2
         self.so_far = max(self.so_far, share + 0.5 * (what != "encoding"))
         self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """So many threads of torch for a while."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:

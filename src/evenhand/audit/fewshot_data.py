@@ -127,7 +127,7 @@ def _counts(sizes: list[int], size: int, most: int) -> list[int]:
     """How many men and women to draw of a class: their shares, and the leaning stays as it is.
 
     Of the rarer gender no fewer than calibration needs are drawn, unless these were more than a
-    seventh of all.
+    sixth of all.
 
     >>> _counts([190, 10], 200, 60), _counts([100, 60], 200, 60), _counts([190, 10], 200, 25)
     ([53, 7], [30, 18], [24, 1])
@@ -145,7 +145,7 @@ def _counts(sizes: list[int], size: int, most: int) -> list[int]:
 
 
 def _tops_up(most: int) -> bool:
-    return most / 7 >= EACH_GENDER
+    return most / 6 >= EACH_GENDER
 
 
 def _at_least(most: int) -> str:

@@ -129,13 +129,13 @@ def audit(
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
         page, *figures = write_report(folder)
-        write_cards(folder)
         files = [
             path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
         ]
         for stale in set(earlier) - set(files):
             (folder / stale).unlink(missing_ok=True)
         save_json(folder / "run.json", {**run, "files": files})
+        write_cards(folder)
         return Audit(verdicts=judged, stages=tuple(done), out=folder, report=page)
 
 
