@@ -249,13 +249,15 @@ class _Told:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """So many threads of torch for a while."""
+    """So many threads for a while, of torch and of the linear algebra of others."""
     import torch
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with threadpool_limits(count):
+            yield
     finally:
         torch.set_num_threads(before)
 
