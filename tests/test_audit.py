@@ -194,7 +194,7 @@ def test_files_of_a_topic_no_longer_asked_for_go(copied: Path, biased: World) ->
 
 def test_vectors_without_the_words_are_refused(tmp_path: Path, biased: World) -> None:
     names = [f"w{i}" for i in range(len(biased.words))]
-    with pytest.raises(VocabularyError, match="nothing could be measured"):
+    with pytest.raises(VocabularyError, match="expected vectors of words of the topics"):
         audit(Vectors.from_arrays(names, biased.matrix), topics=[biased.topic], out=tmp_path,
               skip=SKIP)  # fmt: skip
 

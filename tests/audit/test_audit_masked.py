@@ -142,6 +142,30 @@ def test_a_large_model_is_not_fine_tuned(tmp_path):
     assert "200,000,000 weights" in made["skipped"][0]["reason"]
 
 
+def test_a_model_that_learns_too_slowly_is_not_fine_tuned(tmp_path, monkeypatch):
+    monkeypatch.setattr(masked_finetune, "WEIGHTS", 1000)
+    monkeypatch.setattr(masked_finetune, "_speed", lambda _: 100.0)
+    model, options = masked.loaded("mini"), Options(work=tmp_path / "w")
+    made = masked_finetune.tune(model, "mini", PLAIN, options, Silent())
+    assert "would take about 24 minutes, more than the 10" in made["skipped"][0]["reason"]
+    assert not options.work.exists()
+    monkeypatch.setattr(masked_finetune, "_speed", lambda _: 1000.0)
+    made = masked_finetune.tune(model, "mini", PLAIN, options, Silent())
+    assert "minutes" not in made["skipped"][0]["reason"]
+
+
+def test_measuring_the_speed_leaves_the_model_as_it_is():
+    import torch
+
+    model = masked.loaded("mini")
+    before, state = model.fingerprint, torch.random.get_rng_state()
+    assert masked_finetune._speed(model) > 0
+    assert model.fingerprint == before
+    assert not model.network.training
+    assert all(weight.grad is None for weight in model.network.parameters())
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
 def test_tokens_shrink_with_the_model(tmp_path):
     options = Options(work=tmp_path)
     sizes = [

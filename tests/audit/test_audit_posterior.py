@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evenhand import lexicon
+from evenhand.audit import audit
 from evenhand.audit import posterior as stages
 from evenhand.audit.posterior_calibration import calibrate
 from evenhand.audit.stages import Options, run_stage
@@ -131,6 +132,8 @@ def test_progress_only_grows_and_ends_at_the_end(
     assert done == sorted(done)
     assert {of for _, of in heard.steps} == {done[-1]}
     assert len(done) > 20
+    thirds = [stages.FITS * fits // 3 for fits in range(4)]
+    assert done[:4] == thirds
 
 
 def test_a_quick_audit_models_gender_alone(tmp_path: Path) -> None:
@@ -250,3 +253,18 @@ def test_the_draws_of_an_audit_can_be_trusted_on_glove(
     assert found["rhat_max"] <= 1.01
     assert found["ess_min"] >= 400
     assert result.content["contrasts"][DELTA]["high"] < 0
+
+
+def test_without_the_tests_that_decide_a_card_says_that_there_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.report.sections_posterior.ESS", 50)  # there are few draws here
+    monkeypatch.setattr("evenhand.report.sections_posterior.RHAT", 1.2)
+    monkeypatch.setattr("evenhand.audit.main.write_report", lambda place: [place])
+    w = small()
+    v = Vectors.from_arrays(w.words, w.matrix)
+    found = audit(v, topics=[w.topic], out=tmp_path / "out", quick=True, skip=("vectors",))
+    (verdict,) = found.verdicts
+    assert (verdict.subject, verdict.level) == ("vectors", "not measured")
+    assert "vectors is skipped" in verdict.sentence
+    assert [number.value < 0 for number in verdict.numbers] == [True]

@@ -112,6 +112,28 @@ def test_search_leaves_only_matching_rows(show: Open) -> None:
     assert page.run(FOUND) == ""
 
 
+def test_search_says_when_nothing_is_found(show: Open) -> None:
+    page = show()
+    page.run("document.getElementById('find').focus()")
+    page.write("no such word")
+    assert page.run(VISIBLE) == 0
+    assert page.run(FOUND) == "nothing found"
+    assert page.run("document.getElementById('after').disabled")
+
+
+def test_words_of_the_trade_lead_to_the_glossary(show: Open) -> None:
+    page = show()
+    links = page.run(
+        "Array.from(document.querySelectorAll('main a.term'), a => ["
+        "a.closest('section[id]').id, a.hash, a.textContent, a.title])"
+    )
+    assert {"Stereotype", "WEAT"} <= {text for _, _, text, _ in links}
+    assert len({(part, to) for part, to, _, _ in links}) == len(links), "once in each part"
+    for _, to, _, title in links:
+        said = f"document.querySelector('#glossary {to}').nextElementSibling.textContent"
+        assert page.run(said) == title
+
+
 def test_search_goes_from_match_to_match(show: Open) -> None:
     page = show()
     in_view = (
@@ -246,7 +268,7 @@ def test_on_paper_there_is_no_navigation_and_all_is_open(show: Open) -> None:
     for gone in ("nav", ".bar", ".skip", ".usage"):
         assert page.run(f"getComputedStyle(document.querySelector('{gone}')).display") == "none"
     heights = page.run(
-        "Array.from(document.querySelectorAll('main details :is(table, li, dl)'),"
+        "Array.from(document.querySelectorAll('main details:not(.aside) :is(table, li, dl)'),"
         " e => e.checkVisibility({contentVisibilityAuto: true}) && e.offsetHeight)"
     )
     assert heights
@@ -256,6 +278,22 @@ def test_on_paper_there_is_no_navigation_and_all_is_open(show: Open) -> None:
         ".filter(e => e.getBoundingClientRect().right > innerWidth + 1).length"
     )
     assert wide == 0
+
+
+def test_on_paper_long_tables_are_cut_and_say_so(show: Open) -> None:
+    page = show(width=680, media="print")
+    rows = (
+        "Array.from({}.querySelectorAll('tbody tr')).filter("
+        "row => getComputedStyle(row).display !== 'none').length"
+    )
+    table = "document.querySelector('#topic-simulated table.words')"
+    every = page.run(f"{table}.tBodies[0].rows.length")
+    assert every > 18
+    assert page.run(rows.format(table)) == 15
+    more = page.run(f"{table}.nextElementSibling.innerText")
+    assert more == f"… and {every - 15} more rows, which the page shows on a screen."
+    methods = "document.querySelector('#methods table')"
+    assert page.run(rows.format(methods)) == page.run(f"{methods}.tBodies[0].rows.length")
 
 
 @pytest.mark.parametrize("paper", [(8.27, 11.69), (8.5, 11)], ids=["A4", "Letter"])

@@ -47,6 +47,7 @@ def worlds(draw):
 
 @settings(max_examples=8, deadline=None)
 @given(model=worlds(), side=st.sampled_from(["male", "female"]), seed=st.integers(0, 99))
+@pytest.mark.slow
 def test_no_gendered_word_or_name_enters_and_the_filter_passes(model, side, seed):
     wide = Settings(fluency=50.0, likely=0.0, least=0.0, gain=0.0, edits=3)
     made = generate(model, SEEDS, direction=side, settings=wide, seed=seed)
@@ -126,6 +127,7 @@ def mini():
 SOME = ["The cook put her spoon on the table."]
 
 
+@pytest.mark.slow
 def test_answers_kept_on_disk_give_the_same_and_nothing_is_asked_again(mini, tmp_path):
     kept = KeptAnswers(tmp_path / "answers")
     asked: list[tuple[int, int]] = []

@@ -52,6 +52,7 @@ def answers(model, kept):
     return np.hstack([found.log_probs, found.top.log_probs, found.top.ids])
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path, rows_run):
     """A real kill -9 of a process in the middle of its work."""
     folder = tmp_path / "kept"

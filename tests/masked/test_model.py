@@ -17,6 +17,7 @@ from transformers import (
 
 import evenhand as eh
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked import load
 from evenhand.simulate.masked import bigram_model
 
 WORDS = ["he", "she", "the", "nurse", "doctor", "sleeps", "reads", "a", "book", "."]
@@ -107,7 +108,7 @@ def test_what_is_not_a_model_is_named(tmp_path):
     with pytest.raises(FileError, match=r"expected config\.json"):
         eh.masked.load(tmp_path)
     (tmp_path / "config.json").write_text("{ broken")
-    with pytest.raises(FileError, match="not a masked language model that loads"):
+    with pytest.raises(FileError, match="not valid JSON"):
         eh.masked.load(tmp_path)
     file = tmp_path / "model.bin"
     file.write_text("")
@@ -165,3 +166,16 @@ def test_mini_loads_through_transformers_without_a_warning(capfd):
     assert tokenizer.tokenize("The Nurse SAID.") == ["the", "nurse", "said", "."]
     size = sum(entry.stat().st_size for entry in folder.iterdir())  # type: ignore[attr-defined]
     assert size < 25_000_000
+
+
+def test_an_encoder_without_its_head_can_embed_and_not_be_asked(tmp_path):
+    """Else its answers would come from random weights."""
+    whole = load("mini")
+    whole.network.base_model.save_pretrained(tmp_path)
+    whole.tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(FileError, match="saved without its masked head"):
+        load(tmp_path)
+    first, second = (load(tmp_path, head=False) for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    texts = ["she reads.", "he sings a song."]
+    assert first.embed(texts) == pytest.approx(whole.embed(texts), abs=1e-6)

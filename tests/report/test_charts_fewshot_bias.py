@@ -153,7 +153,7 @@ def test_changes_without_numbers(compared: dict[str, Any]) -> None:
     assert "no value at all: accuracy" in below_title(chart)
     assert "dashed line" in below_title(chart)
     (one,) = panel(chart, "Stereotype")
-    assert (one["cut"], one["direction"]) == (True, "neither is clear")
+    assert (one["cut"], one["direction"]) == (True, "no clear change")
     words(chart)
     told["stereotype"] |= {"after": math.nan}
     with pytest.raises(InputError, match="changes: expected at least one measure"):

@@ -325,6 +325,21 @@ def test_the_page_has_the_numbers_and_nothing_from_elsewhere(make: Make, tmp_pat
     assert text.count("How to read it:") == text.count("<figure ")
 
 
+def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None:
+    def told(found: AuditComparison) -> bool:
+        [section] = [one for one in comparison_sections(found) if one.name == "measures"]
+        return any("is not compared here" in getattr(one, "words", "") for one in section.blocks)
+
+    assert told(two)
+    sides = [
+        replace(side, findings=replace(side.findings, stages=tuple(
+            replace(stage, mitigations=()) for stage in side.findings.stages
+        )))
+        for side in two.sides
+    ]  # fmt: skip
+    assert not told(replace(two, sides=tuple(sides)))
+
+
 def test_a_mark_tells_its_audit_and_the_difference(two: AuditComparison) -> None:
     drawn = dumbbells(two.lines, [side.name for side in two.sides]).to_dict()
     rows = _values(drawn)

@@ -106,10 +106,12 @@ def check_set(fitted: Fitted) -> None:
         assert "undefined" not in svg, name
 
 
+@pytest.mark.slow
 def test_every_chart_of_simulated_data_is_drawn(fitted: Fitted) -> None:
     check_set(fitted)
 
 
+@pytest.mark.slow
 def test_every_chart_of_the_thesis_religion_table_is_drawn(shared: Path) -> None:
     table = read_table(shared / "data" / "cosine" / "religionReddit.csv")
     check_set(fit_models(table, draws=160))

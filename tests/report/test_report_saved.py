@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError
+from evenhand.paired import compare
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.saved import StageResult, read_stages, stage_rows
 from evenhand.report.tables import write_tables
@@ -35,6 +36,19 @@ def test_numbers_that_are_not_finite_come_back_as_nan() -> None:
     assert math.isnan(found.value)
     assert math.isnan(found.low)
     assert found.p_value is None
+
+
+def test_saved_items_of_which_a_value_is_not_known_can_be_compared() -> None:
+    m = Measurement(
+        metric="weat", query="q", value=1.0, low=0.0, high=2.0, n=3, ideal=0.0, worse="away",
+        interval="", items=tuple({"word": w, "without": x} for w, x in
+                                 (("a", 0.9), ("b", 1.2), ("c", math.nan))),
+    )  # fmt: skip
+    stage = StageResult(name="s", kind="k", title="t", measurements=(m,))
+    (after,) = read_stages(json.loads(to_json(stage_rows([stage]))))
+    (found,) = after.measurements
+    assert math.isnan(found.items[2]["without"])
+    assert compare(found, found).paired == 2
 
 
 def test_tables_have_a_row_for_everything(tmp_path: Path, findings: Findings) -> None:

@@ -79,6 +79,7 @@ def test_section_has_figures_and_tables_with_the_numbers(contents):
     }  # fmt: skip
     for figure in figures.values():
         assert figure.caption.startswith("How to read it:")
+        assert "dark" not in figure.caption  # the page has a dark paper too
         assert figure.words
         assert "NaN" not in figure.svg
     tables = {b.caption.partition(",")[0]: b for b in blocks if isinstance(b, Table)}
@@ -140,8 +141,8 @@ def test_a_single_network_and_intervals_without_an_end(contents):
     assert len(section.parts) == 4
     (verdict,) = judge_fewshot(findings)
     assert verdict.level == "some evidence"
-    assert verdict.numbers[0].low == -float("inf")
-    assert json.loads(to_json(verdict))["numbers"][0]["low"] is None
+    assert verdict.numbers[1].low == -float("inf")
+    assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
 
 
 def judged(contents, *, chance, new, sign=1.0):
@@ -157,11 +158,12 @@ def judged(contents, *, chance, new, sign=1.0):
 @pytest.mark.parametrize(
     ("chance", "new", "sign", "level"),
     [
-        ([0.0005] * 6, [0.01] * 6, 1, "strong evidence"),
+        ([0.0005] * 6, [0.008] * 6, 1, "strong evidence"),
         ([0.0005] * 6, [0.01] * 6, -1, "some evidence"),
         ([0.0005] * 6, [0.06] * 6, 1, "some evidence"),
         ([0.0005, *[0.5] * 5], [0.01] * 6, 1, "some evidence"),
-        ([0.0005, 0.0015, *[0.5] * 4], [0.01, *[0.5] * 5], 1, "strong evidence"),
+        ([0.0005, 0.0015, *[0.5] * 4], [0.008, *[0.5] * 5], 1, "strong evidence"),
+        ([0.0005, 0.0015, *[0.5] * 4], [0.009, *[0.5] * 5], 1, "some evidence"),
         ([0.0005, 0.0015, *[0.5] * 4], [0.5, 0.5, *[0.01] * 4], 1, "some evidence"),
         ([0.0005, 0.0021, *[0.5] * 4], [0.01] * 6, 1, "some evidence"),
         ([0.008, *[0.5] * 5], [0.5] * 6, 1, "some evidence"),
@@ -172,7 +174,8 @@ def judged(contents, *, chance, new, sign=1.0):
 def test_the_level_follows_the_rules(contents, chance, new, sign, level):
     verdict = judged(contents, chance=chance, new=new, sign=sign)
     assert verdict.level == level
-    assert len(verdict.tests) == len(verdict.numbers) == 6
+    assert len(verdict.tests) == 6
+    assert len(verdict.numbers) == 6 + (level != "strong evidence")
     against = level == "some evidence" and sign < 0
     assert ("against the stereotype" in verdict.sentence) == against
     assert ("mitigation" in verdict.sentence) == (level != "none found")
@@ -183,7 +186,7 @@ def test_verdict_names_what_was_judged(contents):
     assert (verdict.subject, verdict.name, verdict.topic) == (
         "classifier", "few-shot on mini", "gender"
     )  # fmt: skip
-    assert len(RULES) == 5
+    assert len(RULES) == 6
     assert "free of bias" in verdict.cannot_mean
 
 

@@ -7,8 +7,7 @@ broken off goes on where it stopped; the features of texts are kept there for al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,7 +70,7 @@ def fewshot_stages(
         return [_skipped(data, str(error))]
     from evenhand.masked.model import load
 
-    loaded = load(model)
+    loaded = load(model, head=False)
     work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
     identity = {
         "model": loaded.fingerprint, "data": fit.data.digest,
@@ -165,13 +164,14 @@ class _Work:
 
     def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> SavedRun:
         from evenhand.fewshot.runs import run
+        from evenhand.fewshot.runs.threads import threads
 
         settings = self.settings(network, mitigation)
         key = _digest({"identity": identity, "settings": settings.as_dict()})
         folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
         if network == next(iter(self.size.episodes)):
             self._encode(settings, told)
-        with _threads(1):  # the networks are so small that threads only wait for each other
+        with threads(1):  # the networks are so small that threads only wait for each other
             return run(
                 self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
                 cache=self._cache, jobs=self.options.jobs, progress=told, finish=_without_networks,
@@ -186,10 +186,11 @@ class _Work:
 
         from evenhand.fewshot.encoders import frozen
         from evenhand.fewshot.runs.material import parts_of, prepared
+        from evenhand.fewshot.runs.threads import threads
 
         parts = parts_of(self.fit.data, settings, self.splits())
         texts = prepared(self.fit.data, settings, parts, jobs=self.options.jobs).texts
-        with _threads(max(1, torch.get_num_threads() - 1)):
+        with threads(max(1, torch.get_num_threads() - 1)):
             frozen(
                 self.model, texts, pooling=settings.pooling, limit=settings.limit,
                 cache=self._cache, progress=told,
@@ -245,21 +246,6 @@ class _Told:
         share = done / max(1, total) / 2
         self.so_far = max(self.so_far, share + 0.5 * (what != "encoding"))
         self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """So many threads for a while, of torch and of the linear algebra of others."""
-    import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with threadpool_limits(count):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:

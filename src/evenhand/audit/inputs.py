@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.audit.inputs_model import described
+from evenhand.audit.inputs_places import check_data, check_model, check_vectors
 from evenhand.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ __all__ = ["PARTS", "Inputs", "gather"]
 
 PARTS = ("text", "vectors", "posterior", "masked", "fewshot")
 """The parts of an audit, each of which can be left out."""
+MADE_OF = {
+    "text": "data", "vectors": "vectors", "posterior": "vectors", "masked": "model",
+    "fewshot": "data",
+}  # fmt: skip
+"""What must be given for a part."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
+COLUMNS = ("text", "label", "gender", "male", "female")
+"""What can be named of data: three columns, and the codes of two genders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +59,8 @@ def gather(
 
     Where something is given, only that is audited: vectors by their own measures and posterior, a
     model by its pronouns, associations and phrases, data by their odds and by few-shot classifiers
-    on the model, or on `mini`.
+    on the model, or on `mini`. All that can be told to be wrong at first sight is told before
+    anything is read, and what the parts do not need is not read.
     """
     from evenhand.fewshot.data import Dataset, read
     from evenhand.vectors.store import Vectors, load
@@ -60,50 +70,65 @@ def gather(
             raise UnknownNameError("part of an audit", name, PARTS)
     everything = vectors is None and model is None and data is None
     if everything:
-        vectors = VECTORS
+        vectors, model, data = VECTORS, MODEL, DATA
+    given = {"vectors": vectors is not None, "model": model is not None, "data": data is not None}
+    parts = [name for name in PARTS if given[MADE_OF[name]]]
+    kept = tuple(name for name in parts if name not in skip)
+    if not kept:
+        raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
+    named = os.fspath(model) if model is not None else MODEL
+    source = DATA if data is None else data
+    _check(vectors, named, None if everything else data, columns or {})
     found: dict[str, dict[str, Any]] = {}
-    parts = []
+    told = described(named) if {"masked", "fewshot"} & set(kept) else None
     texts: Dataset | None = None
-    if everything or model is not None or data is not None:
-        texts = data if isinstance(data, Dataset) else read(data or DATA, **(columns or {}))
-    if texts is not None and (everything or data is not None):
-        parts += ["text", "fewshot"]
-        found["data"] = {
-            "name": texts.name, "source": str(data) if isinstance(data, str) else texts.name,
-            "texts": len(texts), "classes": len(texts.classes), "digest": texts.digest,
-            "left_out": dict(texts.left_out), "sha256": _hash(data),
-        }  # fmt: skip
+    if {"text", "masked", "fewshot"} & set(kept):
+        texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
+        if data is not None:
+            found["data"] = {
+                "name": texts.name, "source": source if isinstance(source, str) else texts.name,
+                "texts": len(texts), "classes": len(texts.classes), "digest": texts.digest,
+                "left_out": dict(texts.left_out), "sha256": _hash(source),
+            }  # fmt: skip
     v: Vectors | None = None
-    if vectors is not None:
-        parts += ["vectors", "posterior"]
+    if {"vectors", "posterior"} & set(kept):
         if isinstance(vectors, Vectors):
             v = vectors
-        else:
+        elif vectors is not None:
             v, read_from = load(vectors), vectors
+    if v is not None:
         found["vectors"] = {
             "name": v.name, "source": v.source, "words": len(v), "dim": v.dim, "case": v.case,
             "content_sha256": _content(v), "notes": v.notes, "sha256": _hash(read_from),
         }  # fmt: skip
-    if everything or model is not None:
-        parts.append("masked")
-    kept = tuple(name for name in PARTS if name in parts and name not in skip)
-    if not kept:
-        raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
-    named = os.fspath(model) if model is not None else MODEL
-    if "masked" in kept or "fewshot" in kept:
-        found["model"] = _model(named)
+    if told is not None:
+        found["model"] = told
     return Inputs(vectors=v, model=named, data=texts, parts=kept, subjects=found)
 
 
-def _model(source: str) -> dict[str, Any]:
-    from evenhand.masked.model import load
+def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:
+    """What is wrong with any of the inputs at first sight, before one of them is read."""
+    from evenhand.fewshot.data import Dataset
+    from evenhand.masked.model import EMBEDDED as MODELS
+    from evenhand.vectors.store import EMBEDDED
 
-    model = load(source)
-    weights = sum(weight.numel() for weight in model.network.parameters())
-    return {
-        "name": model.name, "source": source, "weights": weights, "layers":
-        int(model.network.config.num_hidden_layers), "fingerprint": model.fingerprint,
-    }  # fmt: skip
+    if isinstance(vectors, str | os.PathLike):
+        check_vectors(os.fspath(vectors), EMBEDDED)
+    check_model(model, MODELS)
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    if path is not None:
+        check_data(path, [DATA])
+    named = [name for name, column in columns.items() if column is not None]
+    for name in named:
+        if name not in COLUMNS:
+            raise UnknownNameError("column of the data", name, COLUMNS)
+    if named and data is None:
+        raise InputError(f"{named[0]}: expected data whose column it names, got none")
+    simulated = path is not None and path.partition(":")[0] == DATA and not Path(path).exists()
+    if named and (simulated or isinstance(data, Dataset)):
+        raise InputError(f"{named[0]}: expected data from a file or the hub: these have no columns")
+    if columns.get("male") is not None and columns.get("male") == columns.get("female"):
+        raise InputError(f"male and female: expected two codes, got '{columns['male']}' twice")
 
 
 def _content(v: Vectors) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from evenhand import lexicon
 from evenhand.audit.inputs import Inputs, gather
+from evenhand.audit.inputs_places import check_out
 from evenhand.audit.stages import Options, Progress, Silent, Stage, run_stage
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.folders import RunFolder, versions
@@ -92,9 +94,13 @@ def audit(
     (where `vectors` are given as an object) are kept in `run.json`.
     """
     asked = _topics(topics)
+    folder = check_out(out)
+    new = not folder.exists()
     given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
-    folder = _folder(out)
+    _check_words(given, asked)
     with RunFolder.working(folder):
+        for name in ("stages", "work"):
+            (folder / name).mkdir(exist_ok=True)
         options = Options(quick=quick, seed=seed, prob=prob, jobs=jobs, work=folder / "work")
         settings = {"seed": seed, "prob": prob}
         used = versions(*PACKAGES)
@@ -107,7 +113,11 @@ def audit(
             found, took = run_stage(stage, folder / "stages", stage.key(common), shown)
             done.append(found)
             seconds[stage.title] = took
-        _refuse_nothing(given, done)
+        if not any(s.content or (s.measurements and s.kind != "dimension") for s in done):
+            if new and not any(stage.failed for stage in done):
+                shutil.rmtree(folder)
+            raise _nothing(given, done)
+        (folder / "tables").mkdir(exist_ok=True)
         told = {**settings, "quick": quick, "parts": given.parts}
         run = document(
             command=list(command), time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -174,13 +184,24 @@ def _topics(topics: Iterable[str | Topic]) -> list[Topic]:
     return asked
 
 
-def _refuse_nothing(given: Inputs, done: Sequence[StageResult]) -> None:
-    """Vectors without any of the words are the user's mistake, and get no page."""
-    if any(s.content or (s.measurements and s.kind != "dimension") for s in done):
+def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:
+    """Vectors that have no word of any topic are refused before any work."""
+    v = given.vectors
+    if v is None or any(v.find(topic.words()).words for topic in topics):
         return
+    names = ", ".join(topic.name for topic in topics)
+    first = ", ".join(f"'{word}'" for word in v.words[:3])
+    raise VocabularyError(
+        f"{v.name}: expected vectors of words of the topics ({names}), got none; its {len(v):,} "
+        f"words begin with {first}. Are they English words?"
+    )
+
+
+def _nothing(given: Inputs, done: Sequence[StageResult]) -> VocabularyError:
+    """What can be measured in nothing is the user's mistake, and gets no page."""
     reasons = [s.failed for s in done if s.failed] or [k["reason"] for s in done for k in s.skipped]
     names = ", ".join(str(each["name"]) for each in given.subjects.values())
-    raise VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
+    return VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
 
 
 def _files(folder: Path) -> list[str]:
@@ -190,15 +211,6 @@ def _files(folder: Path) -> list[str]:
     except FileError:
         return []
     return [name for name in listed if Path(name).parent.as_posix() in ("tables", "figures")]
-
-
-def _folder(out: str | os.PathLike[str]) -> Path:
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise FileError(folder, "expected a folder to write into, got a file")
-    for name in ("stages", "tables", "figures", "work"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _code_hash() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from evenhand.masked.finetune import FinetuneResult, Settings
     from evenhand.masked.model import Model
 
-__all__ = ["MOST_WEIGHTS", "settings_for", "tune"]
+__all__ = ["LONGEST", "MOST_WEIGHTS", "seconds_for", "settings_for", "tune"]
 
 MOST_WEIGHTS = 150_000_000
 """A larger model is not fine-tuned: on a CPU that would take hours."""
@@ -23,6 +24,11 @@ TOKENS, LEAST_TOKENS = 160_000, 40_000
 """Tokens that `mini` learns from, and the fewest that a larger model does."""
 WEIGHTS = 8_000_000
 """The weights of `mini`, by which the tokens are scaled."""
+
+LONGEST = 600
+"""Seconds that the stage may take as far as a measured step tells; more is not begun."""
+ROWS, LENGTH = 2, 256
+"""The texts of the step that is measured, and their tokens."""
 
 PHASES = {
     "pronouns before": 2, "perplexity before": 15, "training": 60, "pronouns after": 1,
@@ -67,10 +73,19 @@ def tune(
     tell = _phases(progress)
     parts = (model.fingerprint, data.digest, repr(settings.as_dict()))
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+    folder = options.work / f"finetune-{name}"
+    if weights > WEIGHTS and not folder.exists():  # what was begun is ended
+        seconds = seconds_for(settings.max_tokens, _speed(model))
+        if seconds > LONGEST:
+            return _skipped(
+                f"a step of learning was measured, and at its speed the {weights:,} weights would "
+                f"take about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} that an "
+                "audit gives them: `evenhand masked finetune` takes its time, or a GPU"
+            )
     options.work.mkdir(parents=True, exist_ok=True)
     try:
         result = finetune(
-            source, data.texts, settings, options.work / f"finetune-{name}",
+            source, data.texts, settings, folder,
             sentences=pronoun_sentences().sentences,
             progress=lambda what, done, of, _: tell(what, done, of),
         )  # fmt: skip
@@ -82,6 +97,40 @@ def tune(
             "others": _others(model, result, options, tell),
         }
     }  # fmt: skip
+
+
+def seconds_for(tokens: int, speed: float) -> float:
+    """The time of the whole stage for so many tokens at a speed, in tokens a second.
+
+    What else is done takes a share of the time of `mini` (`PHASES`), and as much longer for
+    another model as its steps do.
+
+    >>> round(seconds_for(160_000, 4_000)), round(seconds_for(40_000, 330))
+    (67, 444)
+    """
+    learning = PHASES["training"] / sum(PHASES.values())
+    return (tokens + TOKENS * (1 - learning) / learning) / speed
+
+
+def _speed(model: Model) -> float:
+    """Tokens a second of a step of learning, the second of two; the weights stay as they are."""
+    import torch
+
+    network: Any = model.network
+    length = min(LENGTH, model.longest)
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        ids = torch.randint(len(model.tokenizer), (ROWS, length), device=model.device)
+        network.train()
+        try:
+            for _ in range(2):
+                began = time.monotonic()
+                network(input_ids=ids, labels=ids).loss.backward()
+                seconds = time.monotonic() - began
+        finally:
+            network.eval()
+            network.zero_grad(set_to_none=True)
+    return ROWS * length / seconds
 
 
 def _skipped(reason: str) -> dict[str, Any]:

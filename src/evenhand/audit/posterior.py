@@ -71,7 +71,9 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
         change = None
         if not options.quick:
             try:
-                change = _change(v, topic, table, seed)
+                change = _change(
+                    v, topic, table, seed, lambda n, of: progress.step(FITS * n // of, total)
+                )
             except InputError as error:
                 skipped.append(_skip("hard debiasing", topic, error))
         whole = change is not None and not change.unpaired["before"]
@@ -93,7 +95,9 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
     return {"content": content, "skipped": tuple(skipped)}
 
 
-def _change(v: Vectors, topic: Topic, table: Table, seed: int) -> Change:
+def _change(
+    v: Vectors, topic: Topic, table: Table, seed: int, told: Callable[[int, int], None]
+) -> Change:
     """Before and after the hard debiasing that the mitigation stage makes."""
     from evenhand.posterior import compare_tables
     from evenhand.vectors.debias import hard
@@ -103,7 +107,8 @@ def _change(v: Vectors, topic: Topic, table: Table, seed: int) -> Change:
     fair = hard(
         v, topic.definitional, k=len(topic.classes) - 1, equalize=topic.equalize, keep=protected
     )
-    return compare_tables(table, distance_table(fair.vectors, topic), draws=DRAWS, seed=seed)
+    after = distance_table(fair.vectors, topic)
+    return compare_tables(table, after, draws=DRAWS, seed=seed, progress=told)
 
 
 def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:

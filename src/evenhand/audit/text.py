@@ -108,6 +108,8 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
     if not sum(men.values()) or not sum(women.values()):
         missing = "men and women" if not told else "women" if sum(men.values()) else "men"
         reason = f"the data have no text whose gender column tells of {missing}"
+        if not told:
+            reason += " (a column that is not called gender is named with --gender)"
     elif len(told) < 2:
         reason = f"expected two classes or more with genders, got only '{told[0]}'"
     if reason:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import json_option, prob_option, seed_option
+from evenhand.cli.options import F, json_option, prob_option, seed_option
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -21,27 +21,54 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 
+def _once(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,
+    values: tuple[str, ...],
+) -> str | None:
+    """The one value of an option; the first of several would otherwise be lost without a word."""
+    if len(values) > 1:
+        raise click.BadParameter(
+            f"expected once, got {', '.join(values)}: audit each into a folder of its own, then "
+            "compare them with evenhand report A B",
+            param_hint=f"--{parameter.name}",
+        )
+    return values[0] if values else None
+
+
+def _source(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, metavar="SRC", multiple=True, callback=_once, help=text)
+
+
 @click.command(short_help="Audit vectors, a model and data; one page with verdicts.")
-@click.option(
-    "--vectors", metavar="SRC",
-    help="Word vectors: glove (embedded) or a file (GloVe or word2vec text, word2vec binary,"
-    " fastText .vec, our .npz; gzip of these).",
-)  # fmt: skip
-@click.option(
+@_source(
+    "--vectors",
+    "Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a header,"
+    " word2vec binary, fastText .vec, our .npz; gzip of these. The content tells the format.",
+)
+@_source(
     "--model",
-    metavar="SRC",
-    help="A masked language model: mini (embedded), the path of a folder, or hf:NAME.",
+    "A masked language model: mini (embedded), a folder as save_pretrained writes it, with"
+    " config.json, the weights with their masked head and the tokenizer; or hf:NAME of the hub.",
+)
+@_source(
+    "--data",
+    "Labelled texts: simulated (embedded), a CSV, TSV, JSONL or Parquet file (gzip, bzip2 or zstd"
+    " too) in UTF-8, - for standard input, or hf:NAME.",
 )
 @click.option(
-    "--data",
-    metavar="SRC",
-    help="Labelled texts: simulated, a CSV, TSV, JSONL or Parquet file (packed too), or hf:NAME.",
+    "--text", metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
 )
-@click.option("--text", metavar="COLUMN", help="Column of the text, if not a known one.")
-@click.option("--label", metavar="COLUMN", help="Column of the class.")
-@click.option("--gender", metavar="COLUMN", help="Column of the person's gender.")
+@click.option(
+    "--label", metavar="COLUMN", help="Column of the class, if not label, occupation, profession."
+)
+@click.option(
+    "--gender", metavar="COLUMN",
+    help="Column of the person's gender, if not gender. Without one, what compares women and men"
+    " is left out.",
+)  # fmt: skip
 @click.option("--male", metavar="CODE", help="What the file has for a man, if not M or male.")
-@click.option("--female", metavar="CODE", help="What it has for a woman.")
+@click.option("--female", metavar="CODE", help="What it has for a woman, if not F or female.")
 @click.option(
     "--topics", default="gender,religion,race", show_default=True,
     help="Topics of the vectors: built-in ones or .toml files of yours, with commas between them.",
@@ -49,7 +76,8 @@ __all__ = ["audit"]
 @click.option(
     "--quick",
     is_flag=True,
-    help="Without fine-tuning, with fewer mitigations, networks and episodes.",
+    help="A first look: no fine-tuning, one way of debiasing, the Bayesian model of one topic"
+    " without its calibration, one few-shot network with less training, fewer texts.",
 )
 @click.option(
     "--skip", default="", metavar="PART,…",
@@ -84,23 +112,31 @@ def audit(
     Without --vectors, --model and --data the embedded defaults are audited: GloVe vectors, a small
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
     measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
-    odds ratios and by few-shot classifiers on the model. A part that fails does not lose the
-    others; the same command takes up where it was stopped.
+    odds ratios and by few-shot classifiers on the model (or on mini). All that you name is looked
+    at before the work begins. A part that fails does not lose the others; the same command takes
+    up where it was stopped.
+
+    On two cores the defaults take about five minutes, with --quick about one; larger models take
+    longer. One that would take more than ten minutes to fine-tune, as a measured step tells, is
+    not fine-tuned, and the page says so.
 
     \b
     Examples:
       evenhand audit
       evenhand audit --quick --out first-look
       evenhand audit --vectors my.vec --topics gender,mine.toml --out my-audit
+      evenhand audit --model ./my-bert --out my-model
+      evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
       evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
+    from evenhand.cli.fewshot.options import in_options
     from evenhand.cli.output import print_json
     from evenhand.errors import PartialFailure
 
     asked = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
-    with _bars(quiet=as_json) as progress:
+    with _bars(quiet=as_json) as progress, in_options():
         found = run(
             vectors, model=model, data=data, topics=asked, out=out, quick=quick,
             skip=[name.strip() for name in skip.split(",") if name.strip()], columns=columns,

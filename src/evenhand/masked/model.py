@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked.checks import check_family, check_tokenizer, check_weights
 from evenhand.masked.forward import Dense, Pass, Stage, logits_of, stages_of
 from evenhand.masked.layers import layers_of
 from evenhand.masked.precision import guard_half, int8_stages
@@ -170,12 +171,14 @@ def load(
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     int8: bool = False,
+    head: bool = True,
 ) -> Model:
-    """Load a masked language model.
+    """Load a masked language model; an error where something of it is missing.
 
     `source` is `mini`, the path of a folder in the transformers layout, or `hf:NAME` for a model
     of the hub (the only case in which something may be downloaded). `device` is `auto` (a GPU
     where there is one), `cpu`, `cuda` or `cuda:1` …; `dtype` the type the model computes in.
+    Without `head` an encoder alone will do, which can embed texts and not fill in words.
 
     >>> load("mini").name
     'mini'
@@ -184,10 +187,10 @@ def load(
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
     if given.startswith("hf:"):
-        return _loaded(given, given[3:], device, dtype, int8, hub=True)
+        return _loaded(given, given[3:], device, dtype, int8, head, hub=True)
     if given in EMBEDDED:
         with resources.as_file(resources.files("evenhand.assets") / given) as folder:
-            return _loaded(given, str(folder), device, dtype, int8, hub=False)
+            return _loaded(given, str(folder), device, dtype, int8, head, hub=False)
     folder = Path(given)
     if not folder.is_dir():
         if folder.is_file():
@@ -196,13 +199,15 @@ def load(
             f"model '{given}': no such folder, and not embedded ({', '.join(EMBEDDED)}); "
             "a model of the hub is named hf:NAME"
         )
-    if not (folder / "config.json").is_file():
-        raise FileError(folder, "expected config.json of a transformers model, got none")
-    return _loaded(folder.name, str(folder), device, dtype, int8, hub=False)
+    check_family(folder)
+    return _loaded(folder.name, str(folder), device, dtype, int8, head, hub=False)
 
 
-def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: bool) -> Model:
+def _loaded(
+    name: str, place: str, device: str, dtype: str, int8: bool, head: bool, *, hub: bool
+) -> Model:
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
     chosen = _device(device)
@@ -210,10 +215,10 @@ def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: 
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(place, use_fast=True, **options)
-            network = AutoModelForMaskedLM.from_pretrained(
-                place, dtype=getattr(torch, dtype), **options
+            network, told = AutoModelForMaskedLM.from_pretrained(
+                place, dtype=getattr(torch, dtype), output_loading_info=True, **options
             )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         reason = " ".join(str(error).split()).split(". ")[0]
         if hub:
             raise InputError(
@@ -227,6 +232,8 @@ def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: 
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"model '{name}': its tokenizer has no mask token")
+    check_tokenizer(place, tokenizer, network, hub=hub)
+    check_weights(place, network, told, head=head)
     network = network.eval().to(chosen)
     if chosen.type == "cpu" and dtype != "float32":
         guard_half()
@@ -237,14 +244,18 @@ def _loaded(name: str, place: str, device: str, dtype: str, int8: bool, *, hub: 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No bar for a load that takes a fraction of a second."""
+    """No bar for a load that takes a fraction of a second, and no report on what it lacked:
+    `check_weights` says what matters of that.
+    """
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    shown, before = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        logging.set_verbosity(before)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 

@@ -7,7 +7,7 @@ cancels out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +94,12 @@ def compare_tables(
     priors: Priors | None = None,
     draws: int = 4000,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Change:
-    """Fit crossed before, after, and to the differences; there the levels' prior is about 0."""
+    """Fit crossed before, after, and to the differences; there the levels' prior is about 0.
+
+    `progress` is told after each fit how many of them are done, of how many.
+    """
     one, two = read_table(before), read_table(after)
     first, second, alone = pair(one, two)
     gap = second.distance - first.distance
@@ -107,10 +111,14 @@ def compare_tables(
     priors = priors or Priors()
     centred = replace(priors, crossed=replace(priors.crossed, level_mean=0.0))
     moved = first.with_distance(gap, f"{two.source} less {one.source}")
+    asked = {"before": (first, priors), "after": (second, priors), "change": (moved, centred)}
+    fits = {}
+    for name, (table, prior) in asked.items():
+        fits[name] = fit(table, priors=prior, draws=draws, seed=seed)
+        if progress is not None:
+            progress(len(fits), len(asked))
     return Change(
-        before=fit(first, priors=priors, draws=draws, seed=seed),
-        after=fit(second, priors=priors, draws=draws, seed=seed),
-        change=fit(moved, priors=centred, draws=draws, seed=seed),
+        **fits,
         dropped={"before": one.dropped, "after": two.dropped},
         unpaired=alone,
         equalised=tuple(sorted(set(equalised(second)) - set(equalised(first)))),

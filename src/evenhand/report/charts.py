@@ -23,6 +23,8 @@ Chart: TypeAlias = Any
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
 INK, GREY, PALE = "#222222", "#6b6b6b", "#d5dae0"
 MARK = re.compile(r'<(\w+) aria-label="([^"]+)" role="graphics-symbol" aria-role[a-z]+="[^"]*"')
+SMALL, MIDDLE = 500, 660
+"""On paper, charts up to the first width stand two in a row, to the second beside their words."""
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
@@ -75,8 +77,9 @@ def inline(svg: str, name: str, words: str) -> str:
 
     >>> mark = '<path aria-label="nurse" role="graphics-symbol" aria-roledescription="m" d=""/>'
     >>> svg = f'<svg xmlns="u" width="9" height="5"><g id="a">{mark}{mark}</g></svg>'
-    >>> print(inline(svg, "f", "< 2").replace("><", ">\n<"))
-    <svg role="group" aria-label="&lt; 2" viewBox="0 0 9 5" width="9" height="5">
+    >>> print(inline(svg, "f", "< 2").replace("><", ">\n<").replace(" viewBox", "\nviewBox"))
+    <svg class="small" style="--wide: 9" role="group" aria-label="&lt; 2"
+    viewBox="0 0 9 5" width="9" height="5">
     <g id="f-a">
     <path class="tip" data-tip="nurse" d=""/>
     <path class="tip" role="img" aria-label="nurse" d=""/>
@@ -90,8 +93,11 @@ def inline(svg: str, name: str, words: str) -> str:
     body = re.sub(r'\bid="', f'id="{name}-', svg[start + 1 :])
     body = body.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
     body = _reachable(body)
+    wide, high = float(size["width"]), float(size["height"])
+    room = "small" if wide <= SMALL else "middle" if wide <= MIDDLE else "wide"
+    shape = "tall" if high > 1.5 * wide else room
     return (
-        f'<svg role="group" aria-label="{escape(words)}" '
+        f'<svg class="{shape}" style="--wide: {wide:g}" role="group" aria-label="{escape(words)}" '
         f'viewBox="0 0 {size["width"]} {size["height"]}" '
         f'width="{size["width"]}" height="{size["height"]}">{body}'
     )

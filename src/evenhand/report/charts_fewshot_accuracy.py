@@ -41,7 +41,7 @@ def accuracies(
 ) -> Chart:
     """A row a run: the accuracy, a thick line for new classes, and inside it the naive interval.
 
-    The thick line is what a claim about other classes needs; the dark line in it only says how
+    The thick line is what a claim about other classes needs; the thin line in it only says how
     far other episodes of the same classes would go. `chance` is 1 / ways; `floor` is what counting
     words reaches, with its interval for new classes as a grey band.
     """
@@ -84,7 +84,7 @@ def accuracies(
             x=alt.value(WIDTH + 8), text="shown:N"
         ),
     ]
-    lines = [f"thick: {prob} interval for new classes; dark line in it: naive, over episodes alone"]
+    lines = [f"thick: {prob} interval for new classes; thin line in it: naive, over episodes alone"]
     if below["value"] is not None:
         lines.append(f"floor: counting words (TF-IDF, nearest centroid), {below['shown']}")
     return alt.layer(

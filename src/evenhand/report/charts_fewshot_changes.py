@@ -28,9 +28,9 @@ from evenhand.report.wording import interval, number, p_value
 
 __all__ = ["bias_changes"]
 
-NEITHER = "neither is clear"
+UNCLEAR = "no clear change"
 WAYS = {
-    "less bias": (BLUE, "circle"), NEITHER: (GREY, "square"), "more bias": (ORANGE, "triangle-up"),
+    "less bias": (BLUE, "circle"), UNCLEAR: (GREY, "square"), "more bias": (ORANGE, "triangle-up"),
 }  # fmt: skip
 
 
@@ -91,12 +91,11 @@ def _moved(name: str, change: Mapping[str, Any]) -> dict[str, Any]:
     before, after, by = (finite(change.get(key)) for key in ("before", "after", "change"))
     low, high = (finite(change.get(key)) for key in ("low", "high"))
     known = before is not None and after is not None
-    way = change.get("direction")
     ends = [None if before is None or end is None else before + end for end in (low, high)]
     return row(
         wrapped(name, LINE), after if known else None, *ends, run=name,
         before=before if known else None,
-        direction=NEITHER if way in (None, "no clear change") else way,
+        direction=change.get("direction") or UNCLEAR,
         change=f"{number(by)} {interval(low, high)}", p=p_value(change.get("p_value")),
     )  # fmt: skip
 

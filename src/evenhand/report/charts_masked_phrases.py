@@ -9,6 +9,7 @@ from evenhand.errors import InputError
 from evenhand.masked.metrics.phrases import PhraseCorrelation, PhraseReport
 from evenhand.report.charts import BLUE, GREY, INK, ORANGE, PALE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
+from evenhand.report.wording import percent
 from evenhand.results import Measurement
 
 __all__ = ["forest", "phrase_charts", "scatter"]
@@ -45,7 +46,7 @@ def forest(report: PhraseReport) -> Chart:
     return alt.vconcat(*panels, spacing=14).properties(
         title={
             "text": "Phrase WEAT: do phrases lean to words for one gender?",
-            "subtitle": f"lines: {prob:.0%} intervals over phrases",
+            "subtitle": f"lines: {percent(prob)} intervals over phrases",
             "subtitleColor": GREY,
         }
     )
@@ -134,7 +135,7 @@ def _line(found: PhraseCorrelation, name: str) -> str:
     part = found.parts[name]
     r = part.pearson.estimate
     return (
-        f"{name}: r = {r.value:.2f} [{r.low:.2f}, {r.high:.2f}] ({r.prob:.0%}), "
+        f"{name}: r = {r.value:.2f} [{r.low:.2f}, {r.high:.2f}] ({percent(r.prob)}), "
         f"p = {part.pearson.p_value:.2g}, n = {part.n}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from evenhand.report.wording import interval, number
 if TYPE_CHECKING:
     from evenhand.masked.finetune import Change, FinetuneResult
 
-__all__ = ["bias_changes", "finetune_charts", "loss_curve"]
+__all__ = ["bias_changes", "finetune_charts", "loss_curve", "measure_label"]
 
 LINES = {"training": (ORANGE, "circle"), "evaluation": (BLUE, "square")}
 TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
@@ -84,7 +85,7 @@ def bias_changes(changes: Sequence[Change]) -> Chart:
     import altair as alt
 
     values = [
-        {"label": change.measure, "time": time, "value": one.value, "low": one.low,
+        {"label": measure_label(change.measure), "time": time, "value": one.value, "low": one.low,
          "high": one.high, "ideal": change.ideal, "change": _words(change)}
         for change in changes
         if "bias" in change.measure and change.n
@@ -104,7 +105,7 @@ def bias_changes(changes: Sequence[Change]) -> Chart:
             ("shape", alt.Shape, [shape for _, shape in TIMES.values()]),
         )
     }
-    title = "bias: 1 male words alone, 0 female words alone; distance: from 0.5"
+    title = "score: 1 male words alone, 0 female words alone"
     x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(rows(values))
     layers = [base.mark_tick(color=GREY, thickness=2, size=34).encode(y=y, x="ideal:Q")]
@@ -124,11 +125,21 @@ def bias_changes(changes: Sequence[Change]) -> Chart:
         .encode(y=y, x=alt.value(432), text="change:N")
     )
     heading = alt.TitleParams(
-        "Pronoun bias on held-out sentences",
+        "Pronoun score on held-out sentences",
         subtitle=["grey: no bias; at the right: the change, paired, with its interval"],
         subtitleColor=INK, subtitleFontSize=11,
     )  # fmt: skip
     return alt.layer(*layers).properties(width=420, height={"step": 48}, title=heading)
+
+
+def measure_label(measure: str) -> str:
+    """The measure in words.
+
+    >>> measure_label("mean |bias - .5|, top 10"), measure_label("mean bias")
+    ('mean distance from 0.5, 10 likeliest words', 'mean score')
+    """
+    measure = measure.replace("|bias - .5|", "distance from 0.5").replace("bias", "score")
+    return re.sub(r"top (\d+)", r"\1 likeliest words", measure)
 
 
 def _words(change: Change) -> str:

@@ -46,7 +46,7 @@ __all__ = [
     "contrasts", "delta_forest", "levels", "minus", "word_deltas", "word_means",
 ]  # fmt: skip
 
-CROSSED, NAIVE = "crossed", "thesis' coefficients (rows taken as independent)"
+CROSSED, NAIVE = "our model", "published model"
 WORD, MEAN_OF = "protected word", "mean of its class"
 TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
 
@@ -54,7 +54,7 @@ TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
 def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Chart:
     """Read first: a line left of 0 and clear of it says that the first kind stands nearer.
 
-    Grey beside it is what the thesis' coefficients would have claimed.
+    Grey beside it is what the published model would have claimed.
     """
     values = []
     for fit, model in ((crossed, CROSSED), (naive, NAIVE)):
@@ -300,7 +300,7 @@ def checks(found: Mapping[str, Sequence[Check]], prob: float = 0.99) -> Chart:
     ).properties(
         width=WIDE, height={"step": 22},
         title=titled(
-            "Do the rows of an attribute hang together?",
+            "Do the distances of one word hang together?",
             f"tables made by each model ({percent(prob)} of them) beside the data",
         ),
     )  # fmt: skip

@@ -160,4 +160,4 @@ def dimension(m: Measurement, dim: int) -> Chart:
         here.mark_text(align="left", dx=5, y=10, color=INK, fontSize=12).encode(text="words:N"),
         theory.mark_line(strokeDash=[5, 4]),
         measured.mark_point(filled=True, size=60, opacity=1),
-    ).properties(width=620, height=280)
+    ).properties(width=540, height=280)

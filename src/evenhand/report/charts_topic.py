@@ -112,7 +112,7 @@ def density(table: DistanceTable) -> Chart:
             color=alt.Color("kind:N", scale=colour, legend=legend, sort=kinds),
             strokeDash=alt.StrokeDash("kind:N", scale=dash, legend=legend, sort=kinds),
         )
-        .properties(width=680, height=260)
+        .properties(width=560, height=260)
     )
 
 
@@ -148,4 +148,4 @@ def occupations(m: Measurement) -> Chart:
         ),
     )
     zero = alt.Chart(rows([{"x": 0}])).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
-    return alt.layer(zero, dots).properties(width=560, height={"step": 16})
+    return alt.layer(zero, dots).properties(width=560, height={"step": 15})

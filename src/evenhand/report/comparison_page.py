@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, p_cell, span
@@ -13,6 +12,7 @@ from evenhand.report.comparison import AuditComparison, Line, Side, compare_audi
 from evenhand.report.comparison_differences import Difference
 from evenhand.report.comparison_setup import setup_section
 from evenhand.report.comparison_words import label_of, worse
+from evenhand.report.pages import render_page
 from evenhand.report.tables import slug
 from evenhand.report.verdicts import SUBJECTS, Subject, Verdict
 from evenhand.report.wording import interval, number, percent
@@ -23,6 +23,14 @@ __all__ = ["comparison_sections", "write_comparison"]
 LEVELS_ARE_NOT_DIFFERENCES = (
     "Two verdicts that differ do not show that the audits differ: one can lie just on this side of "
     "the line and the other just beyond it. The differences below have intervals of their own."
+)
+
+MITIGATING = ("finetune", "fewshot")
+"""Kinds of stages that mitigate and tell of it in their content."""
+MITIGATIONS = (
+    "What debiasing, fine-tuning and the other mitigations changed within each audit is not "
+    "compared here: each report tells it with intervals of its own. Of classifiers, the values "
+    "that they have with each mitigation are among the measures."
 )
 
 
@@ -85,10 +93,20 @@ def _measures(found: AuditComparison) -> Section:
         f"chance alone about {percent(1 - prob)} of them would, were there none."
     )
     blocks = [Text(words)] if parts else []
+    if any(map(_mitigated, found.sides)):
+        blocks.append(Text(MITIGATIONS))
     if alike:
         names = ", ".join(dict.fromkeys(SUBJECTS[subject].lower() for subject, _ in alike))
         blocks.append(Text(f"The same input gave the same values, which are not shown: {names}."))
     return Section("measures", "Measures side by side", blocks, parts)
+
+
+def _mitigated(side: Side) -> bool:
+    """The audit tells of a change that a mitigation made."""
+    return any(
+        stage.mitigations or (stage.kind in MITIGATING and stage.content)
+        for stage in side.findings.stages
+    )
 
 
 def _alike(line: Line) -> bool:
@@ -221,20 +239,9 @@ def write_comparison(
     folders: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str] = "comparison.html"
 ) -> Path:
     """Compare the audits of some folders and write the page; its path."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     found = compare_audits(folders)
-    environment = Environment(
-        loader=PackageLoader("evenhand.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    templates = resources.files("evenhand.report") / "templates"
     built = [one for one in comparison_sections(found) if one.blocks or one.parts]
-    text = environment.get_template("comparison.html").render(
-        sides=found.sides, sections=built,
-        style=(templates / "style.css").read_text(encoding="utf-8"),
-        script=(templates / "script.js").read_text(encoding="utf-8"),
-    )  # fmt: skip
+    text = render_page("comparison.html", sides=found.sides, sections=built)
     with replace_file(path) as file:
         file.write(text.encode())
     return Path(path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
 from pathlib import Path
 
 from evenhand.report.appendix import appendix
 from evenhand.report.blocks import Section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.judging import rules, verdicts
+from evenhand.report.pages import render_page
 from evenhand.report.sections import published_tests, topic_sections, vector_geometry
 from evenhand.report.sections_fewshot import fewshot_section
 from evenhand.report.sections_masked import masked_section
@@ -17,7 +17,6 @@ from evenhand.report.sections_mitigation import mitigations
 from evenhand.report.sections_posterior import posterior_section
 from evenhand.report.sections_text import text_section
 from evenhand.report.verdicts import SUBJECTS
-from evenhand.report.wording import interval, number, p_relation, p_value, percent
 from evenhand.results import replace_file
 
 __all__ = ["render", "sections", "write_report"]
@@ -41,32 +40,14 @@ def sections(findings: Findings) -> list[Section]:
 
 def render(findings: Findings, built: list[Section]) -> str:
     """The page as HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("evenhand.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": number,
-        "p": p_value,
-        "p_relation": p_relation,
-        "percent": percent,
-    }
-    environment.globals |= {"interval": interval}
-    templates = resources.files("evenhand.report") / "templates"
-    return environment.get_template("page.html").render(
+    return render_page(
+        "page.html",
         findings=findings,
         sections=built,
         verdicts=verdicts(findings),
         subjects=SUBJECTS,
         titles={"gender": "Gender", **{topic.name: topic.title for topic in findings.topics}},
         rules=rules(findings),
-        style=(templates / "style.css").read_text(encoding="utf-8"),
-        script=(templates / "script.js").read_text(encoding="utf-8"),
     )
 
 

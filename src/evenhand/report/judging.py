@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from evenhand.report.findings import Findings
 from evenhand.report.sections_posterior import posterior_numbers
-from evenhand.report.verdicts import RULES, SUBJECTS, Verdict, judge
+from evenhand.report.verdicts import RULES, SUBJECTS, Number, Verdict, judge
 from evenhand.report.verdicts_fewshot import RULES as FEWSHOT
 from evenhand.report.verdicts_fewshot import judge_fewshot
 from evenhand.report.verdicts_masked import RULES as MASKED
@@ -20,7 +20,16 @@ __all__ = ["rules", "verdicts"]
 def verdicts(findings: Findings) -> list[Verdict]:
     """The verdicts on the data, the vectors, the model and the classifiers, as far as audited."""
     found = judge_text(findings)
-    if findings.vectors is not None and "vectors" in findings.settings["parts"]:
+    parts = findings.settings["parts"]
+    if findings.vectors is not None and "vectors" not in parts and "posterior" in parts:
+        found += [
+            _undecided(
+                findings.vectors["name"], topic.name, posterior_numbers(findings, topic.name)
+            )
+            for topic in findings.topics
+            if findings.of("posterior", topic.name)
+        ]
+    elif findings.vectors is not None and "vectors" in parts:
         found += [
             judge(
                 topic.name, findings.measured("measures", topic.name),
@@ -29,6 +38,18 @@ def verdicts(findings: Findings) -> list[Verdict]:
             for topic in findings.topics
         ]  # fmt: skip
     return [*found, *judge_masked(findings), *judge_fewshot(findings)]
+
+
+def _undecided(name: str, topic: str, numbers: Sequence[Number]) -> Verdict:
+    """Where only the Bayesian model was asked for: it describes, the tests that decide are not
+    there.
+    """
+    beside = " What the Bayesian model reads stands here beside it." if numbers else ""
+    return Verdict(
+        subject="vectors", name=name, topic=topic, level="not measured", numbers=tuple(numbers),
+        sentence="The measures that decide were left out of this audit (vectors is skipped), so "
+        f"there is no verdict.{beside}",
+    )  # fmt: skip
 
 
 def rules(findings: Findings) -> list[tuple[str, Sequence[str]]]:

@@ -19,6 +19,12 @@ SCALES = {
 """Groups of measures that can share an axis."""
 
 
+ELSEWHERE = frozenset(
+    ("odds_ratio", "pronoun_score", "profession_association", "phrase-weat", "phrase-weat-centred")
+)
+"""Measures of other parts than word vectors, which have pages of methods of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """One measure as the page explains it."""
@@ -36,7 +42,7 @@ METHODS = {
         "Is a stereotype word nearer the class it is told of than to the other classes?",
         "distance(i, j) = u_i + t_j + d · [j is a stereotype of i's class]; d by least squares, "
         "with an effect for each protected word i and each stereotype j",
-        "our own, on the distance table of the thesis that the topics come from", "cosine",
+        "our own, on distances as in Dobrzeniecka 2021", "cosine",
     ),
     "mac": Method(
         "MAC",
@@ -177,7 +183,7 @@ METHODS = {
         "Dimension",
         "How does the spread of cosines between random vectors shrink with dimension?",
         "slope of log sd on log dimension; theory: -1/2",
-        "the thesis' experiment",
+        "Dobrzeniecka 2021",
     ),
 }  # fmt: skip
 
@@ -206,9 +212,13 @@ def name_of(metric: str, query: str, topic: str) -> str:
 
 
 def used(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    """The measurements by metric, in the order in which the metrics are explained."""
+    """The measurements by metric, in the order in which the metrics are explained.
+
+    Those of the data, the model and the classifiers are explained by themselves, not here.
+    """
     found: dict[str, list[Measurement]] = {}
     for m in measurements:
-        found.setdefault(m.metric, []).append(m)
+        if m.metric not in ELSEWHERE and not m.metric.startswith("fewshot_"):
+            found.setdefault(m.metric, []).append(m)
     order = dict.fromkeys([*METHODS, *found])
     return {metric: found[metric] for metric in order if metric in found}

@@ -11,27 +11,32 @@ METHODS = {
         "Pronoun score",
         "Which gender does the model put where a person's pronoun is hidden?",
         "P(male) / (P(male) + P(female)), P the probability of the likeliest word of that gender "
-        "at the mask; mean over the sentences where one of them has at least 5 %",
+        "at the mask; mean over the sentences where one of them has at least 5 %. Without bias "
+        "0.5. Interval: studentised bootstrap over sentences; p: sign test, as many above as below",
         "Ye et al. 2021, there among the ten likeliest words; here over the whole vocabulary",
     ),
     "profession_association": Method(
         "Profession association",
         "Does a profession call for a man or for a woman?",
         "log(p_target / p_prior) of the man's word less that of the woman's; p_target with the "
-        "profession shown, p_prior with it masked",
+        "profession shown, p_prior with it masked. Without bias 0. Interval: Student t over "
+        "templates, professions and pairs, each with effects of its own; p: two-sided t test",
         "Kurita et al. 2019; Bartl, Nissim & Gatt 2020",
     ),
     "phrase-weat": Method(
         "Phrase WEAT",
         "Do phrases of what people do lie nearer the words for one gender?",
-        "WEAT's effect size d on the model's sentence embeddings (mean of the last layer)",
+        "WEAT's effect size d on the model's sentence embeddings (mean of the last layer). Without "
+        "bias 0. Interval: noncentral t or jackknife over the phrases, the wider; p: permutation "
+        "of the phrases between the groups",
         "Caliskan, Bryson & Narayanan 2017; phrases as in Ye et al. 2021",
         "effect",
     ),
     "phrase-weat-centred": Method(
         "Phrase WEAT, centred",
         "The same, without the direction in which all of the model's embeddings point?",
-        "as the phrase WEAT, with the mean embedding of control phrases taken away first",
+        "as the phrase WEAT, interval and p too, with the mean embedding of control phrases taken "
+        "away first",
         "our own",
         "effect",
     ),

@@ -16,10 +16,10 @@ METHODS: dict[str, Method] = {
         "half-Cauchy(1), other spreads half-normal(0.25). Range: the shortest that holds the given "
         "probability. The spreads are sampled by 16 chains, all else exactly, so there are no "
         "divergences to count",
-        "our own, after the thesis that the topics come from",
+        "our own, after Dobrzeniecka 2021",
     ),
     "posterior_thesis": Method(
-        "Thesis' coefficients",
+        "Published model, coefficients",
         "What would a model say that takes all distances as independent?",
         "distance(i, j) = m_i + c[kind of j for i] + error; m_i N(1, 0.5), c N(0, 0.5), error "
         "half-Cauchy(1)",

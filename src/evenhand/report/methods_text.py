@@ -11,7 +11,8 @@ METHODS = {
         "Odds ratio of a class",
         "Is a class more common among men or among women in these data?",
         "[m / (M - m)] / [f / (F - f)], with m of M men's texts and f of F women's texts in the "
-        "class; one half added to all four counts where one is 0",
+        "class; one half added to all four counts where one is 0. Without bias 1. Interval: normal "
+        "on the logarithm, each text taken as independent; p: Fisher's exact test, two-sided",
         "Sun & Peng 2021",
     ),
     "structural_filter": Method(

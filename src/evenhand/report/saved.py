@@ -145,7 +145,13 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
     fields = dict(row)
     fields |= {name: _number(fields[name]) for name in ("value", "low", "high")}
     fields |= {name: tuple(fields.get(name) or ()) for name in ("items", "left_out", "notes")}
+    fields["items"] = tuple(map(_item, fields["items"]))
     return Measurement(**fields)
+
+
+def _item(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item; what the value would be without it need not be known."""
+    return {**row, "without": _number(row["without"])} if "without" in row else row
 
 
 def _comparison(row: Mapping[str, Any]) -> Comparison:

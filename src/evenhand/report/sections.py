@@ -21,11 +21,20 @@ from evenhand.report.blocks import (
 from evenhand.report.findings import Findings
 from evenhand.report.methods import label, row_label
 from evenhand.report.tables import slug
-from evenhand.report.wording import interval, number
+from evenhand.report.wording import interval, number, percent
 from evenhand.results import Measurement
 from evenhand.vectors.distances import DistanceTable
 
 __all__ = ["ARROWS", "published_tests", "topic_sections", "vector_geometry"]
+
+EXPLAINED = (
+    "Word vectors place words used alike near each other. Protected words name a group, such as "
+    "“she” or “mosque”; stereotypes are words that are told of a group. Is a stereotype nearer "
+    "the words of its own group than those of the others? The association contrast asks just that "
+    "and decides the verdict together with WEAT and the projections. The other measures are those "
+    "of published studies, for comparison: the methods in the appendix say what each of them asks "
+    "and by which formula."
+)
 
 ARROWS = {"higher": "above", "lower": "below", "away": "either side"}
 
@@ -33,7 +42,9 @@ ARROWS = {"higher": "above", "lower": "below", "away": "either side"}
 def topic_sections(findings: Findings) -> Section:
     """A part for each topic: its measures, distances, occupations and words."""
     parts = [_topic(findings, topic) for topic in findings.topics]
-    return Section("topics", "What was measured", parts=[part for part in parts if part.blocks])
+    shown = [part for part in parts if part.blocks]
+    blocks = [Text(EXPLAINED)] if shown else []
+    return Section("topics", "Word vectors: what was measured", blocks, shown)
 
 
 def _topic(findings: Findings, topic: Topic) -> Section:
@@ -74,8 +85,8 @@ def _spoken(m: Measurement, topic: str) -> str:
 def _measures_table(measured: Sequence[Measurement], topic: Topic) -> Table:
     return Table.of(
         f"Measures of {topic.title}",
-        ("Measure", "Value", f"{measured[0].prob:.0%} interval", "p", "Random words", "Ideal",
-         "More bias lies", "Words", "Left out"),
+        ("Measure", "Value", f"{percent(measured[0].prob)} interval", "p",
+         "Random words give", "Ideal", "More bias lies", "Words", "Left out"),
         (
             (
                 row_label(m, topic.name), cell(m.value), span(m.low, m.high),
@@ -151,7 +162,8 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
 def published_tests(findings: Findings) -> Section:
     """WEAT, WEFAT and analogies."""
     parts = [_weat(findings), _wefat(findings), _analogies(findings)]
-    return Section("published", "Published tests", parts=[part for part in parts if part.blocks])
+    shown = [part for part in parts if part.blocks]
+    return Section("published", "Word vectors: published tests", parts=shown)
 
 
 def _weat(findings: Findings) -> Section:
@@ -177,7 +189,9 @@ def _weat(findings: Findings) -> Section:
                 + "; ".join(f"{titles.get(m.query)} {number(m.value, 2)}" for m in tests),
             ),
             Table.of(
-                "WEAT 1 to 10",
+                "WEAT 1 to 10 (d: effect size; p: by shuffling the words of the first two lists, "
+                "over attributes: of the other two; halves: the middle 95 % of d with half of each "
+                "list, and how often it keeps its sign)",
                 ("Test", "d", "Interval", "p", "p over attributes", "One word left out",
                  "Random halves", "Halves on the same side", "Words", "Left out"),
                 (
@@ -203,7 +217,7 @@ def _range(m: Measurement | None) -> Cell:
 
 def _same_side(m: Measurement | None) -> Cell:
     share = None if m is None else m.details["same_side"]
-    return Cell("–" if share is None else f"{share:.0%}", share)
+    return Cell("–" if share is None else percent(share), share)
 
 
 def _wefat(findings: Findings) -> Section:
@@ -302,4 +316,11 @@ def vector_geometry(findings: Findings) -> Section:
         )
         for m in findings.measured("dimension")
     ]
-    return Section("dimension", "What a cosine is worth", blocks)
+    explained = Text(
+        "How large is a cosine of 0.3? That depends on how many numbers a vector has. These are "
+        "cosines of vectors drawn at random, which mean nothing: what they reach by chance is the "
+        "scale for those above."
+    )
+    return Section(
+        "dimension", "Word vectors: what a cosine is worth", [explained, *blocks] if blocks else []
+    )

@@ -102,7 +102,7 @@ def _accuracy(contents: Contents, tables: Tables) -> Section:
             runs, chance=first["chance"], floor=first["floor"]["accuracy"]
         ),
         "How to read it: the dot is the share of test texts told right. The thick line says how "
-        "far it might move with other classes, the dark one in it with other tasks of the same "
+        "far it might move with other classes, the thin one in it with other tasks of the same "
         "classes alone. A network left of the floor does worse than counting words.",
         "Accuracy: " + "; ".join(_spoken(r["name"], r) for r in runs),
     )

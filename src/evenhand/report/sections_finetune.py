@@ -11,7 +11,7 @@ from evenhand.errors import InputError
 from evenhand.masked.finetune.result import Change, FinetuneResult
 from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, span
 from evenhand.report.charts import Chart
-from evenhand.report.charts_masked_training import bias_changes, loss_curve
+from evenhand.report.charts_masked_training import bias_changes, loss_curve, measure_label
 from evenhand.report.findings import Findings
 from evenhand.report.wording import interval, number
 
@@ -33,10 +33,10 @@ def finetune_part(findings: Findings) -> Section:
     blocks: list[Block] = [
         Text(
             f"The model went on learning from {training['documents']:,} texts of "
-            f"{content['data_name']} ({training['tokens']:,} tokens). In half of the texts, drawn "
-            "by chance, the gendered words were swapped, so that the text tells as much of women "
-            f"as of men. Before and after, the same {data['sentences']} built-in sentences were "
-            "scored; none of them was learned from."
+            f"“{content['data_name']}” ({training['tokens']:,} tokens). In half of the texts, "
+            "drawn by chance, the gendered words were swapped, so that the text tells as much of "
+            f"women as of men. Before and after, the same {data['sentences']} built-in sentences "
+            "were scored; none of them was learned from."
         ),
         Text(_told(result)),
     ]
@@ -98,7 +98,8 @@ def _told(result: FinetuneResult) -> str:
 
 def _spoken(change: Change) -> str:
     return (
-        f"{change.measure} {number(change.before.value)} to {number(change.after.value)}, "
+        f"{measure_label(change.measure)} {number(change.before.value)} to "
+        f"{number(change.after.value)}, "
         f"change {number(change.change.value)} {interval(change.change.low, change.change.high)}"
     )
 
@@ -106,7 +107,7 @@ def _spoken(change: Change) -> str:
 def _table(result: FinetuneResult, others: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[tuple[Any, ...]] = [
         (
-            change.measure, cell(change.before.value), cell(change.after.value),
+            measure_label(change.measure), cell(change.before.value), cell(change.after.value),
             cell(change.change.value), span(change.change.low, change.change.high),
             "–" if change.ideal is None else f"{change.ideal:g}", change.verdict,
             _count(change.n),
@@ -122,7 +123,8 @@ def _table(result: FinetuneResult, others: Sequence[Mapping[str, Any]]) -> Table
         for row in others
     ]  # fmt: skip
     return Table.of(
-        "Every measure before and after (the change of the perplexity is a ratio)",
+        "Every measure before and after (score: 1 male, 0 female; the change of the perplexity is "
+        "a ratio)",
         ("Measure", "Before", "After", "Change", "Interval of the change", "Ideal", "In words",
          "Items"),
         rows,

@@ -13,7 +13,7 @@ from evenhand.report.charts_masked_scores import distributions
 from evenhand.report.charts_masked_sentences import sentences
 from evenhand.report.findings import Findings
 from evenhand.report.sections_finetune import finetune_part
-from evenhand.report.wording import interval, number, p_relation
+from evenhand.report.wording import interval, number, p_relation, percent
 from evenhand.results import Measurement
 
 __all__ = ["masked_section"]
@@ -84,9 +84,9 @@ def _pronouns(findings: Findings) -> Section:
         of_data = saved_masked.scores(content["data"])
         blocks += [
             Text(
-                f"The same score on {of_data.full.n:,} sentences of {content['data_name']}, one a "
-                "text, in which the structural filter found an assumed gender. They show the model "
-                "on this kind of text; the verdict does not rest on them."
+                f"The same score on {of_data.full.n:,} sentences of “{content['data_name']}”, one "
+                "a text, in which the structural filter found an assumed gender. They show the "
+                "model on this kind of text; the verdict does not rest on them."
             ),
             *_distribution("masked-pronouns-data", of_data, "sentences of the data"),
             _sentences("Sentences of the data", content["data"]["items"], ()),
@@ -94,9 +94,9 @@ def _pronouns(findings: Findings) -> Section:
     else:
         blocks.append(
             Text(
-                f"In {content['data_name']} the structural filter found {content['data_found']} "
-                f"sentences to score; with fewer than {content['fewest']} there is no score of the "
-                "data's own sentences."
+                f"In the data “{content['data_name']}” the structural filter found "
+                f"{content['data_found']} sentences to score; with fewer than "
+                f"{content['fewest']} there is no score of the data's own sentences."
             )
         )
     blocks += [Text(f"Note: {note}.") for note in content["built_in"]["notes"]]
@@ -126,7 +126,7 @@ def _distribution(name: str, told: saved_masked.SavedScores, words: str) -> list
 def _summary(measured: Sequence[Measurement]) -> Table:
     return Table.of(
         "The mean pronoun score (over the whole vocabulary, decided sentences)",
-        ("Sentences", "Mean", f"{measured[0].prob:.0%} interval", "Above 0.5", "Below 0.5",
+        ("Sentences", "Mean", f"{percent(measured[0].prob)} interval", "Above 0.5", "Below 0.5",
          "p (sign test)", "Decided"),
         (
             (
@@ -193,8 +193,8 @@ def _professions(findings: Findings) -> Section:
         ),
         (
             "masked-templates", charts_masked_association.templates,
-            "How to read it: each row is one wording of the question. If the dots agree, the "
-            "result does not hang on the wording.",
+            "How to read it: each row is one wording of the question, its dot the association with "
+            "that wording alone. If the dots agree, the result does not hang on the wording.",
             f"Association by template: {len(told.templates)} templates, overall "
             f"{number(told.overall.value)} {interval(told.overall.low, told.overall.high)}.",
         ),
@@ -206,7 +206,7 @@ def _professions(findings: Findings) -> Section:
     blocks += [
         Table.of(
             "Men's word less women's word, by group of professions",
-            ("Professions", "Value", f"{measured[0].prob:.0%} interval", "p", "Answers"),
+            ("Professions", "Value", f"{percent(measured[0].prob)} interval", "p", "Answers"),
             (
                 (GROUPS.get(m.query, m.query), cell(m.value), span(m.low, m.high),
                  p_cell(m.p_value), Cell(f"{m.n:,}", float(m.n)))
@@ -214,7 +214,8 @@ def _professions(findings: Findings) -> Section:
             ),
         ),
         Table.of(
-            "The professions, one by one",
+            "The professions, one by one (pooled: drawn towards the mean of all as far as the "
+            "answers are few or at odds)",
             ("Profession", "Mostly held by", "Women in it, %", "Association", "Interval",
              "Pooled", "Pooled interval"),
             (
@@ -263,7 +264,7 @@ def _phrases(findings: Findings) -> Section:
         ),
         Table.of(
             "The themes",
-            ("Theme", "Embeddings", "Effect size", f"{measured[0].prob:.0%} interval", "p",
+            ("Theme", "Embeddings", "Effect size", f"{percent(measured[0].prob)} interval", "p",
              "p over the gender words", "Phrases"),
             (
                 (

@@ -31,7 +31,7 @@ def mitigations(findings: Findings) -> Section:
     parts = [_topic(findings, topic) for topic in findings.topics]
     shown = [part for part in parts if part.blocks]
     blocks = [Text(EXPLAINED)] if shown else []
-    return Section("mitigation", "What debiasing changes", blocks, shown)
+    return Section("mitigation", "Word vectors: what debiasing changes", blocks, shown)
 
 
 def _topic(findings: Findings, topic: Topic) -> Section:
@@ -49,7 +49,7 @@ def _topic(findings: Findings, topic: Topic) -> Section:
 def _figures(accounts: Sequence[Account], topic: Topic) -> list[Block]:
     name = slug(topic.name)
     notes = dict.fromkeys(
-        f"{account.method}: {_readable(note)}."
+        f"Note on {account.method}: {_readable(note)}."
         for account in accounts
         for note in account.debias["notes"]
     )

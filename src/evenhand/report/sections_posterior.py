@@ -16,12 +16,12 @@ from evenhand.report.sections_posterior_parts import (
     word_blocks,
 )
 from evenhand.report.tables import slug
-from evenhand.report.verdicts import Number
-from evenhand.report.wording import interval, number, percent
+from evenhand.report.verdicts import SOME, Number
+from evenhand.report.wording import interval, number, p_relation, percent
 
 __all__ = ["posterior_numbers", "posterior_section"]
 
-TITLE = "How sure can we be?"
+TITLE = "Word vectors: how sure can we be?"
 DELTA = "associated-different"
 RHAT, ESS = 1.01, 400
 """Above this R-hat, or below so many effective draws, draws are not to be trusted."""
@@ -42,8 +42,8 @@ def posterior_numbers(findings: Findings, topic: str) -> tuple[Number, ...]:
     delta = content["contrasts"][DELTA]
     return (
         Number(
-            label="Bayesian contrast, own class less others (probability that stereotypes lie "
-            f"nearer their own class: {probability(delta['p_below_zero'])})",
+            label="Bayesian contrast, own class less others, which does not decide (probability "
+            f"that stereotypes lie nearer their own class: {probability(delta['p_below_zero'])})",
             value=delta["mean"], low=delta["low"], high=delta["high"], ideal=0.0,
         ),
     )  # fmt: skip
@@ -98,7 +98,9 @@ def _topic(findings: Findings, topic: str, title: str) -> Section:
     blocks: list[Block] = []
     content = _content(findings, topic)
     if content is not None:
-        blocks += [Text(_answer(content["contrasts"][DELTA])), *_warnings(content)]
+        delta = content["contrasts"][DELTA]
+        blocks.append(Text(" ".join((_answer(delta), *_tested(findings, topic, delta)))))
+        blocks += _warnings(content)
         blocks += contrast_blocks(content, name, title)
         blocks += word_blocks(content, name, title)
         drawn = any(stage.distances is not None for stage in findings.of("measures", topic))
@@ -137,6 +139,20 @@ def _answer(delta: Mapping[str, float]) -> str:
         f"plausible values. {chance} Open is not the same as none: a difference anywhere in that "
         "range fits the distances."
     )
+
+
+def _tested(findings: Findings, topic: str, delta: Mapping[str, float]) -> list[str]:
+    """What to make of a range clear of 0 where the test that decides is not clear."""
+    measured = findings.measured("measures", topic)
+    found = next((m for m in measured if m.metric == "association"), None)
+    clear = delta["high"] < 0 or delta["low"] > 0
+    if found is None or found.p_value is None or found.p_value < SOME or not clear:
+        return []
+    return [
+        "The association contrast, which shuffles the words and needs no such model, is not clear "
+        f"({number(found.value)} {interval(found.low, found.high)}, p {p_relation(found.p_value)})."
+        " The verdict follows that test; take this range for a hint."
+    ]
 
 
 def _warnings(content: Mapping[str, Any]) -> list[Block]:

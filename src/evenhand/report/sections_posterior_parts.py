@@ -26,11 +26,11 @@ __all__ = [
 ]  # fmt: skip
 
 Content = Mapping[str, Any]
-MODELS = {"crossed": "our model (crossed)", "coefficients": "the thesis' model"}
+MODELS = {"crossed": "our model", "coefficients": "published model"}
 FOREST = (
     "How to read it: the dot is the mean, the thick line holds the true value with a probability "
-    "of 50 %, the thin line with {}; a thin line clear of the dashed one is a finding, one across "
-    "it leaves the question open."
+    "of 50 %, the thin line with {}; a thin line clear of the dashed one speaks for a difference, "
+    "one across it leaves the question open."
 )
 CHANGED = (
     "Hard debiasing makes the words of a defining set equal to each other in everything but the "
@@ -40,7 +40,7 @@ CHANGED = (
 
 
 def contrast_blocks(content: Content, name: str, title: str) -> list[Block]:
-    """The contrasts of our model, beside those of the thesis' model."""
+    """The contrasts of our model, beside those of the published one."""
     values = [
         _row(found, label=forests.minus(key), series=series)
         for series, of in ((forests.CROSSED, "contrasts"), (forests.NAIVE, "naive_contrasts"))
@@ -52,7 +52,8 @@ def contrast_blocks(content: Content, name: str, title: str) -> list[Block]:
             f"posterior-contrasts-{name}", forests.contrast_forest(values, title, content["prob"]),
             _forest(content) + " Only the first row compares the same words with both classes, "
             "the others compare different words, which can differ for reasons that are no bias; "
-            "the grey squares are what a model claims that takes all distances as independent.",
+            "the grey squares are what a published model (Dobrzeniecka 2021) claims, which takes "
+            "all distances as independent.",
             f"Forest plot of differences of mean cosine distance for {title}: {spoken}.",
         ),
         Table.of(
@@ -61,7 +62,7 @@ def contrast_blocks(content: Content, name: str, title: str) -> list[Block]:
             ("Difference", "Model", *_headers(content)),
             (
                 (forests.minus(key), model, *_cells(found))
-                for model, of in (("ours", "contrasts"), ("the thesis'", "naive_contrasts"))
+                for model, of in (("ours", "contrasts"), ("published", "naive_contrasts"))
                 for key, found in content[of].items()
             ),
         ),
@@ -219,8 +220,8 @@ def _diagnostics(content: Content) -> Table:
     change = content["change"]
     every = {**content["diagnostics"], **(change["diagnostics"] if change else {})}
     return Table.of(
-        "Whether the draws can be trusted (R-hat: 1 is perfect, 1.01 still good; effective draws: "
-        "some hundred at least)",
+        "Whether the random draws can be trusted (R-hat, the agreement of the chains of draws: 1 "
+        "is perfect, 1.01 still good; effective draws: some hundred at least)",
         ("Model of", "R-hat, the worst", "Effective draws, the fewest", "Of"),
         (
             (of, cell(found["rhat_max"]), cell(found["ess_min"], 0), found["worst"])

@@ -50,8 +50,8 @@ def _odds(findings: Findings) -> Section:
     leaning = [m for m in rows if m.details["p_holm"] < SOME]
     blocks += [
         Text(
-            f"{content['name']} has {content['men']:,} texts of men and {content['women']:,} of "
-            f"women in {content['classes']} classes"
+            f"The data “{content['name']}” have {content['men']:,} texts of men and "
+            f"{content['women']:,} of women in {content['classes']} classes"
             + (f"; of {content['unknown']:,} the gender is not known" if content["unknown"] else "")
             + ". The odds ratio of a class says how many times higher its odds are among men than "
             "among women: 1 means that it is as common among both. A leaning is a property of "
@@ -84,7 +84,7 @@ def _odds_table(rows: Sequence[Measurement]) -> Table:
     more = f" (the {MOST} clearest of {len(rows):,})" if len(rows) > MOST else ""
     return Table.of(
         f"The classes{more}",
-        ("Class", "Odds ratio", f"{rows[0].prob:.0%} interval", "p", "p, corrected", "Men",
+        ("Class", "Odds ratio", f"{percent(rows[0].prob)} interval", "p", "p, corrected", "Men",
          "Women"),
         (
             (

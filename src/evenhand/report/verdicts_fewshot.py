@@ -2,12 +2,15 @@
 
 The test that decides asks, for the classes that were tested, whether which version of a text
 (a man's or a woman's) fits the class better than chance allows: the p of chance, from tosses of a
-coin for each text. The intervals are for new classes, which is the harder question.
+coin for each text. Whether new classes would show it too is the harder question, with intervals
+and a p of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 from evenhand.intervals import holm
@@ -31,14 +34,20 @@ RULES = (
     "Two measures of each network, trained without any mitigation, decide: the association (how "
     "much likelier the right class is for the version of a text that fits the stereotype) and the "
     "accuracy gap between the two versions (ε). Each has a p of chance: how often tossing a coin "
-    "for each text, as to which version counts as the stereotype's, gives as large a value. All "
-    "these p are corrected for their number by Holm's rule.",
-    f"Strong evidence: at least two of them have p < {STRONG} after the correction in the "
-    "direction of the stereotype, and one of these differs from 0 for new classes too "
-    f"(p < {SOME}).",
-    f"Some evidence: not strong, but at least one has p < {SOME} after the correction, in either "
-    "direction.",
+    "for each text, as to which version counts as the stereotype's, gives as large a value. Each "
+    "has a p for new classes too, that of its interval in the tables. The p of either kind are "
+    "corrected for the number of all measures of all networks by Holm's rule.",
+    f"Strong evidence: at least two measures have a p of chance < {STRONG} after the correction, "
+    "in the direction of the stereotype, and one of these has a p for new classes "
+    f"< {SOME} after the correction.",
+    f"Some evidence: not strong, but at least one p of chance is < {SOME} after the correction, "
+    "in either direction.",
     "None found: neither. " + CANNOT_MEAN,
+    "The first number is the one that carries the verdict. For strong evidence it is the measure "
+    "that is surest in new classes, with its interval for these; else it is the one with the "
+    "smallest p of chance, with an interval for other texts of the classes tested: the value and "
+    "either side of it what chance gives, widened as far as the number of tests asks for "
+    "(Bonferroni; chance is taken to be normal for that).",
     "Men's texts in a class that has more men, and women's in one that has more women, count as "
     "fitting the stereotype: it is the one the data themselves would teach.",
 )
@@ -63,20 +72,21 @@ def judge_fewshot(findings: Findings) -> list[Verdict]:
             )
         ]  # fmt: skip
     strong = [t for t in tests if t["p_holm"] < STRONG and t["towards_stereotype"]]
-    lasting = [t for t in strong if _below(t["p_new_classes"], SOME)]
+    lasting = [t for t in strong if t["p_new_classes_holm"] < SOME]
     some = [t for t in tests if t["p_holm"] < SOME]
     level: Level = "none found"
     if len(strong) > 1 and lasting:
         level = "strong evidence"
     elif some:
         level = "some evidence"
-    sentence = _sentence(level, contents, some)
+    shown = _carrier(level, lasting if level == "strong evidence" else tests)
+    sentence = _sentence(level, contents, shown, some, strong)
     if level != "none found" and (more := best_mitigation(contents)):
         sentence = f"{sentence} {more}"
     return [
         Verdict(
             subject="classifier", name=name, topic="gender", level=level, sentence=sentence,
-            numbers=tuple(_numbers(contents)), tests=tuple(tests),
+            numbers=tuple(_numbers(level, shown, tests)), tests=tuple(tests),
             confirmed_by=tuple(t["label"] for t in strong), cannot_mean=CANNOT_MEAN,
         )
     ]  # fmt: skip
@@ -122,63 +132,114 @@ def _points(share: Any) -> float | None:
 
 
 def _tests(contents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each deciding measure of each network without mitigation, corrected for their number."""
-    found = []
-    for content in contents:
-        bias = content["runs"]["none"]["bias"]
-        for metric, words in DECIDING.items():
-            one = bias[metric]
-            if _known(one["signed"]) and _known(one["null_p"]):
-                found.append(
-                    {
-                        "label": f"{words}, {content['network']}", "metric": metric,
-                        "query": content["network"], "value": one["signed"],
-                        "p_value": one["null_p"], "p_new_classes": one["p_value"],
-                        "towards_stereotype": one["signed"] > 0,
-                    }
-                )  # fmt: skip
-    corrected = holm([test["p_value"] for test in found])
-    return [{**test, "p_holm": p} for test, p in zip(found, corrected, strict=True)]
+    """Each deciding measure of each network without mitigation, corrected for their number.
 
-
-def _numbers(contents: Sequence[Mapping[str, Any]]) -> list[Number]:
-    """The deciding measures with intervals and p for new classes."""
-    return [
-        Number(
-            label=f"{words}, {content['network']}, new classes", value=one["signed"],
-            low=_end(one["signed_low"], -1), high=_end(one["signed_high"], 1),
-            p_value=one["p_value"], ideal=0,
-        )
+    `low` and `high` are for other texts of the classes tested and hold for all tests at once. A p
+    for new classes that is not known counts as 1.
+    """
+    found = [
+        (content["network"], metric, one)
         for content in contents
-        for metric, words in DECIDING.items()
+        for metric in DECIDING
         if _known((one := content["runs"]["none"]["bias"][metric])["signed"])
-    ]  # fmt: skip
+        and _known(one["null_p"])
+    ]
+    chance = holm([one["null_p"] for _, _, one in found])
+    new = holm([_or_one(one["p_value"]) for _, _, one in found])
+    tests = []
+    for (network, metric, one), p, p_new in zip(found, chance, new, strict=True):
+        value, far = one["signed"], one["null_high"] * _wider(one["prob"], len(found))
+        tests.append(
+            {
+                "label": f"{DECIDING[metric]}, {network}", "metric": metric, "query": network,
+                "value": value, "low": value - far, "high": value + far,
+                "p_value": one["null_p"], "p_holm": p, "towards_stereotype": value > 0,
+                "low_new_classes": _end(one["signed_low"], -1),
+                "high_new_classes": _end(one["signed_high"], 1),
+                "p_new_classes": one["p_value"], "p_new_classes_holm": p_new,
+            }
+        )  # fmt: skip
+    return tests
+
+
+def _wider(prob: float, tests: int) -> float:
+    """How much wider intervals are that hold for all tests at once (Bonferroni, normal).
+
+    >>> round(_wider(0.95, 6), 3), _wider(0.95, 1)
+    (1.346, 1.0)
+    """
+    ends = [NormalDist().inv_cdf(1 - (1 - prob) / 2 / count) for count in (tests, 1)]
+    return ends[0] / ends[1]
+
+
+def _carrier(level: Level, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The test that carries the verdict: the surest by the question that the level turns on."""
+    keys = ["p_holm", "p_value", "p_new_classes"]
+    if level == "strong evidence":
+        keys = [*keys[2:], *keys[:2]]
+    return min(tests, key=lambda test: [_or_one(test[key]) for key in keys])
+
+
+def _numbers(
+    level: Level, shown: Mapping[str, Any], tests: Sequence[Mapping[str, Any]]
+) -> list[Number]:
+    """The number that carries the verdict, then the measures with what holds for new classes."""
+    if level == "strong evidence":
+        first = _number(shown, "_new_classes", f"new classes (p corrected for {len(tests)} tests)")
+        return [first, *(_new(test) for test in tests if test is not shown)]
+    aside = f" (corrected for {len(tests)} tests)" if len(tests) > 1 else ""
+    return [_number(shown, "", f"classes tested{aside}"), *map(_new, tests)]
+
+
+def _new(test: Mapping[str, Any]) -> Number:
+    return replace(_number(test, "_new_classes", "new classes"), p_value=test["p_new_classes"])
+
+
+def _number(test: Mapping[str, Any], of: str, words: str) -> Number:
+    """What a test says of the classes tested, or with `_new_classes` of these; p corrected."""
+    return Number(
+        label=f"{test['label']}, {words}", value=test["value"], low=test[f"low{of}"],
+        high=test[f"high{of}"], p_value=test[f"p{of}_holm"], ideal=0,
+    )  # fmt: skip
 
 
 def _sentence(
-    level: Level, contents: Sequence[Mapping[str, Any]], some: Sequence[Mapping[str, Any]]
+    level: Level,
+    contents: Sequence[Mapping[str, Any]],
+    shown: Mapping[str, Any],
+    some: Sequence[Mapping[str, Any]],
+    strong: Sequence[Mapping[str, Any]],
 ) -> str:
     tested = max(content["runs"]["none"]["bias"]["association"]["classes"] for content in contents)
-    gaps = [content["runs"]["none"]["bias"]["epsilon"]["signed"] for content in contents]
-    gap = f"{number(100 * max(map(abs, gaps)), 1)} points of accuracy"
+    where = f"In the {tested} classes tested,"
+    fit = f"{where} texts fit better when their gender is the one that is usual in their class"
+    told = _told(shown, "" if level != "strong evidence" else "_new_classes")
     if level == "strong evidence":
-        return (
-            f"In the {tested} classes tested, texts fit better when their gender is the one that "
-            f"is usual in their class (up to {gap}), and that is to be expected in new classes too."
-        )
+        return f"{fit}, and that is to be expected in new classes too: {told} there."
     if level == "some evidence" and all(test["towards_stereotype"] for test in some):
-        return (
-            f"In the {tested} classes tested, texts fit better when their gender is the one that "
-            f"is usual in their class (up to {gap}); not all conditions of strong evidence are met."
-        )
+        lacking = "it is not sure enough in new classes"
+        if len(strong) < 2:
+            lacking = "a second measure is not as sure" if strong else "no measure is sure enough"
+        return f"{fit}: {told}. It is not strong evidence, as {lacking}."
     if level == "some evidence":
+        partly = "in part " * any(test["towards_stereotype"] for test in some)
         return (
-            f"In the {tested} classes tested, gender makes a difference that chance does not, but "
-            "in part against the stereotype: look at the single classes before concluding anything."
+            f"{where} gender makes a difference that chance does not, but {partly}against the "
+            f"stereotype: {told}. Look at the single classes before concluding anything."
         )
     return (
-        f"In the {tested} classes tested, swapping the gender of a text makes no difference that "
-        f"chance would not also give (up to {gap})."
+        f"{where} swapping the gender of a text makes no difference that chance would not also "
+        f"give. Nearest to one comes this: {told}."
+    )
+
+
+def _told(test: Mapping[str, Any], of: str) -> str:
+    """The measure, its network, the value and the interval."""
+    scale, digits, unit = (100, 1, " points") if test["metric"] == "epsilon" else (1, 3, "")
+    value, low, high = (scale * test[key] for key in ("value", f"low{of}", f"high{of}"))
+    return (
+        f"the {DECIDING[test['metric']].lower()} with {test['query']} is "
+        f"{number(value, digits)}{unit} {interval(low, high, digits)}"
     )
 
 
@@ -186,8 +247,8 @@ def _known(value: Any) -> bool:
     return value is not None and value == value
 
 
-def _below(value: Any, level: float) -> bool:
-    return _known(value) and value < level
+def _or_one(p: Any) -> float:
+    return float(p) if _known(p) else 1.0
 
 
 def _end(value: Any, side: int) -> float:

@@ -89,7 +89,8 @@
   }
   function tell() {
     const many = matches.length, word = many === 1 ? "row" : "rows";
-    found.textContent = !input.value.trim() ? "" : at < 0 ? `${many} ${word}` : `${at + 1} of ${many}`;
+    found.textContent = !input.value.trim() ? "" : many === 0 ? "nothing found"
+      : at < 0 ? `${many} ${word}` : `${at + 1} of ${many}`;
     before.disabled = after.disabled = many === 0;
   }
   function look() {
@@ -206,6 +207,35 @@
     if (shown && shown === document.activeElement) showFocused(shown);
     else hide();
   }, { passive: true, capture: true });
+
+  /* words of the trade lead to where they are explained, the first time in each part */
+  const explained = new Map(all("#glossary dt[data-words]").flatMap(
+    (term) => term.dataset.words.split("|").map((word) => [word.toLowerCase(), term])));
+  const longest = [...explained.keys()].sort((a, b) => b.length - a.length);
+  const trade = new RegExp(`(?<![\\w-])(?:${longest.join("|")})(?![\\w-])`, "gi");
+  function link(text, told) {
+    for (const match of text.data.matchAll(trade)) {
+      const term = explained.get(match[0].toLowerCase());
+      if (told.has(term)) continue;
+      told.add(term);
+      const word = text.splitText(match.index), rest = word.splitText(match[0].length);
+      const anchor = made("a", match[0]);
+      Object.assign(anchor, { href: `#${term.id}`, className: "term", title: term.nextElementSibling.textContent });
+      word.replaceWith(anchor);
+      return link(rest, told);
+    }
+    return undefined;
+  }
+  if (explained.size) {
+    const told = new Map();
+    all("main :is(p, figcaption, caption, .card dt)").forEach((block) => {
+      const part = block.closest("section[id]");
+      if (part.id === "glossary") return;
+      if (!told.has(part)) told.set(part, new Set());
+      Array.from(block.childNodes).filter((node) => node.nodeType === Node.TEXT_NODE)
+        .forEach((text) => link(text, told.get(part)));
+    });
+  }
 
   /* what is wider than the page scrolls in its own box, and says so */
   const boxes = all(".scroll").map((box) => {

@@ -1,0 +1,188 @@
+"""The verdict on few-shot classifiers: the number it shows is the one that carries it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from evenhand.fewshot.bias import Twins, measure
+from evenhand.fewshot.statistics import Answers
+from evenhand.report.findings import Findings
+from evenhand.report.saved import StageResult
+from evenhand.report.verdicts_fewshot import RULES, judge_fewshot
+from evenhand.results import to_json
+
+NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
+PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
+
+
+def measured(value, chance, new, low=None, high=None):
+    """A measure as a run tells of it; chance gives up to 0.02."""
+    return {
+        "signed": value, "signed_low": low, "signed_high": high, "p_value": new, "null_p": chance,
+        "null_high": 0.02, "prob": 0.95, "classes": 18,
+    }  # fmt: skip
+
+
+def judged(measures):
+    """The verdict on three networks with these measures, in the order of PLACES."""
+    told: dict[str, dict] = {network: {} for network in NETWORKS}
+    for (network, metric), one in zip(PLACES, measures, strict=True):
+        told[network][metric] = one
+    stages = [
+        StageResult(
+            name=network, kind="fewshot", title=network,
+            content={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
+        )
+        for network, bias in told.items()
+    ]  # fmt: skip
+    (verdict,) = judge_fewshot(
+        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
+    )
+    return verdict
+
+
+def of_classes(seed, spread, mean=0.0):
+    """The verdict where a text of class c gains by the stereotype what is drawn for c.
+
+    The gains are normal with this mean and spread, and much alike in the three networks.
+    """
+    rng = np.random.default_rng(seed)
+    classes, ways, queries, texts, episodes = 18, 5, 5, 40, 200
+    leaning, shared = np.arange(classes) % 2, rng.normal(size=classes)
+    chance = 0.15 * rng.normal(size=classes * texts)
+    found = []
+    for _ in NETWORKS:
+        gain = mean + spread * (0.8 * shared + 0.6 * rng.normal(size=classes))
+        asked = np.argsort(rng.random((episodes, classes)), axis=1)[:, :ways]
+        truth = np.tile(np.repeat(np.arange(ways), queries), (episodes, 1))
+        own = np.take_along_axis(asked, truth, axis=1)
+        rows = own * texts + rng.integers(0, texts, own.shape)
+        more = np.where(leaning[own] == rows % 2, 0.5, -0.5) * gain[own] + chance[rows]
+        logits = rng.normal(size=(*own.shape, ways))
+        both = [logits + np.eye(ways)[truth] * (1.5 + s * more)[..., None] for s in (1, -1)]
+        both = [each - np.log(np.exp(each).sum(-1, keepdims=True)) for each in both]
+        names = tuple(f"class {i}" for i in range(classes))
+        answers = Answers(both[0], rows, truth, asked, rows % 2, names)
+        bias = measure(Twins.of(answers, both[1], leaning), seed=seed)
+        found += [json.loads(to_json(bias[metric])) for metric in ("association", "epsilon")]
+    return judged(found)
+
+
+def only_last(chance, new, value=0.034, low=0.010, high=0.058):
+    """Five measures that say little, and the accuracy gap of induction; two are beyond chance."""
+    rest = [measured(0.016, 0.5, 0.4, -0.023, 0.054) for _ in range(4)]
+    second = measured(0.017, 0.0005, 0.16, -0.008, 0.041)
+    return judged([*rest, second, measured(value, chance, new, low, high)])
+
+
+def test_strong_evidence_shows_the_number_that_carries_it():
+    verdict = only_last(0.0005, 0.004)
+    assert verdict.level == "strong evidence"
+    first = verdict.numbers[0]
+    assert first.label == "Accuracy gap, induction, new classes (p corrected for 6 tests)"
+    assert (first.value, first.low, first.high) == (0.034, 0.010, 0.058)
+    assert first.p_value == pytest.approx(6 * 0.004)
+    assert "the accuracy gap with induction is 3.4 points [1.0, 5.8]" in verdict.sentence
+    assert len(verdict.numbers) == 6
+    assert len({one.label for one in verdict.numbers}) == 6
+
+
+def test_the_p_for_new_classes_is_corrected_for_all_that_were_asked():
+    """One of six at p = .009 is no news; that the others are weak does not make it one."""
+    verdict = only_last(0.0005, 0.009)
+    assert verdict.level == "some evidence"
+    assert "not sure enough in new classes" in verdict.sentence
+    assert verdict.tests[-1]["p_new_classes_holm"] == pytest.approx(6 * 0.009)
+
+
+def test_some_evidence_shows_the_measure_that_is_beyond_chance_in_these_classes():
+    verdict = only_last(0.0005, 0.5, value=0.05, low=-0.1, high=0.2)
+    assert verdict.level == "some evidence"
+    first = verdict.numbers[0]
+    assert first.label == "Association, induction, classes tested (corrected for 6 tests)"
+    assert first.p_value == pytest.approx(6 * 0.0005)
+    assert "the association with induction is 0.017" in verdict.sentence
+    others = [one.label for one in verdict.numbers[1:]]
+    assert others == [
+        f"{words}, {network}, new classes"
+        for network in NETWORKS
+        for words in ("Association", "Accuracy gap")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chance", "value", "level"),
+    [(0.0082, 0.0272, "some evidence"), (0.0085, 0.0262, "none found")],
+)
+def test_the_interval_of_the_first_number_agrees_with_the_verdict(chance, value, level):
+    """Chance of up to 0.02 in 95 % has an sd of 0.0102; of six tests the end is 2.638 times it."""
+    rest = [measured(0.001, 0.5, 0.4, -0.1, 0.1) for _ in range(5)]
+    verdict = judged([*rest, measured(value, chance, 0.3, -0.1, 0.1)])
+    first = verdict.numbers[0]
+    assert verdict.level == level
+    assert first.high - first.value == pytest.approx(0.02692, abs=1e-5)
+    assert first.value - first.low == pytest.approx(0.02692, abs=1e-5)
+    assert (first.low > 0) == (level != "none found") == (first.p_value < 0.05)
+    assert "the accuracy gap with induction" in verdict.sentence
+
+
+def test_of_two_as_sure_the_one_surer_in_new_classes_is_shown():
+    rest = [measured(0.001, 0.5, 0.4, -0.1, 0.1) for _ in range(4)]
+    verdict = judged([*rest, measured(0.03, 0.0005, 0.2, -0.1, 0.1), measured(0.03, 0.0005, 0.1)])
+    assert verdict.numbers[0].label.startswith("Accuracy gap, induction")
+
+
+def test_a_finding_against_the_stereotype_is_told_with_its_number():
+    verdict = only_last(0.0005, 0.001, value=-0.034, low=-0.058, high=-0.010)
+    assert verdict.level == "some evidence"
+    assert verdict.numbers[0].value == -0.034
+    assert "but in part against the stereotype" in verdict.sentence
+    assert "the accuracy gap with induction is −3.4 points" in verdict.sentence
+
+
+def test_a_finding_wholly_against_the_stereotype_is_not_told_as_one_in_part():
+    verdict = judged([measured(-0.034, 0.0005, 0.001, -0.058, -0.010) for _ in PLACES])
+    assert verdict.level == "some evidence"
+    assert "but against the stereotype" in verdict.sentence
+
+
+def test_one_measure_alone_is_not_strong():
+    rest = [measured(0.001, 0.5, 0.4, -0.1, 0.1) for _ in range(5)]
+    verdict = judged([*rest, measured(0.034, 0.0005, 0.001, 0.010, 0.058)])
+    assert verdict.level == "some evidence"
+    assert "a second measure" in verdict.sentence
+
+
+def test_without_a_p_for_new_classes_nothing_is_strong():
+    """As with a single class of a leaning; JSON has no infinity, null stands for the ends."""
+    verdict = judged([measured(0.03, 0.0005, None) for _ in PLACES])
+    assert verdict.level == "some evidence"
+    assert verdict.numbers[1].low == -float("inf")
+    assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
+
+
+def test_the_rules_say_what_is_corrected_and_what_is_shown():
+    told = " ".join(RULES)
+    assert "for new classes" in told
+    assert "The first number" in told
+
+
+@pytest.mark.slow
+def test_classes_that_differ_at_random_are_seldom_strong_evidence():
+    """Gender matters in most of these classes, but not on average: new ones may be otherwise.
+
+    Without the correction for new classes 12 of these worlds would be strong evidence.
+    """
+    levels = [of_classes(seed, spread=0.2).level for seed in range(200)]
+    assert levels.count("some evidence") > 100
+    assert levels.count("strong evidence") <= binom.ppf(0.95, 200, 0.025)
+
+
+def test_a_stereotype_of_most_classes_is_strong_evidence():
+    assert [of_classes(seed, spread=0.2, mean=0.3).level for seed in range(5)] == [
+        "strong evidence"
+    ] * 5
