@@ -11,7 +11,7 @@ JOBS ?= 2
 .PHONY: audit test check lint types layers browser slow bench clean help
 
 help:
-	@echo "make audit   audit the embedded vectors and say where report.html is"
+	@echo "make audit   audit the embedded defaults and say where report.html is"
 	@echo "make test    the quick tests"
 	@echo "make check   what CI runs: lint, types, layers, all tests"
 	@echo "make bench   the benchmarks, each one table"
@@ -22,7 +22,7 @@ help:
 	@touch $@
 
 .venv/developed: .venv/installed
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,nuts]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,nuts,ray,slurm]'
 	@touch $@
 
 .venv/bin/python:
@@ -64,6 +64,7 @@ bench: .venv/developed
 	$(BIN)/python benchmarks/posterior.py
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/fewshot.py
+	$(BIN)/python benchmarks/grid.py
 
 clean:
 	rm -rf .venv build dist $(OUT)

@@ -13,6 +13,10 @@ from evenhand.cli import run
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+LONG = ("README.md", "fewshot.md", "generate.md", "grid.md", "posterior.md", "vectors.md")
+EXAMPLES = [
+    pytest.param(page, marks=pytest.mark.slow) if page.name in LONG else page for page in PAGES
+]
 
 
 def blocks(page, language):
@@ -35,7 +39,7 @@ def workplace(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
 def test_python_examples(page, workplace):
     text = "\n".join(blocks(page, "python"))
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
@@ -48,7 +52,7 @@ def test_python_examples(page, workplace):
 SHELL = re.compile(r"\$ (?:echo (?P<said>\"[^\"]*\") \| )?(?P<command>evenhand .*)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
 def test_shell_examples(page, workplace, monkeypatch, capsys):
     """The line below an `echo` is what the command prints, unless it is the next command."""
     for block in blocks(page, "console"):

@@ -17,13 +17,14 @@ import pytest
 from cli_shell import failure, output
 
 from evenhand.cli import run
-from evenhand.cli.fewshot.options import parsed_options, parsed_shares
+from evenhand.cli.fewshot.options import parsed_options
 from evenhand.errors import InputError
 from evenhand.fewshot import read
 from evenhand.fewshot.data_reading import PROFESSIONS
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run, summary
 from evenhand.fewshot.runs.kept import Kept
+from evenhand.fewshot.runs.settings import parse_shares
 from evenhand.report import charts_fewshot
 from evenhand.report.charts_saving import ChartSet
 from small_encoder import save_small
@@ -365,12 +366,12 @@ def test_the_users_cache_is_the_default(here, capsys, tmp_path, monkeypatch):
 
 
 def test_shares_and_options_as_written():
-    assert parsed_shares("2/1/1") == (0.5, 0.25, 0.25)
+    assert parse_shares("2/1/1") == (0.5, 0.25, 0.25)
     assert parsed_options(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
     assert type(parsed_options(("slices=-3",))["slices"]) is int
     for text in ("1/1", "1/1/0", "1/1/x", "nan/1/1", "inf/1/1"):
         with pytest.raises(InputError, match="shares: expected three numbers such as"):
-            parsed_shares(text)
+            parse_shares(text)
     for text in ("slices", "slices=many", "=3", "scale=nan"):
         with pytest.raises(InputError, match="option: expected NAME=NUMBER, got"):
             parsed_options((text,))

@@ -59,9 +59,7 @@ def test_hand_computed():
 def test_replicates_are_those_of_plain_loops(world, metric):
     world.episodes = 30
     answers, _ = world.run(np.random.default_rng(3), 7)
-    from evenhand.fewshot.statistics import _replicates
-
-    made = _replicates(answers)[metric]
+    made = answers.scored[metric]
     every = range(30)
     assert made.value == pytest.approx(brute(answers, metric, every))
     for e in (0, 13, 29):

@@ -150,6 +150,7 @@ def test_checkpoint_kinds(tmp_path, monkeypatch, run_of):
 # --- the commands, to the exported model
 
 
+@pytest.mark.slow
 def test_from_train_to_export_by_the_commands(toy, tmp_path, capsys, recwarn):
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 

@@ -23,6 +23,7 @@ __all__ = ["command", "main", "run"]
     places={
         "audit": "evenhand.cli.audit:audit",
         "fewshot": "evenhand.cli.fewshot:fewshot",
+        "grid": "evenhand.cli.grid:grid",
         "masked": "evenhand.cli.masked:masked",
         "posterior": "evenhand.cli.posterior:posterior",
         "report": "evenhand.cli.report:report",

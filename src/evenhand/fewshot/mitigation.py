@@ -26,7 +26,7 @@ from evenhand.text.corpus.pool import ordered
 from evenhand.text.rewrite import Rewriter
 from evenhand.text.rewriting import rewrite_all
 
-__all__ = ["Mitigated", "Mitigation", "apply", "neutralized", "parse", "swapped"]
+__all__ = ["Mitigated", "Mitigation", "apply", "neutralized", "parse", "pooled", "swapped"]
 
 PIECE = 1000  # texts rewritten at once
 TWINS = 0x7715  # keeps the coins apart from other draws of the same seed
@@ -127,24 +127,26 @@ def apply(
     ('They sing.', 'They cook.')
     """
     chosen = parse(mitigation) if isinstance(mitigation, str) else mitigation
-    texts, labels, genders = dataset.texts, dataset.labels, dataset.genders
-    rows, unchanged = dataset.rows, 0
+    texts = dataset.texts
+    twins: tuple[str, ...] = ()
     if chosen.augment:
         twins = swapped(texts, names=names, seed=seed, jobs=jobs)
-        unchanged = sum(text == twin for text, twin in zip(texts, twins, strict=True))
-        texts = (*texts, *twins)
+    unchanged = sum(text == twin for text, twin in zip(texts, twins, strict=False))
+    return pooled(dataset, chosen, chosen.reads((*texts, *twins), jobs=jobs), unchanged)
+
+
+def pooled(
+    dataset: Dataset, mitigation: Mitigation, texts: Sequence[str], unchanged: int = 0
+) -> Mitigated:
+    """What `apply` gives, of texts that are rewritten already; with `augment` the twins follow."""
+    labels, genders, rows = dataset.labels, dataset.genders, dataset.rows
+    if mitigation.augment:
         labels, rows = np.tile(labels, 2), np.tile(rows, 2)
         genders = np.concatenate([genders, _other(genders)])
     pool = Dataset(
-        chosen.reads(texts, jobs=jobs),
-        labels,
-        genders,
-        dataset.classes,
-        dataset.name,
-        dataset.left_out,
-        rows=rows,
+        tuple(texts), labels, genders, dataset.classes, dataset.name, dataset.left_out, rows=rows
     )
-    return Mitigated(chosen, pool, len(dataset), unchanged)
+    return Mitigated(mitigation, pool, len(dataset), unchanged)
 
 
 def swapped(

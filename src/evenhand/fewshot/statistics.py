@@ -10,6 +10,7 @@ Answers of several class splits and seeds are first `joined` (statistics_joined)
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data_set import Dataset
     from evenhand.fewshot.episodes import Episodes
 
-__all__ = ["Answers", "Score", "compare", "joined", "macro_f1", "scores"]
+__all__ = ["Answers", "Counted", "Score", "compare", "joined", "macro_f1", "scores"]
 
 LOWEST = 1e-12
 """A probability below this counts as this: a network may say 0, and its logarithm has no end."""
@@ -36,8 +37,53 @@ ALL_IN_EACH = "queries of new classes against the same opponents: every episode 
 TRAINING = "; and new training runs: the spread of splits and seeds"
 
 
+class Counted:
+    """Counts by episode and class, of some `splits` and `repeats`, as `Answers` has them, with the
+    `classes` (E, C) of each episode as places in `names`.
+    """
+
+    classes: Ints
+    names: tuple[str, ...]
+    splits: int
+    repeats: int
+
+    @abstractmethod
+    def tally(self) -> Floats:
+        """Asked, right and predicted of each class of each episode, (E, C, 3)."""
+
+    @abstractmethod
+    def same_episodes(self, other: Any) -> bool:
+        """Whether the other's queries are these, in the same order, of as many splits and seeds."""
+
+    @cached_property
+    def tested(self) -> Ints:
+        """The classes there are, as places in `names`."""
+        return np.unique(self.classes)
+
+    @cached_property
+    def local(self) -> Ints:
+        """The classes of each episode as places in `tested`."""
+        return np.searchsorted(self.tested, self.classes)
+
+    def replicates(self, statistic: Statistic, counts: Floats) -> Replicates:
+        """A statistic of counts (E, C, F) by episode and class, with its replicates."""
+        return joined_replicates(statistic, counts, self.local, self.splits, self.repeats)
+
+    @cached_property
+    def scored(self) -> Mapping[str, Replicates]:
+        """Accuracy, F1 over all episodes and F1 by episode, with their replicates."""
+        counts = self.tally()
+        asked, right, said = np.moveaxis(counts, 2, 0)
+        within = np.stack([asked > 0, 2 * right / np.maximum(asked + said, 1)], axis=2)
+        return {
+            "accuracy": self.replicates(_share, counts),
+            "f1": self.replicates(macro_f1, counts),
+            "f1_episode": self.replicates(_share, within),
+        }
+
+
 @dataclass(frozen=True, eq=False)
-class Answers:
+class Answers(Counted):
     """What a classifier said to the M queries of each of E episodes of C classes.
 
     `log_probs` (E, M, C); for each query the `rows` of its text, the `truth` as a place among the
@@ -119,16 +165,6 @@ class Answers:
         )
 
     @cached_property
-    def tested(self) -> Ints:
-        """The classes there are, as places in `names`."""
-        return np.unique(self.classes)
-
-    @cached_property
-    def local(self) -> Ints:
-        """The classes of each episode as places in `tested`."""
-        return np.searchsorted(self.tested, self.classes)
-
-    @cached_property
     def predicted(self) -> Ints:
         """The likeliest class of each query; the first of them where several are alike."""
         found: Ints = self.log_probs.argmax(axis=2)
@@ -145,10 +181,6 @@ class Answers:
         `mask` (E, M) takes some of the queries alone.
         """
         return tally(self.truth, self.predicted, self.classes.shape[1], mask)
-
-    def replicates(self, statistic: Statistic, counts: Floats) -> Replicates:
-        """A statistic of counts (E, C, F) by episode and class, with its replicates."""
-        return joined_replicates(statistic, counts, self.local, self.splits, self.repeats)
 
 
 def tally(truth: Ints, predicted: Ints, ways: int, mask: NDArray[np.bool_] | None = None) -> Floats:
@@ -192,22 +224,22 @@ class Score:
         )
 
 
-def scores(answers: Answers, *, prob: float = 0.95) -> Mapping[str, Score]:
+def scores(answers: Counted, *, prob: float = 0.95) -> Mapping[str, Score]:
     """Accuracy, F1 over all episodes and F1 by episode."""
     return {
         metric: score(metric, made, bounded=True, prob=prob)
-        for metric, made in _replicates(answers).items()
+        for metric, made in answers.scored.items()
     }
 
 
-def compare(before: Answers, after: Answers, *, prob: float = 0.95) -> Mapping[str, Score]:
+def compare(before: Counted, after: Counted, *, prob: float = 0.95) -> Mapping[str, Score]:
     """How much better `after` is than `before` on the same episodes, with p-values.
 
     What both share, easy and hard classes and texts, cancels in every replicate.
     """
     if not before.same_episodes(after):
         raise InputError("compare: expected answers to the same queries, got other ones")
-    first, second = _replicates(before), _replicates(after)
+    first, second = before.scored, after.scored
     return {
         metric: score(metric, second[metric] - first[metric], test=True, prob=prob)
         for metric in first
@@ -246,14 +278,3 @@ def macro_f1(sums: Floats) -> Floats:
 def _share(sums: Floats) -> Floats:
     share: Floats = sums[..., 1].sum(-1) / sums[..., 0].sum(-1)
     return share
-
-
-def _replicates(answers: Answers) -> dict[str, Replicates]:
-    counts = answers.tally()
-    asked, right, said = np.moveaxis(counts, 2, 0)
-    within = np.stack([asked > 0, 2 * right / np.maximum(asked + said, 1)], axis=2)
-    return {
-        "accuracy": answers.replicates(_share, counts),
-        "f1": answers.replicates(macro_f1, counts),
-        "f1_episode": answers.replicates(_share, within),
-    }

@@ -19,7 +19,7 @@ from evenhand.fewshot.training.settings import Settings
 
 __all__ = [
     "class_options", "data_options", "in_options", "network_options", "parsed_options",
-    "parsed_shares", "read_data", "task_options",
+    "read_data", "task_options",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -190,17 +190,6 @@ def read_data(
     if at_least or each_gender:
         made = made.at_least(at_least or 1, each_gender=each_gender or 0)
     return made
-
-
-def parsed_shares(text: str) -> tuple[float, ...]:
-    """Three numbers joined by slashes as shares that add up to 1."""
-    try:
-        numbers = [float(part) for part in text.split("/")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != 3 or not all(0 < number < math.inf for number in numbers):
-        raise InputError(f"shares: expected three numbers such as 50/25/25, got '{text}'")
-    return tuple(number / sum(numbers) for number in numbers)
 
 
 def parsed_options(given: tuple[str, ...]) -> dict[str, int | float]:

@@ -17,7 +17,6 @@ from evenhand.cli.fewshot.options import (
     in_options,
     network_options,
     parsed_options,
-    parsed_shares,
     read_data,
     task_options,
 )
@@ -113,11 +112,12 @@ def run(
 def _asked(**chosen: Any) -> Any:
     """The settings, the data, and the class splits where they are given."""
     from evenhand.fewshot.runs import EpisodeCounts, RunSettings
+    from evenhand.fewshot.runs.settings import parse_shares
     from evenhand.fewshot.splits import load_splits, read_splits
     from evenhand.fewshot.training import Settings
 
     episodes = EpisodeCounts.parse(chosen["episodes"])
-    every = chosen["validate_every"] or max(1, min(500, episodes.train // 10))
+    every = chosen["validate_every"] or episodes.validate_every
     training = Settings(
         options=parsed_options(chosen["options"]), validate_every=every,
         **{name: chosen[name] for name in ("network", "loss", "batch", "learning_rate",
@@ -128,7 +128,7 @@ def _asked(**chosen: Any) -> Any:
     settings = RunSettings(
         training=training, episodes=episodes, **{name: chosen[name] for name in names}
     )
-    shares = parsed_shares(chosen["shares"])
+    shares = parse_shares(chosen["shares"])
     splits = None
     if (path := chosen["splits_from"]) is not None:
         splits = read_splits(path) if path.is_dir() else load_splits(path)

@@ -11,10 +11,11 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.fewshot.bias.formulas import NAMES
-from evenhand.fewshot.bias.measures import MEASURES, Bias, classes_of
+from evenhand.fewshot.bias.measures import MEASURES, Bias, classes_of, reading
 from evenhand.fewshot.statistics import Score, compare
+from evenhand.fewshot.statistics_replicates import Ints, Replicates
 
-__all__ = ["Change", "MeasureChange", "change"]
+__all__ = ["Change", "MeasureChange", "change", "changed"]
 
 Direction = Literal["less bias", "more bias", "no clear change"]
 
@@ -66,23 +67,30 @@ def change(before: Bias, after: Bias) -> Change:
     if not np.array_equal(before.twins.leaning, after.twins.leaning):
         raise InputError("change: expected the same leanings of classes before and after")
     prob = before.accuracy.prob
-    gap = after.replicates - before.replicates
+    cost = compare(before.twins.original, after.twins.original, prob=prob)["accuracy"]
+    moved = changed(before.replicates, after.replicates, before.twins.strata, prob)
+    return Change(accuracy=cost, measures=moved)
+
+
+def changed(
+    before: Replicates, after: Replicates, strata: Ints, prob: float
+) -> dict[str, MeasureChange]:
+    """The same from the replicates of `formulas`; `strata` are the leanings of the classes."""
+    gap = after - before
     found = {}
     for name in MEASURES:
-        one = gap.at(NAMES.index(MEASURES[name]))
-        inside = classes_of(name, before.twins.strata)
+        one, inside = gap.at(NAMES.index(MEASURES[name])), classes_of(name, strata)
         low, high = one.interval(prob, inside)
+        was, now = (reading(name, made, strata, prob) for made in (before, after))
         found[name] = MeasureChange(
-            metric=name, before=before[name].signed, after=after[name].signed,
-            change=float(one.value), low=low, high=high, p_value=one.p_value(inside),
+            metric=name, before=was.signed, after=now.signed, change=float(one.value), low=low,
+            high=high, p_value=one.p_value(inside),
             direction=_direction(
-                (before[name].signed_low, before[name].signed_high), (low, high),
-                (after[name].signed_low, after[name].signed_high),
+                (was.signed_low, was.signed_high), (low, high), (now.signed_low, now.signed_high)
             ),
             prob=prob,
         )  # fmt: skip
-    cost = compare(before.twins.original, after.twins.original, prob=prob)["accuracy"]
-    return Change(accuracy=cost, measures=found)
+    return found
 
 
 def _direction(

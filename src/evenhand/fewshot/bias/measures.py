@@ -16,7 +16,10 @@ from evenhand.fewshot.bias.twins import Twins
 from evenhand.fewshot.statistics import Score, scores
 from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates
 
-__all__ = ["MEASURES", "Bias", "Measure", "Verdict", "folded", "measure"]
+__all__ = [
+    "MEASURES", "Bias", "Measure", "Reading", "Verdict", "classes_of", "folded", "measure",
+    "reading",
+]  # fmt: skip
 
 Verdict = Literal["robust", "not robust", "undecided"]
 
@@ -26,6 +29,25 @@ MEASURES = {"association": "association", "epsilon": "gap", "skew": "skew",
 
 STRATIFIED = ("skew", "stereotype")
 D0 = {"skew": "skew_d0", "stereotype": "stereotype_d0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One measure without what chance gives: as `Measure` has it."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    signed: float
+    signed_low: float
+    signed_high: float
+    p_value: float
+    classes: int
+    prob: float = 0.95
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,30 +172,38 @@ def folded(low: float, high: float) -> tuple[float, float]:
     return (low, high) if low > 0 else (-high, -low)
 
 
-def _measure(
-    name: str, made: Replicates, null: Floats, strata: Ints, prob: float, texts: int
-) -> Measure:
-    place = NAMES.index(MEASURES[name])
-    one, inside, chance = made.at(place), classes_of(name, strata), null[:, place]
+def reading(name: str, made: Replicates, strata: Ints, prob: float) -> Reading:
+    """A measure from the replicates of `formulas`; `strata` are the leanings of the classes."""
+    one, inside = made.at(NAMES.index(MEASURES[name])), classes_of(name, strata)
     signed = float(one.value)
     ends = one.interval(prob, inside)
     if math.isnan(signed):
         ends = (math.nan, math.nan)
     sized = name != "association"
     low, high = folded(*ends) if sized and not math.isnan(signed) else ends
+    return Reading(
+        metric=name, value=abs(signed) if sized else signed, low=low, high=high, signed=signed,
+        signed_low=ends[0], signed_high=ends[1], p_value=one.p_value(inside),
+        classes=int((strata >= 0).sum()), prob=prob,
+    )  # fmt: skip
+
+
+def _measure(
+    name: str, made: Replicates, null: Floats, strata: Ints, prob: float, texts: int
+) -> Measure:
+    found = reading(name, made, strata, prob)
+    signed, chance = found.signed, null[:, NAMES.index(MEASURES[name])]
     size = np.abs(chance)
     as_far = float((size >= abs(signed) - 1e-12).sum())
     return Measure(
-        metric=name, value=abs(signed) if sized else signed, low=low, high=high, signed=signed,
-        signed_low=ends[0], signed_high=ends[1], p_value=one.p_value(inside),
+        **found.as_dict(),
         null_mean=float(size.mean()), null_high=float(np.quantile(size, prob)),
         null_p=math.nan if math.isnan(signed) else (1 + as_far) / (1 + len(chance)),
         corrected=math.copysign(
             math.sqrt(max(0.0, signed**2 - float((chance**2).mean()))),
-            1.0 if sized else signed,
+            signed if name == "association" else 1.0,
         ) if not math.isnan(signed) else math.nan,
-        n=texts, classes=int((strata >= 0).sum()), prob=prob,
-        parts=_parts(name, made.value, null),
+        n=texts, parts=_parts(name, made.value, null),
     )  # fmt: skip
 
 

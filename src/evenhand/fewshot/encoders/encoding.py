@@ -44,7 +44,7 @@ def frozen(
     >>> frozen("mini", ["she sings.", "he cooks.", "she sings."]).shape
     (3, 256)
     """
-    model = source if isinstance(source, Model) else load(source, device=device)
+    model = source if isinstance(source, Model) else load(source, device=device, head=False)
     keys = Cache.keys(texts)
     if cache is None:
         places = {key: place for place, key in enumerate(keys)}

@@ -62,7 +62,7 @@ class Tuned:
     ) -> None:
         if dtype not in DTYPES:
             raise UnknownNameError("dtype", dtype, DTYPES)
-        given = source if isinstance(source, Model) else load(source, device=device)
+        given = source if isinstance(source, Model) else load(source, device=device, head=False)
         model = replace(given, network=copy.deepcopy(given.network)) if given is source else given
         if model.network.dtype != torch.float32 or model.int8 is not None:
             raise InputError("a tuned encoder: expected a model in float32, its weights are learnt")

@@ -2,7 +2,8 @@
 
 `run` trains one network with one mitigation on some class splits and seeds and keeps all in a
 folder, `read_run` reads such a folder again, `summary` gives its figures, `bias_of` and `changes`
-its bias and what a mitigation changed.
+its bias and what a mitigation changed. A `Library` has the texts and features of a data set ready
+for many runs; `Tallies` are what is needed of a run to compare it with others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from evenhand.fewshot.runs.settings import EpisodeCounts, RunSettings
 
 if TYPE_CHECKING:
     from evenhand.fewshot.runs.folder import SavedRun, read_run
+    from evenhand.fewshot.runs.library import Library
     from evenhand.fewshot.runs.running import run
     from evenhand.fewshot.runs.summaries import (
         BiasSummary,
@@ -22,13 +24,16 @@ if TYPE_CHECKING:
         changes,
         summary,
     )
+    from evenhand.fewshot.runs.tallies import Tallies
 
 __all__ = [
     "BiasSummary",
     "EpisodeCounts",
+    "Library",
     "RunSettings",
     "RunSummary",
     "SavedRun",
+    "Tallies",
     "bias_of",
     "changes",
     "read_run",
@@ -38,8 +43,10 @@ __all__ = [
 
 _PLACES = {
     "BiasSummary": "summaries",
+    "Library": "library",
     "RunSummary": "summaries",
     "SavedRun": "folder",
+    "Tallies": "tallies",
     "bias_of": "summaries",
     "changes": "summaries",
     "read_run": "folder",

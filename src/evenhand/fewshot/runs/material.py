@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from evenhand.fewshot.episodes import Episodes, sample
 from evenhand.fewshot.mitigation import Mitigated, apply, swapped
 from evenhand.fewshot.runs.settings import RunSettings
 from evenhand.fewshot.splits import Split, make_splits
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.runs.library import Library
 
 __all__ = ["Material", "Part", "parts_of", "prepared"]
 
@@ -51,7 +56,7 @@ class Material:
 
     @property
     def has_twins(self) -> bool:
-        return len(self.texts) > len(self.mitigated.pool)
+        return bool((self.twin_of >= 0).any())
 
     def training(self, part: Part, number: int) -> Episodes:
         """The training episodes of the seed of that number, as rows of the texts."""
@@ -109,20 +114,33 @@ def parts_of(
 
 
 def prepared(
-    dataset: Dataset, settings: RunSettings, parts: Sequence[Part], *, jobs: int = 1
+    dataset: Dataset,
+    settings: RunSettings,
+    parts: Sequence[Part],
+    *,
+    jobs: int = 1,
+    library: Library | None = None,
 ) -> Material:
     """The texts rewritten as the mitigation asks, and the twins of the test queries.
 
-    There are no twins where the gender of no query is known.
+    There are no twins where the gender of no query is known. A library has all of them ready, and
+    a twin for every text.
     """
-    mitigated = apply(dataset, settings.mitigation, jobs=jobs)
     asked = np.unique(np.concatenate([part.test.query.ravel() for part in parts]))
+    known = bool((dataset.genders[asked] >= 0).any())
     twin_of = np.full(len(dataset), -1)
     twins: tuple[str, ...] = ()
-    if (dataset.genders[asked] >= 0).any():
-        plain = swapped([dataset.texts[row] for row in asked], names="fixed", jobs=jobs)
-        twins = settings.mitigation.reads(plain, jobs=jobs)
-        twin_of[asked] = len(mitigated.pool) + np.arange(len(asked))
+    if library is not None:
+        mitigated = library.mitigated(settings.mitigation)
+        twins = library.twins(settings.mitigation)
+        if known:
+            twin_of[asked] = len(mitigated.pool) + asked
+    else:
+        mitigated = apply(dataset, settings.mitigation, jobs=jobs)
+        if known:
+            plain = swapped([dataset.texts[row] for row in asked], names="fixed", jobs=jobs)
+            twins = settings.mitigation.reads(plain, jobs=jobs)
+            twin_of[asked] = len(mitigated.pool) + np.arange(len(asked))
     return Material(
         dataset, settings, tuple(parts), mitigated, (*mitigated.pool.texts, *twins), twin_of
     )
@@ -133,11 +151,22 @@ def _sampled(
     number: int,
 ) -> Episodes:  # fmt: skip
     try:
-        return sample(
-            dataset, classes, ways=settings.ways, shots=settings.shots, queries=settings.queries,
-            episodes=getattr(settings.episodes, purpose),
-            calibrated=settings.mitigation.calibrate, unlabelled=settings.unlabelled or 0,
-            seed=seed, purpose=f"{purpose} {number}",
+        return _drawn(
+            dataset, tuple(classes), settings.ways, settings.shots, settings.queries,
+            getattr(settings.episodes, purpose), settings.mitigation.calibrate,
+            settings.unlabelled or 0, seed, f"{purpose} {number}",
         )  # fmt: skip
     except InputError as error:
         raise InputError(f"{WORDS[purpose]} classes of split {number}: {error}") from None
+
+
+@lru_cache(maxsize=32)
+def _drawn(
+    dataset: Dataset, classes: tuple[str, ...], ways: int, shots: int, queries: int, episodes: int,
+    calibrated: bool, unlabelled: int, seed: int, purpose: str,
+) -> Episodes:  # fmt: skip
+    """`sample`, the last few of them held: runs of other networks draw the same episodes."""
+    return sample(
+        dataset, classes, ways=ways, shots=shots, queries=queries, episodes=episodes,
+        calibrated=calibrated, unlabelled=unlabelled, seed=seed, purpose=purpose,
+    )  # fmt: skip

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.fewshot.bias import leanings
 from evenhand.fewshot.data_set import Dataset
-from evenhand.fewshot.floor import floor, word_vectors
+from evenhand.fewshot.floor import floor
+from evenhand.fewshot.runs.floors import kept_word_vectors
 from evenhand.fewshot.runs.folder import ANSWERS, EPISODES, FLOOR, RunFolder, SavedRun, read_run
 from evenhand.fewshot.runs.kept import Kept
 from evenhand.fewshot.runs.material import Material, Part, parts_of, prepared
 from evenhand.fewshot.runs.settings import RunSettings
 from evenhand.fewshot.splits import Split, save_splits
 from evenhand.folders import versions
-from evenhand.results import replace_file, to_json
+from evenhand.results import to_json
 
 if TYPE_CHECKING:
+    from evenhand.fewshot.runs.library import Library
     from evenhand.fewshot.training.sources import Source
     from evenhand.masked.model import Model
 
@@ -52,6 +49,7 @@ def run(
     about: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     finish: Callable[[SavedRun], None] | None = None,
+    library: Library | None = None,
 ) -> SavedRun:
     """Train and test; everything is kept in the folder, and `summary` says what came of it.
 
@@ -60,16 +58,20 @@ def run(
     features of a frozen encoder and the vectors of the floor. A call that was broken off goes on
     when it is made again and ends with the same numbers; a folder of another run is refused,
     unless `restart` clears it. `about` is added to `run.json`. `finish` is called with the finished
-    run while the folder is still this process's alone, to write more into it.
+    run while the folder is still this process's alone, to write more into it. `library` has the
+    texts and features of this data set ready, and its own encoder, cache and device.
     """
     from evenhand.masked.model import load
 
+    if library is not None:
+        _check_library(library, dataset, settings)
     parts = parts_of(dataset, settings, splits, shares=shares, both_leanings=both_leanings)
     with RunFolder.working(folder) as place:
-        model = load(encoder, device=device)
+        model = load(encoder, device=device, head=False) if library is None else library.model
+        fingerprint = model.fingerprint if library is None else library.fingerprint
         _check_network(settings, model.dim)
         identity = {
-            "settings": settings.as_dict(), "data": dataset.digest, "encoder": model.fingerprint,
+            "settings": settings.as_dict(), "data": dataset.digest, "encoder": fingerprint,
             "splits": _digest(parts),
         }  # fmt: skip
         if restart or not place.holds(identity):
@@ -78,12 +80,15 @@ def run(
                 {
                     "settings": settings.as_dict(),
                     "data": dataset.as_dict(),
-                    "encoder": {"source": os.fspath(encoder), "fingerprint": model.fingerprint},
+                    "encoder": {
+                        "source": os.fspath(encoder) if library is None else library.encoder,
+                        "fingerprint": fingerprint,
+                    },
                     "versions": versions("scikit-learn", "torch", "transformers"),
                     **(about or {}),
                 },
             )
-        work = _Work(place, dataset, settings, parts, model, cache, jobs, progress)
+        work = _Work(place, dataset, settings, parts, model, cache, jobs, progress, library)
         work.lay_out()
         work.train_and_test()
         work.floors()
@@ -103,6 +108,7 @@ class _Work:
     cache: str | os.PathLike[str] | None
     jobs: int
     progress: Progress | None
+    library: Library | None
 
     def lay_out(self) -> None:
         """The splits and the test episodes, which any other tool can replay."""
@@ -123,22 +129,31 @@ class _Work:
         if not missing:
             return
         self._tell("rewriting", 0, 1)
-        material = prepared(self.dataset, self.settings, self.parts, jobs=self.jobs)
+        material = prepared(
+            self.dataset, self.settings, self.parts, jobs=self.jobs, library=self.library
+        )
         source = self._source(material)
         for part, number in missing:
             self._one(material, source, part, number)
 
     def floors(self) -> None:
         """The answers of counting words to the test queries of each split."""
-        vectors: NDArray[np.float32] | None = None
-        for part in self.parts:
-            file = self.place.split(part.number) / FLOOR
-            if file.is_file():
-                continue
-            if vectors is None:
-                self._tell("counting words", 0, 1)
-                vectors = self._word_vectors()
-            made = floor(self.dataset, part.test, vectors=vectors)
+        missing = [
+            (part, file)
+            for part in self.parts
+            if not (file := self.place.split(part.number) / FLOOR).is_file()
+        ]
+        if not missing:
+            return
+        self._tell("counting words", 0, 1)
+        vectors = None
+        if self.library is None:
+            vectors = kept_word_vectors(self.dataset, self.cache)
+        for part, file in missing:
+            if self.library is None:
+                made = floor(self.dataset, part.test, vectors=vectors)
+            else:
+                made = self.library.floor(part.test)
             Kept(made, None, leanings(self.dataset.leaning)).save(file)
 
     def _one(self, material: Material, source: Source, part: Part, number: int) -> None:
@@ -166,6 +181,10 @@ class _Work:
         from evenhand.fewshot.encoders import Tuned, frozen
         from evenhand.fewshot.training.sources import as_source
 
+        if self.library is not None:
+            return self.library.source(
+                self.settings.mitigation, finetune=self.settings.finetune, progress=self.progress
+            )
         how: dict[str, Any] = {"pooling": self.settings.pooling, "limit": self.settings.limit}
         if self.settings.finetune:
             return Tuned(self.model, material.texts, **how)
@@ -176,23 +195,7 @@ class _Work:
         except OSError as error:  # a full disk does not say which one it is
             named = error.filename or self.cache
             raise OSError(error.errno, error.strerror, named) from error
-        return as_source(made)
-
-    def _word_vectors(self) -> NDArray[np.float32]:
-        """Those of the floor, kept beside the features."""
-        if self.cache is None:
-            return word_vectors(self.dataset.texts)
-        key = f"{self.dataset.digest} {versions('scikit-learn')}"
-        name = blake2b(key.encode(), digest_size=16).hexdigest()
-        path = Path(self.cache) / "floor" / f"{name}.npz"
-        if (found := _vectors(path)) is not None:
-            return found
-        made = word_vectors(self.dataset.texts)
-        with suppress(OSError):  # they can be made again: no reason to lose a run at its end
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replace_file(path) as file:
-                np.savez(file, vectors=made)
-        return made
+        return as_source(made, self.model.device)
 
     def _seed(self, part: Part, number: int) -> Path:
         return self.place.seed(part.number, self.settings.seeded(number).seed)
@@ -202,16 +205,13 @@ class _Work:
             self.progress(what, done, total, words)
 
 
-def _vectors(path: Path) -> NDArray[np.float32] | None:
-    """What is kept there; None without it, or where it is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if file.zip.testzip() is None:
-                found: NDArray[np.float32] = file["vectors"]
-                return found
-    except (OSError, ValueError, LookupError, EOFError, RuntimeError, BadZipFile):
-        pass
-    return None
+def _check_library(library: Library, dataset: Dataset, settings: RunSettings) -> None:
+    if library.dataset.digest != dataset.digest:
+        raise InputError("library: expected that of this data set, got that of other texts")
+    for name in ("pooling", "limit"):
+        there, asked = getattr(library, name), getattr(settings, name)
+        if there != asked:
+            raise InputError(f"library: {name}: expected {asked}, got {there}")
 
 
 def _check_network(settings: RunSettings, dim: int) -> None:

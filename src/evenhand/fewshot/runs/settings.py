@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
@@ -12,7 +13,7 @@ from evenhand.fewshot.encoders import POOLINGS
 from evenhand.fewshot.mitigation import Mitigation, parse
 from evenhand.fewshot.training.settings import Settings
 
-__all__ = ["EpisodeCounts", "RunSettings"]
+__all__ = ["EpisodeCounts", "RunSettings", "parse_shares"]
 
 _LEAST = {"ways": 2, "shots": 1, "queries": 1, "splits": 1, "seeds": 1, "split_seed": 0,
           "limit": 3, "unlabelled": 0}  # fmt: skip
@@ -50,8 +51,28 @@ class EpisodeCounts:
             )
         return cls(*map(int, parts))
 
+    @property
+    def validate_every(self) -> int:
+        """Episodes between validations where none are asked for: a tenth of them, 500 at most."""
+        return max(1, min(500, self.train // 10))
+
     def __str__(self) -> str:
         return f"{self.train}/{self.valid}/{self.test}"
+
+
+def parse_shares(text: str) -> tuple[float, ...]:
+    """Three numbers joined by slashes as shares that add up to 1.
+
+    >>> parse_shares("50/25/25")
+    (0.5, 0.25, 0.25)
+    """
+    try:
+        numbers = [float(part) for part in text.split("/")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 3 or not all(0 < number < math.inf for number in numbers):
+        raise InputError(f"shares: expected three numbers such as 50/25/25, got '{text}'")
+    return tuple(number / sum(numbers) for number in numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,15 @@ from evenhand.errors import InputError
 from evenhand.fewshot.bias import AssociationRow, Bias, Change, Twins, associations, change, measure
 from evenhand.fewshot.bias.twins import joined_twins
 from evenhand.fewshot.runs.folder import SavedRun
-from evenhand.fewshot.statistics import Score, compare, scores
+from evenhand.fewshot.statistics import Answers, Counted, Score, compare, scores
 from evenhand.fewshot.statistics_joined import joined
 from evenhand.fewshot.statistics_tables import ClassRow, by_class, by_gender
 from evenhand.fewshot.statistics_variance import Component, variance_split
 
-__all__ = ["BiasSummary", "RunSummary", "bias_of", "changes", "summary"]
+__all__ = [
+    "BiasSummary", "RunSummary", "answers_of", "bias_of", "changes", "check_same", "summary",
+    "twins_of",
+]  # fmt: skip
 
 LEANINGS = {0: "male", 1: "female", -1: ""}
 
@@ -133,7 +136,11 @@ def _check_pair(before: BiasSummary, after: BiasSummary) -> None:
     """Say what keeps two runs from being compared text by text."""
     if before.data != after.data:
         raise InputError("expected runs on the same data, got other texts")
-    first, second = before.bias.twins.original, after.bias.twins.original
+    check_same(before.bias.twins.original, after.bias.twins.original)
+
+
+def check_same(first: Counted, second: Counted) -> None:
+    """Raise an error that says why two runs have other test queries, where they have."""
     sizes = [f"{each.splits} splits x {each.repeats} seeds" for each in (first, second)]
     if sizes[0] != sizes[1]:
         raise InputError(f"expected as many splits and seeds in both, got {' and '.join(sizes)}")
@@ -146,14 +153,24 @@ def _check_pair(before: BiasSummary, after: BiasSummary) -> None:
         )
 
 
-def _bias(run: SavedRun, prob: float, margin: float, tosses: int) -> BiasSummary | None:
+def answers_of(run: SavedRun) -> Answers:
+    """All answers of a run as one."""
+    return joined([[kept.answers for kept in split] for split in run.kept])
+
+
+def twins_of(run: SavedRun) -> Twins | None:
+    """All twins of a run as one; None where no bias can be measured."""
     every: list[list[Twins]] = []
     for split in run.kept:
         twins = [kept.twins for kept in split]
         every.append([each for each in twins if each is not None])
-    if not all(every):
+    return joined_twins(every) if all(every) else None
+
+
+def _bias(run: SavedRun, prob: float, margin: float, tosses: int) -> BiasSummary | None:
+    both = twins_of(run)
+    if both is None:
         return None
-    both = joined_twins(every)
     return BiasSummary(
         name=run.name,
         data=run.data,

@@ -19,6 +19,9 @@ __all__ = ["Scaling", "Source", "Table", "as_source", "gathered", "places_of", "
 
 FITTED = 4096
 """Training texts that a scaling is fitted on, at most."""
+FEWEST = 256
+"""Rows that a part of a table has at least: fewer may be multiplied by other routines than the
+whole table is, whose last bits are others."""
 
 
 class Source(Protocol):
@@ -47,15 +50,17 @@ class Source(Protocol):
 
 
 class Table:
-    """Features that stay as they are, (n, dim)."""
+    """Features that stay as they are, (n, dim), on a device: the CPU unless another is named."""
 
-    def __init__(self, features: NDArray[np.float32]) -> None:
+    def __init__(
+        self, features: NDArray[np.float32], device: str | torch.device | None = None
+    ) -> None:
         array = np.array(features, dtype="<f4", order="C")
         if array.ndim != 2 or not array.size:
             raise InputError(f"features: expected (texts, dimensions), got shape {array.shape}")
         if not np.isfinite(array).all():
             raise InputError("features: expected numbers, got some that are not finite")
-        self._features = torch.from_numpy(array)
+        self._features = torch.from_numpy(array).to(device or "cpu")
         self.digest = blake2b(array.data, digest_size=16).hexdigest()
 
     @property
@@ -71,9 +76,15 @@ class Table:
 
     def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         check_rows(rows, len(self._features))
-        return self._features, rows
+        return self._at(rows), np.arange(rows.size).reshape(rows.shape)
 
-    table = points
+    def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+        """The rows that are asked for, or the whole table where that would spare little."""
+        check_rows(rows, len(self._features))
+        distinct, places = np.unique(rows, return_inverse=True)
+        if not FEWEST <= len(distinct) <= len(self._features) // 2:
+            return self._features, rows
+        return self._at(distinct), places.reshape(rows.shape)
 
     def reset(self) -> None:
         """There is nothing to learn."""
@@ -81,10 +92,16 @@ class Table:
     def backward(self) -> None:
         """There is nothing to learn."""
 
+    def _at(self, rows: NDArray[Any]) -> Tensor:
+        chosen = torch.from_numpy(rows.ravel().astype(np.int64)).to(self.device)
+        return self._features.index_select(0, chosen)
 
-def as_source(given: NDArray[np.float32] | Source) -> Source:
-    """Features as they were given, or an encoder, as a source."""
-    return Table(given) if isinstance(given, np.ndarray) else given
+
+def as_source(
+    given: NDArray[np.float32] | Source, device: str | torch.device | None = None
+) -> Source:
+    """Features as they were given, put on a device, or an encoder, as a source."""
+    return Table(given, device) if isinstance(given, np.ndarray) else given
 
 
 class Scaling:

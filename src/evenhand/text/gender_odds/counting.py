@@ -20,7 +20,7 @@ from evenhand.text.gender_odds.ratio import odds_ratio
 from evenhand.text.gender_odds.result import Agreement, Odds, OddsRatio
 from evenhand.text.tables import Source, Table, as_cell, open_table
 
-__all__ = ["class_odds", "odds"]
+__all__ = ["Counts", "class_odds", "count_rows", "odds"]
 
 Gender = Literal["male", "female"]
 
@@ -61,34 +61,35 @@ def odds(
     >>> [(row.label, round(row.odds_ratio, 2)) for row in odds(frame, "job", "sex").rows]
     [('pilot', 9.0), ('nurse', 0.11)]
     """
+    return count_rows(source, label, gender, text, male=male, female=female).odds(prob)
+
+
+def count_rows(
+    source: Source,
+    label: str,
+    gender: str | None = None,
+    text: str | None = None,
+    *,
+    male: object = None,
+    female: object = None,
+) -> Counts:
+    """The counts that `odds` is made of: those of several files can be added up."""
     codes = _codes(male, female)
     with open_table(source) as table:
         if gender is None and text is None:
             gender, text = _guessed(table)
-        counts = _Counts()
+        found = f"majority of the pronouns in column '{text}'"
+        if gender is not None:
+            found = f"column '{gender}'"
+        counts = Counts(
+            source=table.name, label=label, gender_from=found,
+            compares=gender is not None and text is not None,
+        )  # fmt: skip
         if gender is not None:
             _count_column(counts, table, label, gender, text, codes)
-            found = f"column '{gender}'"
         else:
             _count_pronouns(counts, table, label, str(text))
-            found = f"majority of the pronouns in column '{text}'"
-    counts.check(f"{table.name}: gender by {found}")
-    return Odds(
-        rows=class_odds(counts.rows["male"], counts.rows["female"], prob),
-        source=table.name,
-        label=label,
-        gender_from=found,
-        counts={
-            "read": counts.read,
-            "male": counts.rows["male"].total(),
-            "female": counts.rows["female"].total(),
-            "left_out": counts.left_out.total(),
-        },
-        left_out=dict(counts.left_out.most_common()),
-        prob=prob,
-        agreement=counts.agreement(prob) if gender is not None and text is not None else None,
-        notes=counts.notes(label),
-    )
+    return counts
 
 
 def class_odds(
@@ -120,14 +121,42 @@ def class_odds(
     return tuple(sorted(rows, key=lambda row: -row.odds_ratio))
 
 
-class _Counts:
+class Counts:
     """Rows by gender and class, and those left out by reason."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, source: str, label: str, gender_from: str, compares: bool = False
+    ) -> None:
+        self.source, self.label = source, label
+        self.gender_from, self.compares = gender_from, compares
         self.read = self.agree = self.compared = self.undecided = 0
         self.rows: dict[Gender, Counter[str]] = {"male": Counter(), "female": Counter()}
         self.left_out: Counter[str] = Counter()
         self.labels: set[str] = set()
+
+    def odds(self, prob: float = 0.95) -> Odds:
+        """The odds ratio of every class; counts that leave nothing to compare are refused."""
+        self.check(f"{self.source}: gender by {self.gender_from}")
+        return Odds(
+            rows=class_odds(self.rows["male"], self.rows["female"], prob),
+            source=self.source,
+            label=self.label,
+            gender_from=self.gender_from,
+            counts=self.totals(),
+            left_out=dict(self.left_out.most_common()),
+            prob=prob,
+            agreement=self.agreement(prob) if self.compares else None,
+            notes=self.notes(self.label),
+        )
+
+    def totals(self) -> dict[str, int]:
+        """The rows read, male, female and left out."""
+        return {
+            "read": self.read,
+            "male": self.rows["male"].total(),
+            "female": self.rows["female"].total(),
+            "left_out": self.left_out.total(),
+        }
 
     def labelled(self, label: str | None) -> bool:
         """Take note of a row's class; False where it has none."""
@@ -238,7 +267,7 @@ def _guessed(table: Table) -> tuple[str | None, str | None]:
 
 
 def _count_column(
-    counts: _Counts, table: Table, label: str, gender: str, text: str | None, codes: _Codes
+    counts: Counts, table: Table, label: str, gender: str, text: str | None, codes: _Codes
 ) -> None:
     names = (label, gender) if text is None else (label, gender, text)
     for name, value, *words in table.rows(*names):
@@ -254,7 +283,7 @@ def _count_column(
                 counts.compare(known, pronoun_gender(words[0] or ""))
 
 
-def _count_pronouns(counts: _Counts, table: Table, label: str, text: str) -> None:
+def _count_pronouns(counts: Counts, table: Table, label: str, text: str) -> None:
     rows: Iterator[tuple[str | None, ...]] = table.rows(label, text)
     for name, words in rows:
         if not counts.labelled(name):

@@ -1,0 +1,210 @@
+"""Files that cells read and write: known by their content, named after their shard.
+
+What determines a result is what is in the files, not where they lie; what a cell wrote counts only
+as long as it is there, byte for byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import FileError, InputError
+from evenhand.grid.cells import told
+from evenhand.results import replace_file, to_json
+
+__all__ = [
+    "content_digest",
+    "expand_shards",
+    "file_digest",
+    "folder_digest",
+    "folder_of",
+    "intact",
+    "plain",
+    "publish",
+    "refuse_idle",
+    "refuse_shared_files",
+]
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+MODEL_ENDINGS = (".json", ".txt", ".model", ".safetensors", ".bin")
+"""Files of a model's folder that it can be made of: configuration, tokenizer, weights."""
+
+_blake2b = partial(hashlib.blake2b, digest_size=16)
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The hash of a file's bytes; it is read again when its time or size is another."""
+    place = Path(path)
+    if not place.is_file():
+        raise FileError(path, "expected a file, got " + ("a folder" if place.exists() else "none"))
+    stat = place.stat()
+    return _digest(place.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest(path: Path, *_: int) -> str:
+    return _read_digest(path)
+
+
+def _read_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _blake2b).hexdigest()
+
+
+def folder_digest(path: str | os.PathLike[str]) -> str:
+    """The hash of a model's folder: the names and the bytes of the files it is made of."""
+    made = _blake2b()
+    for file in sorted(Path(path).iterdir()):
+        if file.suffix in MODEL_ENDINGS and file.is_file():
+            made.update(f"{file.name} {file_digest(file)}\n".encode())
+    return made.hexdigest()
+
+
+def content_digest(value: Any) -> str:
+    """The hash of something whose `repr` tells all of it, such as word lists."""
+    return _blake2b(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result as it will be read from its file: plain values, null for what is no number."""
+    found: dict[str, Any] = json.loads(to_json(result, indent=None))
+    return found
+
+
+def expand_shards(
+    fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], name: Callable[[str], str]
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Both with `shards: PATTERN` (or several) written out as an axis `shard` of sorted files.
+
+    `name` says what the file is called that a shard's cell writes: no two may write the same one.
+    """
+    rest, varied = dict(fixed), {key: list(values) for key, values in axes.items()}
+    if "shards" in varied:
+        raise InputError("shards: expected a pattern in fixed, got it in axes")
+    if (given := rest.pop("shards", None)) is not None:
+        if "shard" in rest or "shard" in varied:
+            raise InputError("shards: expected either shard or shards, got both of them")
+        patterns = given if isinstance(given, list) else [given]
+        if not patterns or not all(isinstance(each, str) for each in patterns):
+            raise InputError(
+                f"shards: expected a pattern such as corpus/*.jsonl, got {told(given)}"
+            )
+        varied["shard"] = sorted({path for each in patterns for path in _matching(each)})
+    seen: dict[str, str] = {}
+    for shard in varied.get("shard", []):
+        other = seen.setdefault(name(str(shard)), str(shard))
+        if other != str(shard):
+            raise InputError(
+                f"shard: expected files of different names, since each cell writes one named after "
+                f"it, got {other} and {shard}"
+            )
+    return rest, varied
+
+
+def _matching(pattern: str) -> list[str]:
+    matching = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - it may be absolute
+    found = [path for path in matching if Path(path).is_file()]
+    if not found:
+        raise InputError(f"shards: expected files that match '{pattern}', got none")
+    return found
+
+
+def refuse_idle(
+    fixed: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Any]],
+    choice: str,
+    options: Mapping[str, Collection[str]],
+    default: str = "",
+) -> None:
+    """Refuse an option that none of the chosen ways takes: it would be passed over in silence.
+
+    >>> options = {"swap": ["seed"], "neutralize": ["nouns"]}
+    >>> refuse_idle({"operation": "swap", "nouns": "all"}, {}, "operation", options)
+    Traceback (most recent call last):
+    evenhand.errors.InputError: nouns: goes with operation neutralize, not with swap
+    """
+    chosen = [str(each) for each in axes.get(choice, [fixed.get(choice, default)])]
+    if not options.keys() >= set(chosen):
+        return  # the check of the settings has better words for an unknown one
+    for name in (*fixed, *axes):
+        owners = [owner for owner, names in options.items() if name in names]
+        if owners and not set(owners) & set(chosen):
+            raise InputError(
+                f"{name}: goes with {choice} {' or '.join(owners)}, not with {', '.join(chosen)}"
+            )
+
+
+def folder_of(out: str, settings: Mapping[str, Any]) -> Path:
+    """The folder a cell writes to: `out` with each {setting} in it as this cell has it.
+
+    >>> folder_of("swapped/{model}-{seed}", {"model": "hf:some/bert", "seed": 2}).as_posix()
+    'swapped/hf-some-bert-2'
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] not in settings:
+            raise InputError(f"out: expected settings in braces, got '{match[0]}'")
+        return re.sub(r"[^\w.+-]+", "-", told(settings[match[1]])).strip("-.")
+
+    return Path(PLACEHOLDER.sub(filled, out))
+
+
+def refuse_shared_files(
+    fixed: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Any]],
+    defaults: Mapping[str, Any],
+    writes: Callable[[Mapping[str, Any]], bool],
+) -> None:
+    """Refuse axes along which cells would write over each other's files."""
+    others = {name: values for name, values in axes.items() if name != "shard"}
+    seen: dict[Path, dict[str, Any]] = {}
+    for values in product(*others.values()):
+        varied = dict(zip(others, values, strict=True))
+        given = {**defaults, **fixed, **varied}
+        if not writes(given):
+            continue
+        first = seen.setdefault(folder_of(str(given["out"]), given), varied)
+        name = next((name for name in varied if first[name] != varied[name]), None)
+        if name is not None:
+            raise InputError(
+                f"out: cells that differ in {name} ({told(first[name])}, {told(varied[name])}) "
+                f"would write the same files: put {{{name}}} into it, and have names that differ"
+            )
+
+
+def publish(made: Path, target: Path) -> dict[str, Any]:
+    """Move a finished file to its place, at once; gives its name, size and hash."""
+    told_of = {"name": target.name, "bytes": made.stat().st_size, "blake2b": _read_digest(made)}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.replace(made, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with made.open("rb") as source, replace_file(target) as file:
+            shutil.copyfileobj(source, file, 1 << 20)
+        made.unlink()
+    return told_of
+
+
+def intact(folder: Path, outputs: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the files are all there, byte for byte as they were published."""
+    for output in outputs:
+        path = folder / output["name"]
+        try:
+            if path.stat().st_size != output["bytes"] or _read_digest(path) != output["blake2b"]:
+                return False
+        except OSError:
+            return False
+    return True

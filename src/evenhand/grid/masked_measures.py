@@ -1,0 +1,152 @@
+"""The measures of masked cells, each by the functions of its command, and their main figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from evenhand.grid import masked_material as material
+from evenhand.grid.masked_shards import scored
+from evenhand.grid.tasks import Place
+from evenhand.grid.vector_files import vectors_of
+from evenhand.masked.kept import Kept
+
+if TYPE_CHECKING:
+    from evenhand.grid.task_masked import MaskedSettings
+    from evenhand.masked.model import Model
+
+__all__ = ["MEASURES", "figures"]
+
+Measure = Callable[["Model", "MaskedSettings", Place], dict[str, Any]]
+ENDS = ("value", "low", "high")
+
+
+def _score(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+    return scored(model, settings, place, _kept(place), _steps(place, "sentences"))
+
+
+def _associate(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+    from evenhand.masked.metrics.association import associate, design, read_becpro
+
+    left_out: tuple[str, ...] = ()
+    if settings.data:
+        asked, left_out = read_becpro(settings.data)
+    else:
+        asked = design(*material.associated(settings))
+    found = associate(
+        model, asked, prob=settings.prob, kept=_kept(place), progress=_steps(place, "words")
+    )
+    return {**found.as_dict(), "incomplete": left_out}
+
+
+def _phrases(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+    from evenhand.masked.metrics.phrases import WordMean, measure
+
+    found = measure(
+        {model.name: model},
+        material.lists(settings),
+        embeds={PurePath(each).name: WordMean(vectors_of(each)) for each in settings.vectors},
+        prob=settings.prob,
+        seed=settings.seed,
+        kept=_kept(place),
+        progress=_steps(place, "phrases"),
+    )
+    return {"model": model.name, **found.as_dict()}
+
+
+def _crows(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+    from evenhand.masked.metrics.crows import read_pairs, score
+
+    return score(
+        model,
+        read_pairs(settings.data),
+        method=settings.method,
+        prob=settings.prob,
+        seed=settings.seed,
+        kept=_kept(place),
+        progress=_steps(place, "sentences"),
+    ).as_dict()
+
+
+MEASURES: Mapping[str, Measure] = {
+    "score": _score,
+    "associate": _associate,
+    "phrases": _phrases,
+    "crows": _crows,
+}
+
+
+def figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The main figures of a result: by name a number, or a value with its interval."""
+    return _FIGURES[result["measure"]](result)
+
+
+def _score_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    full = result["full_vocabulary"]
+    return {
+        "sentences": result["n"],
+        "score": _short(full["mean_of_all"]),
+        "score of decided": _short(full["mean_bias"]),
+        f"score of decided, top {result['rule']['top_k']}": _short(result["mean_bias"]),
+        **{
+            f"share {verdict}": _short(full[verdict]["share"])
+            for verdict in ("male", "female", "neutral", "undecided")
+        },
+        "p": full["sign_test"]["p_value"],
+    }
+
+
+def _associate_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"association": result["overall"]}
+    found |= {f"association, {name} professions": one for name, one in result["groups"].items()}
+    if result["stereotype"]:
+        found["stereotype"] = result["stereotype"]
+    return {name: _short(one) for name, one in found.items()}
+
+
+def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{one['query']} by {one['details']['source']}"
+        f"{', centred' if one['details']['centred'] else ''}": _short(one)
+        for one in result["measurements"]
+    }
+
+
+def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "pairs": result["n"],
+        "stereotype": _short(result["stereotype"]),
+        "difference": _short(result["difference"]),
+        **{
+            f"stereotype, {name}": _short(part["stereotype"])
+            for name, part in (*result["directions"].items(), *result["categories"].items())
+        },
+        "p": result["p_value"],
+    }
+
+
+_FIGURES: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "score": _score_figures,
+    "associate": _associate_figures,
+    "phrases": _phrases_figures,
+    "crows": _crows_figures,
+}
+
+
+def _short(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {end: told[end] for end in ENDS}
+
+
+def _kept(place: Place) -> Kept:
+    """The model's answers so far: a cell that is taken up again computes the rest.
+
+    They are this cell's alone, since the last bits of an answer hang on what it was batched with.
+    """
+    return Kept(place.work / "answers")
+
+
+def _steps(place: Place, what: str) -> Callable[[int, int], None] | None:
+    if (tell := place.progress) is None:
+        return None
+    return lambda done, total: tell(what, done, total, "")

@@ -1,0 +1,237 @@
+"""`evenhand grid`: what is printed, what is written, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_shell import failure, output
+
+import grid_worlds
+from evenhand.cli import bars, run
+from evenhand.cli.grid.run import _Pace
+from evenhand.cli.grid.tables import plain
+from evenhand.grid import Store
+
+TASKS = Path(__file__).parents[1] / "grid"
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    """Write a grid of a task of our own."""
+    told = os.pathsep.join([str(TASKS), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", told)
+    monkeypatch.syspath_prepend(str(TASKS))
+
+    def written(numbers, **fixed):
+        path = tmp_path / "grid.yaml"
+        path.write_text(
+            f"task: own_tasks:TASK\nfixed: {json.dumps(fixed)}\n"
+            f"axes: {{number: {numbers}, seed: [0]}}\n"
+        )
+        return str(path)
+
+    return written
+
+
+def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    file = grid([1, 2, 3])
+    plan = output(capsys, "grid", "run", file, "--out", out, "--dry-run")
+    assert "3 cells: 0 there already, 3 to compute" in plan
+    assert re.search(r"number +3 +1, 2, 3", plan)
+    assert not Path(out).exists()
+    told = output(capsys, "grid", "run", file, "--out", out, "--workers", "1")
+    assert re.search(r"\n +3 +3 +0 +0 +0 +0:00:\d\d", told)
+    assert f"next: evenhand grid report {out}" in told
+    again = json.loads(output(capsys, "grid", "run", grid([1, 2, 3, 4]), "--out", out, "--json"))
+    assert (again["cells"], again["computed"], again["before"]) == (4, 1, 3)
+    assert (again["failed"], again["left"]) == ([], 0)
+    planned = json.loads(output(capsys, "grid", "run", file, "--out", out, "--dry-run", "--json"))
+    assert (planned["cells"], planned["there"], planned["to_do"]) == (4, 4, 0)
+    assert planned["axes"] == {"number": [1, 2, 3, 4], "seed": [0]}
+    assert re.search(r"\n +4 +4 +0 +0 +0 +0:00:00", output(capsys, "grid", "status", out))
+    found = json.loads(output(capsys, "grid", "status", out, "--json"))
+    assert (found["command"], found["done"], found["time_left"]) == ("grid status", 4, 0)
+    told = output(capsys, "grid", "report", out)
+    assert "4 of 4 cells have a result" in told
+    assert re.search(r"\n +3 +0 +9 ", told)
+    with Path(out, "report", "results.csv").open(newline="") as file_:
+        assert [row["value"] for row in csv.DictReader(file_)] == ["1", "4", "9", "16"]
+    assert "| 3 | 0 | 9 |" in Path(out, "report", "report.md").read_text()
+
+
+def test_cells_that_fail_are_all_named_and_tried_again(grid, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    file = grid([1, 2, 3, 4], fails=[2, 4])
+    code = run(["grid", "run", file, "--out", out, "--workers", "1"])
+    told = capsys.readouterr()
+    assert code == 1
+    assert told.err.startswith("error: 2 of 4 cells failed")
+    assert told.err.count("\n") == 1
+    for number in (2, 4):
+        assert f"ZeroDivisionError: cannot do {number}\n  number {number}, seed 0\n" in told.out
+    assert re.search(r"\n +4 +2 +0 +2 +0 +0:", told.out)
+    code = run(["grid", "run", file, "--out", out, "--workers", "1", "--json"])
+    told = capsys.readouterr()
+    assert code == 1
+    found = json.loads(told.out)
+    assert (found["computed"], found["before"]) == (0, 2)
+    assert [one["cells"] for one in found["failed"]] == [["number 2, seed 0"], ["number 4, seed 0"]]
+    shown = output(capsys, "grid", "report", out)
+    assert "2 of 4 cells have a result" in shown
+    assert "cannot do 4): number 4, seed 0" in shown
+    assert "failed (1): ZeroDivisionError: cannot do 2" in output(capsys, "grid", "status", out)
+    mended = json.loads(output(capsys, "grid", "run", grid([1, 2, 3, 4]), "--out", out, "--json"))
+    assert (mended["computed"], mended["before"], mended["failed"]) == (2, 2, [])
+
+
+def test_what_is_wrong_is_one_line(grid, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert "did you mean 'number'" in failure(
+        capsys, "grid", "run", _edited(grid([1]), "number", "numbr"), "--out", out
+    )
+    file = grid([1])
+    assert "no.yaml" in failure(capsys, "grid", "run", "no.yaml", "--out", out)
+    assert "--out" in failure(capsys, "grid", "run", file)
+    told = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition")
+    assert "--option: expected NAME=VALUE, got 'partition'" in told
+    told = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition=gpu")
+    assert "--option: local processes have none, got 'partition=gpu'" in told
+    twice = ("--on", "ray", "--option", "address=a", "--option", "address=b")
+    told = failure(capsys, "grid", "run", file, "--out", out, *twice)
+    assert "expected 'address' once" in told
+    assert "--device" in failure(capsys, "grid", "run", file, "--out", out, "--device", ",")
+    assert not Path(out).exists()
+    assert "expected the folder of a grid" in failure(capsys, "grid", "status", str(tmp_path))
+    assert "expected the folder of a grid" in failure(capsys, "grid", "report", str(tmp_path))
+    Store(out).save_grid({"task": "fewshot", "cells": []})
+    assert "expected some cells with a result" in failure(capsys, "grid", "report", out)
+
+
+def _edited(path, old, new):
+    Path(path).write_text(Path(path).read_text().replace(old, new))
+    return path
+
+
+def test_damaged_results_are_computed_anew_with_a_word(grid, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    file = grid([1, 2])
+    output(capsys, "grid", "run", file, "--out", out, "--workers", "1")
+    store = Store(out)
+    store.file(store.cells()[0].key).write_text("{")
+    assert "1 cells without a result (its file is damaged" in output(capsys, "grid", "report", out)
+    assert run(["grid", "run", file, "--out", out, "--workers", "1", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "computed anew" in told.err
+    assert json.loads(told.out)["computed"] == 1
+
+
+def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
+    out = tmp_path / "out"
+    file = grid(list(range(6)), seconds=0.5)
+    command = [sys.executable, "-m", "evenhand", "grid", "run", file, "--out", str(out),
+               "--workers", "2"]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(out.glob("cells/*/*.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    found = json.loads(output(capsys, "grid", "status", str(out), "--json"))
+    assert found["done"] + found["waiting"] + len(found["running"]) == 6
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip() == "error: stopped; run the same command again to go on"
+    assert said == ""
+    done = len(list(out.glob("cells/*/*.json")))
+    assert 1 <= done < 6
+    told = json.loads(output(capsys, *command[3:], "--json"))
+    assert (told["before"], told["computed"]) == (done, 6 - done)
+
+
+def test_the_bar_tells_the_time_left(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "110")
+    clock = [0.0]
+    monkeypatch.setattr("evenhand.cli.grid.run.time.monotonic", lambda: clock[0])
+    with bars.step_bars() as told:
+        pace = _Pace(told)
+        pace(10, 110, "")  # there before: no matter of the rate
+        clock[0] = 100.0
+        pace(35, 110, "")
+    assert "35/110 0.25 cells/s, 0:05:00 left" in re.sub(
+        r"\x1b\[[\d;?]*\w", "", sys.stderr.getvalue()
+    )
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory):
+    path = tmp_path_factory.mktemp("shots")
+    grid_worlds.folder(path, leave_out=lambda axes: axes["seed"] == 2 and axes["ways"] == 3)
+    return path
+
+
+def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
+    told = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
+    assert "20 of 24 cells have a result" in told
+    assert "4 cells without a result (not computed yet): network proto, ways 3" in told
+    for title in ("accuracy, mitigation none", "association, mitigation none",
+                  "The best network of each task", "Networks, the mean over their tasks: accuracy",
+                  "What mitigations change, the mean over all settings"):  # fmt: skip
+        assert title in told
+    assert "intervals: 95%, for new classes and trainings" in told
+    place = shots / "report"
+    assert {path.name for path in place.iterdir()} == {
+        "report.json", "report.md", "results.csv", "best.csv", "effects.csv", "networks.csv",
+        "mitigations.csv",
+    }  # fmt: skip
+    figures = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"accuracy-none.svg", "bias-swap.html", "change-swap.svg"} <= figures
+    saved = json.loads((place / "report.json").read_text())
+    with (place / "effects.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["epsilon"]) for row in rows] == [
+        row["epsilon"]["change"] for row in saved["effects"]
+    ]
+    text = (place / "report.md").read_text()
+    assert "## change of ε by swap" in text
+    assert "| C | K | proto | match |" in text
+    one = saved["results"][0]["accuracy"]
+    assert rf"| 2 | 4 | {one['value']:.3f} \[{one['low']:.3f}, {one['high']:.3f}\] |" in text
+
+
+@pytest.mark.slow
+def test_the_report_as_json(shots, capsys):
+    told = json.loads(output(capsys, "grid", "report", str(shots), "--json", "--prob", "0.9"))
+    assert (told["command"], told["task"], told["prob"]) == ("grid report", "fewshot", 0.9)
+    assert len(told["missing"]) == 4
+    assert told["results"][0]["accuracy"]["prob"] == 0.9
+
+
+def test_many_figures_of_a_cell_stand_below_each_other():
+    rows = [{"model": "a", **{f"f{n}": n / 2 for n in range(9)}, "f0_low": -1.0, "f0_high": 1.0}]
+    made = plain("results", rows, ["model"])
+    assert made.headers == ["model", "figure", "value"]
+    assert made.rows[0] == ["a", "f0", "0.000 [-1.000, 1.000]"]
+    assert made.rows[8] == ["a", "f8", "4.000"]
+    few = plain("results", [{"model": "a", "n": 3, "whole": True}], ["model"])
+    assert (few.headers, few.rows) == (["model", "n", "whole"], [["a", "3", "yes"]])
+
+
+def test_help_teaches(capsys):
+    assert "axes:" in output(capsys, "grid", "run", "--help")
+    assert "status" in output(capsys, "grid", "--help")

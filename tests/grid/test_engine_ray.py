@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError, MissingExtraError, PartialFailure
+from evenhand.grid import engine_ray, run
+
+pytest.importorskip("ray", reason="needs evenhand[ray]")
+
+
+def beside():
+    """What Ray could leave behind."""
+    home, temporary = Path.home() / ".ray", Path(tempfile.gettempdir())
+    return {path for path in [home, *temporary.glob("ray*")] if path.exists()}
+
+
+@pytest.mark.slow
+def test_actors_give_the_same_bytes_as_processes(squares, files, tmp_path):
+    grid = squares(8, fails=[3], dies=[5])
+    before = beside(), signal.getsignal(signal.SIGTERM), dict(os.environ), Path.cwd()
+    for on in ("ray", "local"):
+        with pytest.raises(PartialFailure, match="2 of 8 cells failed") as caught:
+            run(grid, tmp_path / on, on=on, workers=2)
+        assert "number 5: 3 workers died while they computed it" in str(caught.value)
+    assert (beside(), signal.getsignal(signal.SIGTERM), dict(os.environ), Path.cwd()) == before
+    assert files(tmp_path / "ray") == files(tmp_path / "local")
+    assert len(files(tmp_path / "ray")) == 6
+
+
+@pytest.mark.slow
+def test_actors_that_are_killed_are_begun_anew(squares, files, tmp_path):
+    grid, killed = squares(10, seconds=0.2), []
+
+    def told(settled, total, words):
+        if len(killed) < 2 and settled > 2 * len(killed):
+            for path in (tmp_path / "a" / "claims").glob("[0-9a-f]*.*"):
+                with suppress(OSError, ValueError, KeyError):
+                    os.kill(pid := json.loads(path.read_bytes())["owner"]["pid"], signal.SIGKILL)
+                    killed.append(pid)
+                    return
+
+    run(grid, tmp_path / "a", on="ray", workers=2, progress=told)
+    assert len(killed) == 2
+    run(grid, tmp_path / "b", workers=1)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+@pytest.mark.slow
+def test_a_ray_of_the_users_own_is_left_running(squares, files, tmp_path):
+    import ray
+
+    grid = squares(4)
+    options = engine_ray.RayOptions()
+    with engine_ray._ray(options, 2):
+        run(grid, tmp_path, on="ray", workers=2)
+        assert ray.is_initialized()
+    assert not ray.is_initialized()
+    assert len(files(tmp_path)) == 4
+
+
+def test_what_cannot_run_on_ray_is_told_of(squares, tmp_path, monkeypatch):
+    grid = squares(2)
+    with pytest.raises(InputError, match=r"unknown option of ray 'adress': did you mean 'address'"):
+        run(grid, tmp_path, on="ray", workers=1, options={"adress": "auto"})
+    with pytest.raises(InputError, match=r"ray: gpus_per_worker: expected a valid number"):
+        run(grid, tmp_path, on="ray", workers=1, options={"gpus_per_worker": "all"})
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'evenhand\[ray\]'"):
+        run(grid, tmp_path, on="ray", workers=1)
+
+
+@pytest.mark.slow
+def test_actors_that_cannot_begin_are_told_of(squares, tmp_path, monkeypatch):
+    grid = squares(2)
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(engine_ray, "IDLE_DEATHS", 1)
+    with pytest.raises(PartialFailure, match=r"actors die at once: .*own_tasks"):
+        run(grid, tmp_path, on="ray", workers=1)
+    with pytest.raises(InputError, match=r"address: expected a Ray cluster that answers"):
+        run(grid, tmp_path, on="ray", workers=1, options={"address": "127.0.0.1:1"})
