@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 import pytest
@@ -122,3 +123,17 @@ def test_times_are_kept_beside_the_results(squares, tmp_path):
     times = Store(tmp_path).times()
     assert set(times) == {cell.key for cell in grid.cells}
     assert all(seconds >= 0.05 for seconds in times.values())
+
+
+def test_what_kills_left_is_swept_away_when_it_is_old(squares, tmp_path):
+    grid = squares(1)
+    run(grid, tmp_path, workers=1)
+    (folder,) = (tmp_path / "cells").iterdir()
+    old, new = folder / ".abc.json.x1", folder / ".abc.json.x2"
+    for path, age in ((old, 4000), (new, 60)):
+        path.write_text("half")
+        stamp = path.stat().st_mtime - age
+        os.utime(path, (stamp, stamp))
+    run(grid, tmp_path, workers=1)
+    assert not old.exists()
+    assert new.exists()  # another launch may be writing it

@@ -70,6 +70,7 @@ def run(
     store = Store(Path(out).resolve())
     with _told_of_room(store):
         name = store.save_grid(grid.as_dict())
+        store.sweep()
         found = _look(store, grid, say or _nothing)
         store.forgive([cell.key for cell in grid.cells])
     launched = Launched(cells=len(grid.cells), before=found.there, damaged=found.damaged)

@@ -23,6 +23,8 @@ from evenhand.results import document, replace_file, save_json, to_json
 __all__ = ["DamagedError", "Store"]
 
 COMMAND = "grid run"
+LEFT = (".grid.json.*", "grids/.*", "cells/*/.*", "failed/.*", "claims/.*")
+OLD = 3600.0
 
 
 class DamagedError(FileError):
@@ -130,6 +132,18 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             save_json(path, whole)
         return name
+
+    def sweep(self) -> None:
+        """Remove what kills left of files half-written, an hour ago or more.
+
+        By the clock of the disk alone, on which `grid.json` was just written.
+        """
+        now = (self.path / "grid.json").stat().st_mtime
+        for pattern in LEFT:
+            for path in self.path.glob(pattern):
+                with suppress(FileNotFoundError):  # another launch sweeps too
+                    if now - path.stat().st_mtime > OLD:
+                        path.unlink()
 
     def grid(self, name: str | None = None) -> dict[str, Any]:
         """A grid by its name, or the one launched last."""
