@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -216,6 +217,9 @@ def _value(one: Mapping[str, Any]) -> str:
 
 
 def _interval(one: Mapping[str, Any]) -> str:
+    """The ends; where they are endless the classes are too few to tell anything."""
+    if one["low"] == -math.inf and one["high"] == math.inf:
+        return "(too few classes for an interval)"
     return f"[{number(one['low'])}, {number(one['high'])}]"
 
 
