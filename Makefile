@@ -7,6 +7,8 @@ endif
 BIN := .venv/bin
 OUT ?= audit-out
 JOBS ?= 2
+# what libraries and the browser keep for the user stays in the clone
+HOMELESS := XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache XDG_CONFIG_HOME=$(CURDIR)/.venv/kept/config
 
 .PHONY: audit test check lint types layers browser slow bench clean help
 
@@ -41,7 +43,7 @@ audit: .venv/installed
 browser: .venv/browser
 
 test: .venv/developed .venv/browser
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(HOMELESS) $(BIN)/pytest -n $(JOBS) -m "not slow"
 
 check: lint types layers test slow
 
@@ -56,7 +58,7 @@ layers: .venv/developed
 	$(BIN)/lint-imports
 
 slow: .venv/developed
-	$(BIN)/pytest -n $(JOBS) -m slow
+	$(HOMELESS) $(BIN)/pytest -n $(JOBS) -m slow
 
 bench: .venv/developed
 	$(BIN)/python benchmarks/vectors.py
