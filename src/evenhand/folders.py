@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import fcntl
-import io
 import json
 import math
 import os
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from evenhand.errors import FileError, PartialFailure
-from evenhand.results import document, replace_file, save_json
+from evenhand.results import document, save_csv, save_json
 
 __all__ = ["GOES_ON", "PARTIAL", "RunFolder", "user_cache", "versions"]
 
@@ -95,15 +93,10 @@ class RunFolder:
 
     def save_table(self, rows: Sequence[Mapping[str, Any]], *parts: str) -> None:
         """Write rows as CSV, whole or not at all."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: _cell(value) for name, value in row.items()})
+        cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
         target = self.path.joinpath(*parts)
         target.parent.mkdir(exist_ok=True)
-        with replace_file(target) as file:
-            file.write(text.getvalue().encode())
+        save_csv(target, cells, rows[0])
 
     def _record(self) -> dict[str, Any] | None:
         """What `run.json` says: None without one, empty where it is damaged.

@@ -6,7 +6,9 @@ either the whole file or none.
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import math
 import os
@@ -29,6 +31,7 @@ __all__ = [
     "Worse",
     "document",
     "replace_file",
+    "save_csv",
     "save_json",
     "to_json",
 ]
@@ -159,6 +162,22 @@ def save_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write `value` as JSON, whole or not at all."""
     with replace_file(path) as file:
         file.write((to_json(value) + "\n").encode())
+
+
+def save_csv(
+    path: str | os.PathLike[str],
+    rows: Iterable[Mapping[str, Any]],
+    columns: Iterable[str] | None = None,
+) -> None:
+    """Write rows as CSV, whole or not at all; by default every column that a row has."""
+    kept = list(rows)
+    names = list(columns or dict.fromkeys(name for row in kept for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(kept)
+    with replace_file(path) as file:
+        file.write(text.getvalue().encode())
 
 
 @contextmanager

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from types import FrameType
 
 from evenhand.grid.claims import PATIENCE
-from evenhand.grid.worker import Worker, work
+from evenhand.grid.worker import FULL, Worker, work
 
 __all__ = ["main"]
 
-FULL = 3
 GRACE = 1.0
 
 

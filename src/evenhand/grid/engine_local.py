@@ -13,7 +13,7 @@ from typing import IO
 
 from evenhand.errors import PartialFailure
 from evenhand.grid.engine_options import threads_of
-from evenhand.grid.worker import Worker
+from evenhand.grid.worker import FULL, Worker
 
 __all__ = ["run_local"]
 
@@ -21,8 +21,6 @@ LOOKING = 0.1
 """Seconds between looks at the workers."""
 IDLE_DEATHS = 3
 """Workers in a row that may die without any cell having been settled."""
-FULL = 3
-"""What a worker ends with that found the disk full."""
 
 
 def run_local(

@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ __all__ = [
     "folder_digest",
     "folder_of",
     "intact",
+    "model_digest",
     "plain",
     "publish",
     "refuse_idle",
     "refuse_shared_files",
 ]
 
+HUB = "hf:"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 MODEL_ENDINGS = (".json", ".txt", ".model", ".safetensors", ".bin")
 """Files of a model's folder that it can be made of: configuration, tokenizer, weights."""
@@ -50,6 +53,24 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         raise FileError(path, "expected a file, got " + ("a folder" if place.exists() else "none"))
     stat = place.stat()
     return _digest(place.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def model_digest(source: str, *, head: bool = True) -> str:
+    """The hash of what a model is made of, by its name or its folder; `head` as in `load`."""
+    from evenhand.masked.model import EMBEDDED
+
+    if source in EMBEDDED:
+        with resources.as_file(resources.files("evenhand.assets") / source) as folder:
+            return folder_digest(folder)
+    return _of_hub(source, head) if source.startswith(HUB) else folder_digest(source)
+
+
+@lru_cache(maxsize=64)
+def _of_hub(source: str, head: bool) -> str:
+    """What a model of the hub is now: it has to be had to be known."""
+    from evenhand.masked.model import load
+
+    return load(source, device="cpu", head=head).fingerprint
 
 
 @lru_cache(maxsize=1 << 16)

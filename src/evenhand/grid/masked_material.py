@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evenhand.grid.task_masked import MaskedSettings
     from evenhand.masked.model import Model
 
-__all__ = ["associated", "fingerprint", "lists", "model_of", "named", "sentences"]
+__all__ = ["associated", "lists", "model_of", "named", "sentences"]
 
 
 @lru_cache(maxsize=2)
@@ -41,14 +41,6 @@ def model_of(
     from evenhand.masked.model import load
 
     return replace(load(source, device=device, dtype=dtype, int8=int8), name=name)
-
-
-@lru_cache(maxsize=64)
-def fingerprint(source: str) -> str:
-    """What a model of the hub is now: it has to be had to be known."""
-    from evenhand.masked.model import load
-
-    return load(source, device="cpu").fingerprint
 
 
 def sentences() -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.fewshot.runs.settings import EpisodeCounts, RunSettings, parse_shares
 from evenhand.fewshot.training.settings import Settings
-from evenhand.grid.files import file_digest, folder_digest, plain
+from evenhand.grid.files import HUB, file_digest, model_digest, plain
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data_set import Dataset
@@ -303,16 +302,10 @@ def _check_parts(
 
 def _encoder(source: str) -> str:
     """A hash of what an encoder is made of; an error that names the setting where there is none."""
-    from evenhand.grid.masked_material import fingerprint
     from evenhand.masked.model import EMBEDDED
 
-    if source in EMBEDDED:
-        with resources.as_file(resources.files("evenhand.assets") / source) as folder:
-            return folder_digest(folder)
-    if Path(source).is_dir():
-        return folder_digest(source)
-    if source.startswith("hf:"):
-        return fingerprint(source)
+    if source in EMBEDDED or source.startswith(HUB) or Path(source).is_dir():
+        return model_digest(source, head=False)
     raise InputError(
         f"encoder: expected {', '.join(EMBEDDED)}, a folder with a model, or hf:NAME, got "
         f"'{source}'"

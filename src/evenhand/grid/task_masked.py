@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -211,17 +210,10 @@ def _model_identity(settings: MaskedSettings) -> dict[str, str]:
     """The model by its name, which the results have, and by what it is made of."""
     from evenhand.masked.model import EMBEDDED
 
-    if settings.model in EMBEDDED:
-        with resources.as_file(resources.files("evenhand.assets") / settings.model) as folder:
-            return {"name": settings.model, "content": files.folder_digest(folder)}
-    if settings.model.startswith("hf:"):
-        from evenhand.grid.masked_material import fingerprint
-
-        return {"name": settings.model, "content": fingerprint(settings.model)}
-    return {
-        "name": Path(settings.model).resolve().name,
-        "content": files.folder_digest(settings.model),
-    }
+    source = settings.model
+    known = source in EMBEDDED or source.startswith(files.HUB)
+    name = source if known else Path(source).resolve().name
+    return {"name": name, "content": files.model_digest(source)}
 
 
 def _asked(settings: MaskedSettings) -> str:

@@ -24,10 +24,12 @@ from evenhand.grid.engine_options import threads_of
 from evenhand.grid.store import Store
 from evenhand.grid.tasks import Place, Task, task_of
 
-__all__ = ["ATTEMPTS", "Worker", "work"]
+__all__ = ["ATTEMPTS", "FULL", "Worker", "work"]
 
 ATTEMPTS = 3
 """Workers of one launch that may die with a cell before it counts as failed."""
+FULL = 3
+"""What a worker's process ends with that found the disk full."""
 WAITING = 0.25
 """Seconds between looks at cells that others have."""
 

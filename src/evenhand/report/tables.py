@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evenhand.report.saved import Account, StageResult
-from evenhand.results import Comparison, Measurement, replace_file
+from evenhand.results import Comparison, Measurement, save_csv
 
 __all__ = ["slug", "write_tables"]
 
@@ -93,12 +91,5 @@ def _bounds(which: str, c: Comparison) -> dict[str, float]:
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    kept = list(rows)
-    columns = list(dict.fromkeys(name for row in kept for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(kept)
-    with replace_file(path) as file:
-        file.write(text.getvalue().encode())
+    save_csv(path, rows)
     return path

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ from evenhand.cli.bars import step_bars
 from evenhand.cli.grid import tables
 from evenhand.cli.options import json_option, prob_option
 from evenhand.cli.output import table
-from evenhand.results import document, replace_file, save_json, to_json
+from evenhand.results import document, replace_file, save_csv, save_json, to_json
 
 if TYPE_CHECKING:
     from evenhand.grid.summary import Summary
@@ -61,7 +59,7 @@ def report(folder: Path, figures: Path | None, prob: float, as_json: bool) -> No
     place.mkdir(exist_ok=True)
     told = document(command="grid report", folder=str(folder), **found.as_dict())
     for name, rows in found.tables.items():
-        _write_csv(place / f"{name}.csv", rows)
+        save_csv(place / f"{name}.csv", rows)
     with replace_file(place / "report.md") as file:
         file.write(_markdown(found).encode())
     save_json(place / "report.json", told)
@@ -84,16 +82,6 @@ def _draw(told: Mapping[str, Any], folder: Path) -> int:
     for name, reason in made.skipped.items():
         click.echo(f"figure not drawn: {name}: {reason}", err=True)
     return len(made.charts)
-
-
-def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    with replace_file(path) as file:
-        file.write(text.getvalue().encode())
 
 
 def _print(found: Summary) -> None:
