@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_shell import failure, output
 
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
 
 TEXT = """The cook put her spoon on the table.
 The girl lost her book.
@@ -42,7 +42,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
     for row in rows:
         assert list(row)[:9] == ["line", "source", "sentence", "masked", "pronoun", "offset",
                                  "antecedent", "confidence", "resolver"]  # fmt: skip
-        assert isinstance(Filter().sentence(row["sentence"]), Kept)
+        assert isinstance(Filter().sentence(row["sentence"]), Accepted)
         assert row["seed"] in TEXT
         assert len(row["edits"]) == 1
         gain = row["bias_after"] - row["bias_before"]

@@ -15,9 +15,7 @@ from scipy.stats.contingency import odds_ratio as scipy_odds_ratio
 
 from evenhand.errors import FileError, InputError
 from evenhand.intervals import holm
-from evenhand.text.gender_odds import class_odds, odds
-from evenhand.text.gender_odds.pronouns import pronoun_gender
-from evenhand.text.gender_odds.ratio import conditional_interval, odds_ratio
+from evenhand.text.odds import class_odds, conditional_interval, odds, odds_ratio, pronoun_gender
 from evenhand.text.tables import open_table
 
 JOBS = [("pilot", "M")] * 6 + [("pilot", "F")] * 2 + [("nurse", "M")] * 3 + [("nurse", "F")] * 9
