@@ -1,0 +1,742 @@
+"""What a report shows of a masked language model: pronouns, professions, phrases, fine-tuning."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from evenhand.charts import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    Chart,
+    ChartSet,
+    curves,
+    finite,
+    forest,
+    forests,
+    histogram,
+    panel_heading,
+    panels,
+    scatter,
+)
+from evenhand.errors import InputError
+from evenhand.files import plain
+from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, count, p_cell, span
+from evenhand.report.findings import Findings
+from evenhand.report.text import not_measured
+from evenhand.results import Measurement
+from evenhand.wording import interval, number, p_value, percent
+
+prose = Prose("masked")
+
+ROWS = 200
+"""Sentences in a table at most; all rows are in the CSV file."""
+GROUPS = {
+    "male": (BLUE, "circle"),
+    "balanced": (GREEN, "square"),
+    "female": (ORANGE, "triangle-up"),
+    "none given": (INK, "diamond"),
+}
+"""The looks of the groups of professions."""
+KINDS = {"raw": (GREY, "square"), "centred on control phrases": (BLUE, "circle")}
+TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
+VERDICTS = ("male", "female", "neutral", "undecided")
+DIFFERENCE = "association with men minus association with women (log ratio)"
+Row = Mapping[str, Any]
+
+
+# ------------------------------------------------------------------------------- pronoun scores
+
+
+def score_charts(scores: Sequence[Any], comparisons: Sequence[Any]) -> ChartSet:
+    """The figures of `masked score`: the distribution of each model, and their differences."""
+    made = ChartSet()
+    made.add("scores", lambda: distributions([plain(each) for each in scores]))
+    if len(scores) > 1:
+        made.add("differences", lambda: differences([plain(each) for each in comparisons]))
+    return made
+
+
+def distributions(scores: Sequence[Row]) -> Chart:
+    """The distribution of the scores of each model, as in Figure 3 of Ye et al. (2021)."""
+    if not any(row["n"] > row["undecided"]["n"] for row in scores):
+        raise InputError("no sentence is decided: there is no distribution to draw")
+    rule, last = scores[0]["rule"], len(scores) - 1
+    return panels(
+        [_distribution(row, axis=place == last) for place, row in enumerate(scores)],
+        title="Pronoun score: P(male) / (P(male) + P(female))",
+        subtitle=[
+            f"bars: sentences decided by the {rule['top_k']} likeliest words; outline: by the full "
+            "vocabulary;",
+            f"grey band: neutral, .5 ± {rule['delta']:g}; dot and line: mean and its "
+            f"{percent(rule['prob'])} interval",
+        ],
+    )
+
+
+def _distribution(row: Row, *, axis: bool) -> Chart:
+    """One model: bars by the top k, an outline by the full vocabulary, band, mean."""
+    top, full = row["histogram"]["counts"], row["full_vocabulary"]["histogram"]["counts"]
+    edges = row["histogram"]["edges"]
+    bars = [
+        {
+            "low": edges[i],
+            "high": edges[i + 1],
+            "n": n,
+            "full": full[i],
+            "bin": f"{edges[i]:.2f} to {edges[i + 1]:.2f}",
+        }
+        for i, n in enumerate(top)
+    ]
+    mean, delta = row["mean_bias"], row["rule"]["delta"]
+    shown = f"{number(mean['value'])} {interval(mean['low'], mean['high'])}"
+    counts = ", ".join(f"{row[name]['n']:,} {name}" for name in VERDICTS)
+    return histogram(
+        bars,
+        title=panel_heading(row["model"], f"{counts}; mean {shown}"),
+        x="0: female … 1: male" if axis else "",
+        y="sentences",
+        outline="full",
+        band=(0.5 - delta, 0.5 + delta),
+        middle=0.5,
+        mean={**mean, "shown": shown} if row["n"] > row["undecided"]["n"] else None,
+        tips={"bin": "score", "n": "top k", "full": "full vocabulary"},
+        axis=axis,
+    )
+
+
+def differences(comparisons: Sequence[Row]) -> Chart:
+    """The paired difference of every two models, with its interval."""
+    rows = []
+    for pair in comparisons:
+        label = f"{pair['second']} − {pair['first']}"
+        for series, change, n in (
+            ("full vocabulary", pair["full_vocabulary"], pair["n"]),
+            ("top k", pair["top_k"], pair["decided"]["both"]),
+        ):
+            if n:
+                p = p_value(pair["p_corrected"]) if series == "full vocabulary" else "–"
+                rows.append({**change, "label": label, "series": series, "n": n, "p": p})
+    prob = percent(comparisons[0]["full_vocabulary"]["prob"])
+    return forest(
+        rows,
+        title="Models on the same sentences",
+        subtitle=[f"mean difference with its {prob} interval"],
+        x="difference of the score; right: the first model is more male",
+        looks={"full vocabulary": (BLUE, "circle"), "top k": (ORANGE, "square")},
+        beside=True,
+        references=[{"value": 0}],
+        tips={"n": "sentences", "p": "p, corrected"},
+        text="shown",
+        width=420,
+        step=32,
+    )
+
+
+def sentence_strip(items: Sequence[Row], groups: Sequence[Row], prob: float) -> Chart:
+    """The score of each sentence as a dot, one row per group, and the means of the groups."""
+    titles = {group["group"]: group["title"] for group in groups}
+    points = [
+        {
+            "label": titles[item["group"]],
+            "value": item["full_bias"],
+            "sentence": item["masked"],
+            "score": number(item["full_bias"], 2),
+            "words": f"{item['male_word']} {percent(item['p_male'])}, "
+            f"{item['female_word']} {percent(item['p_female'])}",
+            "hollow": item["full_verdict"] == "undecided",
+        }
+        for item in items
+    ]
+    means = [
+        {"label": group["title"], "sentence": group["title"], **_ends(group)}
+        for group in groups
+        if group["value"] is not None
+    ]
+    return forest(
+        means,
+        title="Every sentence",
+        subtitle=[
+            "blue dot: a sentence; hollow: no gender word is likely there;",
+            f"orange: the mean of the decided ones and its {percent(prob)} interval",
+        ],
+        x="0: female … 1: male",
+        colour=ORANGE,
+        points=points,
+        references=[{"value": 0.5}],
+        tips={"sentence": "", "score": "score", "words": "likeliest words"},
+        digits=2,
+        domain=[0, 1],
+        ticks=[0, 0.25, 0.5, 0.75, 1],
+        width=420,
+        step=46,
+    )
+
+
+def _ends(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in ("value", "low", "high")}
+
+
+# ---------------------------------------------------------------------------------- professions
+
+
+def association_charts(results: Sequence[Any]) -> ChartSet:
+    """The figures of `masked associate`; the name of the model is added where there are several."""
+    made = ChartSet()
+    for result in results:
+        row, overall = plain(result), result.overall
+        model = re.sub(r"[^\w.-]+", "-", result.model)
+        name = f"-{model}" if len(results) > 1 else ""
+        made.add(f"professions{name}", partial(professions, row, overall))
+        made.add(f"templates{name}", partial(templates, row, overall))
+    return made
+
+
+def professions(row: Row, overall: Measurement) -> Chart:
+    """Every profession: right of 0 it is associated with men, left of 0 with women."""
+    rows = [
+        {
+            "label": line["profession"],
+            "series": line["group"] or "none given",
+            "tick": line["value"],
+            **_bounded(line["pooled"], line["profession"]),
+        }
+        for line in row["professions"]
+    ]
+    return forest(
+        rows,
+        title=f"Which professions are associated with men? {row['model']}",
+        subtitle=[
+            f"dot and line: partially pooled difference and its {percent(overall.prob)} interval;",
+            "grey tick: the plain mean over templates and pairs of persons",
+        ],
+        x=DIFFERENCE,
+        looks=GROUPS,
+        legend="mostly held by",
+        references=[{"value": 0}],
+        tips={"tick": "not pooled"},
+        step=14,
+    )
+
+
+def templates(row: Row, overall: Measurement) -> Chart:
+    """The result with each template alone, and with all but that one."""
+    rows = [
+        {
+            "label": line["template"],
+            "other": line["without"],
+            **_bounded(line, line["template"]),
+        }
+        for line in row["templates"]
+    ]
+    return forest(
+        rows,
+        title=f"Does the wording decide? {row['model']}",
+        subtitle=[
+            f"dot and line: one template alone and its {percent(overall.prob)} interval; orange "
+            "diamond: all but this one;",
+            f"blue: all templates, {number(overall.value)} {interval(overall.low, overall.high)}",
+        ],
+        x=DIFFERENCE,
+        colour=INK,
+        references=[
+            {"value": overall.value, "low": overall.low, "high": overall.high, "colour": BLUE},
+            {"value": 0},
+        ],
+        tips={"other": "all but this one"},
+        width=330,
+        step=24,
+        line=70,
+    )
+
+
+def _bounded(row: Row, label: str) -> dict[str, Any]:
+    if finite(row["low"]) is None or finite(row["high"]) is None:
+        raise InputError(f"'{label}' has no interval: a single sentence pair has no spread")
+    return _ends(row)
+
+
+# -------------------------------------------------------------------------------------- phrases
+
+
+def phrase_charts(report: Any) -> ChartSet:
+    """The figures of `masked phrases`: effect sizes, and a scatter for each correlation."""
+    made = ChartSet()
+    made.add("effect-sizes", lambda: phrase_forest(report.measurements))
+    for found in report.correlations:
+        kind = "centred" if found.centred else "raw"
+        by = "" if found.model == found.source else f"-{_file_part(found.model)}"
+        row = {**plain(found.as_dict(items=True)), "kinds": list(found.kinds)}
+        name = f"pronouns-{_file_part(found.source)}{by}-{kind}"
+        made.add(name, partial(phrase_scatter, row))
+    return made
+
+
+def phrase_forest(measurements: Sequence[Measurement]) -> Chart:
+    """Effect sizes with intervals, one row per set, raw and centred beside each other."""
+    if not measurements:
+        raise InputError("effect sizes: expected measurements, got none")
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for m in measurements:
+        if math.isfinite(m.low) and math.isfinite(m.high):
+            parts.setdefault(m.details["source"], []).append(
+                {
+                    "label": m.query,
+                    "series": list(KINDS)[bool(m.details["centred"])],
+                    "value": m.value,
+                    "low": m.low,
+                    "high": m.high,
+                    "p": p_value(m.p_value),
+                    "n": m.n,
+                }
+            )
+    return forests(
+        parts,
+        title="Phrase WEAT: do phrases lean to words for one gender?",
+        subtitle=[f"lines: {percent(measurements[0].prob)} intervals over phrases"],
+        x="effect size d; above 0: the first side leans to the first attributes",
+        looks=KINDS,
+        beside=True,
+        scale=lambda _: "",
+        references=[{"value": 0, "colour": INK}],
+        tips={"value": "d", "p": "p", "n": "phrases"},
+        digits=2,
+        width=440,
+        step=34,
+    )
+
+
+def phrase_scatter(row: Row) -> Chart:
+    """Each phrase's association against its mean log odds of the male pronoun."""
+    if not row["parts"]:
+        raise InputError("scatter: expected at least 4 phrases, got fewer")
+    present = {item["kind"] for item in row["items"]}
+    marks = ((BLUE, "circle"), (ORANGE, "triangle-up"), (GREY, "cross"))
+    looks = {
+        kind: look
+        for kind, look in zip((*row["kinds"], "neutral"), marks, strict=True)
+        if kind in present
+    }
+    how = "centred on control phrases" if row["centred"] else "raw"
+    lines = [_correlation_line(name, row["parts"][name]) for name in ("all phrases", "within groups")]
+    return scatter(
+        [{**item, "series": item["kind"]} for item in row["items"]],
+        x="association",
+        y="log_odds",
+        x_title=f"association s(w, A, B) by {row['association']}, {how}",
+        y_title=f"log odds of the male pronoun, {row['pronouns']}",
+        looks=looks,
+        tips={
+            "phrase": "",
+            "set": "set",
+            "side": "side",
+            "association": "association",
+            "log_odds": "log odds",
+            "bias": "male pronoun",
+        },
+        title=panel_heading("Do a phrase's embedding and its pronoun agree?", *lines),
+        level=0,
+        width=440,
+        height=340,
+    )
+
+
+def _correlation_line(name: str, part: Row) -> str:
+    r = part["pearson"]
+    return (
+        f"{name}: r = {number(r['value'], 2)} {interval(r['low'], r['high'], 2)} "
+        f"({percent(r['prob'])}), p = {p_value(r['p_value'])}, n = {part['n']}"
+    )
+
+
+def _file_part(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
+
+
+# ---------------------------------------------------------------------------------- fine-tuning
+
+
+def finetune_charts(result: Any) -> ChartSet:
+    """The figures of `masked finetune`: the loss, that of the control, and the bias."""
+    made, row = ChartSet(), plain(result)
+    made.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["kept"]["step"]))
+    if row.get("control_curve"):
+        made.add("loss_control", lambda: loss_curve(row["control_curve"]))
+    made.add("bias", lambda: bias_changes(row["changes"]))
+    return made
+
+
+def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
+    """Training and evaluation loss over the steps; a line marks the weights that were saved.
+
+    The training loss is the mean of the steps since the point before, on new text; the evaluation
+    loss is on the same hidden tokens every time. They fall together unless the model overfits.
+    """
+    rows = [
+        {"step": point["step"], "epoch": round(point["epoch"], 2), "loss": point[name],
+         "series": name}
+        for point in curve
+        for name in ("training", "evaluation")
+        if point[name] is not None
+    ]  # fmt: skip
+    return curves(
+        rows,
+        {"training": (ORANGE, (1, 0)), "evaluation": (BLUE, (1, 0))},
+        x="step",
+        y="loss",
+        x_title="step",
+        y_title="loss at hidden tokens (nats)",
+        title="Loss while fine-tuning, in training and on evaluation text",
+        points=True,
+        marks=[] if chosen is None else [{"step": chosen, "text": "saved"}],
+        tips={"step": "step", "epoch": "epoch", "loss": "loss"},
+        y_scale={"zero": False, "nice": True},
+        x_axis={"tickMinStep": 1, "format": ",d"},
+        width=460,
+    )
+
+
+def bias_changes(changes: Sequence[Row]) -> Chart:
+    """The pronoun bias before and after with intervals, beside the ideal; the change at the right."""
+    rows = []
+    for change in changes:
+        if "bias" in change["measure"] and change["n"]:
+            moved = change["change"]
+            text = f"{number(moved['value'])} {interval(moved['low'], moved['high'])}"
+            for time in TIMES:
+                rows.append(
+                    {
+                        "label": measure_label(change["measure"]),
+                        "series": time,
+                        "ideal": change["ideal"],
+                        "change": text if time == "after" else "",
+                        **_ends(change[time]),
+                    }
+                )
+    if not rows:
+        raise InputError("bias: no sentence was scored both before and after")
+    return forest(
+        rows,
+        title="Pronoun score on held-out sentences",
+        subtitle=["grey: no bias; at the right: the change, paired, with its interval"],
+        x="score: 1 male words only, 0 female words only",
+        looks=TIMES,
+        beside=True,
+        domain=[0, 1],
+        text="change",
+        width=420,
+        step=40,
+    )
+
+
+def measure_label(measure: str) -> str:
+    """The measure for readers.
+
+    >>> measure_label("mean |bias - .5|, top 10"), measure_label("mean bias")
+    ('mean distance from 0.5, 10 likeliest words', 'mean score')
+    """
+    measure = measure.replace("|bias - .5|", "distance from 0.5").replace("bias", "score")
+    return re.sub(r"top (\d+)", r"\1 likeliest words", measure)
+
+
+# ------------------------------------------------------------------------------------- sections
+
+
+def masked_section(findings: Findings) -> Section:
+    """What the model expects of men and women, asked in four ways."""
+    parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
+    return Section(
+        "masked", "The masked language model", parts=[part for part in parts if part.blocks]
+    )
+
+
+def _pronouns(findings: Findings) -> Section:
+    title = prose.title_pronouns()
+    content = findings.details("pronouns")
+    if content is None:
+        return Section("masked-pronouns", title, not_measured(findings, "pronouns"))
+    built_in, groups = content["built_in"], content["groups"]
+    measured = findings.measured("pronouns")
+    blocks: list[Block] = [
+        prose.text("pronouns", n=built_in["full_vocabulary"]["n"]),
+        _distribution_figure("masked-pronouns", built_in, "built-in sentences"),
+        prose.figure(
+            "masked-sentences",
+            lambda: sentence_strip(built_in["items"], groups, built_in["rule"]["prob"]),
+            groups=groups,
+        ),
+        Table.of(
+            "The mean pronoun score (over the full vocabulary, decided sentences)",
+            (
+                "Sentences",
+                "Mean",
+                f"{percent(measured[0].prob)} interval",
+                "Above 0.5",
+                "Below 0.5",
+                "p (sign test)",
+                "Decided",
+            ),
+            (
+                (
+                    m.query,
+                    cell(m.value),
+                    span(m.low, m.high),
+                    cell(float(m.details["above"]), 0),
+                    cell(float(m.details["below"]), 0),
+                    p_cell(m.p_value),
+                    cell(float(m.n), 0),
+                )
+                for m in measured
+            ),
+        ),
+        _sentence_table("The built-in sentences", built_in["items"], groups),
+    ]
+    if content["data"] is not None:
+        data = content["data"]
+        n = data["full_vocabulary"]["n"]
+        blocks += [
+            prose.text("pronouns_data", n=n, name=content["data_name"]),
+            _distribution_figure("masked-pronouns-data", data, "sentences of the data"),
+            _sentence_table("Sentences of the data", data["items"], ()),
+        ]
+    else:
+        blocks.append(prose.text("pronouns_no_data", content=content))
+    blocks += [Text(f"Note: {note}.") for note in built_in["notes"]]
+    return Section("masked-pronouns", title, blocks)
+
+
+def _distribution_figure(name: str, row: Row, text: str) -> Block:
+    counts = [(row[verdict]["n"], verdict) for verdict in VERDICTS]
+    return prose.figure(
+        name, lambda: distributions([row]), "distribution", row=row, counts=counts, text=text
+    )
+
+
+def _sentence_table(caption: str, items: Sequence[Row], groups: Sequence[Row]) -> Table:
+    titles = {group["group"]: group["title"] for group in groups}
+    kind = "Situation" if groups else "Pronoun in the text"
+    more = f", the {ROWS} furthest from 0.5" if len(items) > ROWS else ""
+    return Table.of(
+        f"{caption}, one by one{more}",
+        ("Sentence", kind, "Score", "Male word", "P", "Female word", "P", "Result"),
+        (
+            (
+                item["masked"],
+                titles[item["group"]] if groups else item["pronoun"],
+                cell(item["full_bias"], 2),
+                item["male_word"],
+                cell(item["p_male"]),
+                item["female_word"],
+                cell(item["p_female"]),
+                item["full_verdict"],
+            )
+            for item in items[:ROWS]
+        ),
+        words=True,
+        folded=True,
+    )
+
+
+def _professions(findings: Findings) -> Section:
+    title = prose.title_professions()
+    content, measured = findings.details("professions"), findings.measured("professions")
+    if content is None or not measured:
+        return Section("masked-professions", title, not_measured(findings, "professions"))
+    overall, lines = measured[0], content["professions"]
+    names = [line["profession"] for line in lines]
+    blocks: list[Block] = [
+        prose.text("professions", of=content["of"]),
+        prose.figure(
+            "masked-professions",
+            lambda: professions(content, overall),
+            male=names[:5],
+            female=names[:-6:-1],
+        ),
+        prose.figure(
+            "masked-templates",
+            lambda: templates(content, overall),
+            n=len(content["templates"]),
+            overall=overall,
+        ),
+        Table.of(
+            "Men's word minus women's word, by group of professions",
+            ("Professions", "Value", f"{percent(overall.prob)} interval", "p", "Answers"),
+            (
+                (
+                    prose.group(query=m.query),
+                    cell(m.value),
+                    span(m.low, m.high),
+                    p_cell(m.p_value),
+                    count(m.n),
+                )
+                for m in measured
+            ),
+        ),
+        Table.of(
+            prose.table_professions(),
+            (
+                "Profession",
+                "Mostly held by",
+                "Women in it, %",
+                "Association",
+                "Interval",
+                "Pooled",
+                "Pooled interval",
+            ),
+            (
+                (
+                    line["profession"],
+                    line["group"] or "–",
+                    cell(line["women"], 0),
+                    cell(line["value"]),
+                    span(line["low"], line["high"]),
+                    cell(line["pooled"]["value"]),
+                    span(line["pooled"]["low"], line["pooled"]["high"]),
+                )
+                for line in lines
+            ),
+            words=True,
+            folded=True,
+        ),
+    ]
+    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    return Section("masked-professions", title, blocks)
+
+
+def _phrases(findings: Findings) -> Section:
+    title = prose.title_phrases()
+    content, measured = findings.details("phrases"), findings.measured("phrases")
+    if content is None or not measured:
+        return Section("masked-phrases", title, not_measured(findings, "phrases"))
+    sets = content["sets"]
+    blocks: list[Block] = [
+        prose.text("phrases"),
+        prose.figure("masked-phrases", lambda: phrase_forest(measured), measured=measured),
+        Table.of(
+            "The themes",
+            (
+                "Theme",
+                "Embeddings",
+                "Effect size",
+                f"{percent(measured[0].prob)} interval",
+                "p",
+                "p over the gender words",
+                "Phrases",
+            ),
+            (
+                (
+                    sets[m.query]["title"],
+                    "centred" if m.details["centred"] else "raw",
+                    cell(m.value, 2),
+                    span(m.low, m.high, 2),
+                    p_cell(m.p_value),
+                    p_cell(m.details["p_attributes"]),
+                    cell(float(m.n), 0),
+                )
+                for m in measured
+            ),
+        ),
+    ]
+    for row in content["correlations"]:
+        if row["parts"]:
+            blocks += [
+                prose.figure(
+                    "masked-phrases-pronouns",
+                    lambda row=row: phrase_scatter(row),  # type: ignore[misc]
+                    r=row["parts"]["within groups"]["pearson"],
+                ),
+                Table.of(
+                    prose.table_phrases(),
+                    ("Phrase", "Theme", "Side", "Association", "Male pronoun"),
+                    (
+                        (
+                            item["phrase"],
+                            item["set"],
+                            item["side"],
+                            cell(item["association"], 4),
+                            cell(item["bias"], 2),
+                        )
+                        for item in row["items"]
+                    ),
+                    words=True,
+                    folded=True,
+                ),
+            ]
+    blocks += [Text(f"Note: {note}") for note in content["notes"]]
+    return Section("masked-phrases", title, blocks)
+
+
+def _finetune(findings: Findings) -> Section:
+    title = prose.title_finetune()
+    content = findings.details("finetune")
+    if content is None:
+        return Section("masked-finetune", title, not_measured(findings, "finetune", "Not done"))
+    training, changes = content["training"], content["changes"]
+    named = {change["measure"]: change for change in changes}
+    blocks: list[Block] = [
+        prose.text(
+            "finetune", training=training, data=content["data"], name=content["data_name"]
+        ),
+        prose.text(
+            "finetune_result",
+            mean=named["mean bias"],
+            spread=named["mean |bias - .5|"],
+            cost=named["pseudo-perplexity"],
+        ),
+        prose.figure(
+            "masked-finetune-bias",
+            lambda: bias_changes(changes),
+            changes=[(measure_label(change["measure"]), change) for change in changes],
+        ),
+        prose.figure(
+            "masked-finetune-loss",
+            lambda: loss_curve(content["curve"], chosen=training["kept"]["step"]),
+            loss=training["evaluation_loss"],
+        ),
+        _finetune_table(changes, content["others"]),
+        prose.text("finetune_caveats"),
+    ]
+    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    return Section("masked-finetune", title, blocks)
+
+
+def _finetune_table(changes: Sequence[Row], others: Sequence[Row]) -> Table:
+    return Table.of(
+        prose.table_finetune(),
+        (
+            "Measure",
+            "Before",
+            "After",
+            "Change",
+            "Interval of the change",
+            "Ideal",
+            "Result",
+            "Items",
+        ),
+        (
+            (
+                measure_label(row["measure"]),
+                cell(row["before"]["value"]),
+                cell(row["after"]["value"]),
+                cell(row["change"]["value"]),
+                span(row["change"]["low"], row["change"]["high"]),
+                "–" if row["ideal"] is None else f"{row['ideal']:g}",
+                row.get("verdict") or _direction(row["change"]),
+                count(row["n"]),
+            )
+            for row in (*changes, *others)
+        ),
+    )
+
+
+def _direction(change: Row) -> str:
+    low, high = change["low"], change["high"]
+    if low is None or high is None or low <= 0 <= high:
+        return "no clear change"
+    return "lower" if high < 0 else "higher"
