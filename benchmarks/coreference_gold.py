@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evenhand.text.coreference.tagging import tokenize
-from evenhand.text.coreference.vocabulary import PRONOUNS
+from evenhand.text.tagger import tokenize
+from evenhand.text.vocabulary import PRONOUNS
 
 __all__ = ["gold_sentences", "winobias"]
 

@@ -20,10 +20,9 @@ from pathlib import Path
 from evenhand.text import Block
 from evenhand.text.edits import apply
 from evenhand.text.rewrite import Rewriter
-from evenhand.text.rewrite.anonymize import Anonymize
+from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
-from evenhand.text.rewrite.pairing import pairing
-from evenhand.text.rewrite.swap import Swap, substitute
+from evenhand.text.rewrite.swap import Swap, build_substitution, pairing
 from evenhand.text.structural import Filter
 from evenhand.text.tokens import Words
 
@@ -93,8 +92,10 @@ def main() -> None:
         "alternation": rate(short, lambda: listed.sub(lambda m: flat[m.group()], short), 1),
         "limit: words only": rate(text, lambda: [Words(block.text) for block in pieces]),
         "swap": rate(text, rewriting(pieces, Swap())),
-        "substitute": rate(text, rewriting(pieces, substitute())),
-        "substitute, all documents": rate(text, rewriting(pieces, substitute(probability=1))),
+        "substitute": rate(text, rewriting(pieces, build_substitution())),
+        "substitute, all documents": rate(
+            text, rewriting(pieces, build_substitution(probability=1))
+        ),
         "neutralize": rate(text, rewriting(pieces, Neutralize())),
         "anonymize": rate(text, rewriting(pieces, Anonymize())),
         "filter, by sentence": rate(text, lambda: [Filter(split=True)(b) for b in pieces]),

@@ -21,12 +21,11 @@ from pathlib import Path
 
 from coreference_gold import gold_sentences, winobias
 from evenhand.text.block import Block
-from evenhand.text.coreference import LEAST, Link
-from evenhand.text.coreference.rules import CONFIDENCE, FEMALE, Rules
-from evenhand.text.coreference.tagging import tokenize
-from evenhand.text.coreference.vocabulary import PRONOUNS, nouns
-from evenhand.text.sentences import sentences
+from evenhand.text.coreference import CONFIDENCE, FEMALE, LEAST, Link, Rules
 from evenhand.text.structural import STEPS, Filter
+from evenhand.text.tagger import tokenize
+from evenhand.text.tokens import sentences
+from evenhand.text.vocabulary import PRONOUNS, nouns
 
 GOLD = Path(__file__).parent.parent / "tests" / "text" / "data" / "coreference.txt"
 PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b", re.IGNORECASE)

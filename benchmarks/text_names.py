@@ -23,9 +23,8 @@ from pathlib import Path
 
 from evenhand.lexicon.names import names
 from evenhand.text.block import Block
-from evenhand.text.entities import people
-from evenhand.text.rewrite.anonymize import Anonymize
-from evenhand.text.rewrite.naming import NameSwap
+from evenhand.text.people import find_people
+from evenhand.text.rewrite.names import Anonymize, NameSwap
 from evenhand.text.tokens import Words
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +86,7 @@ def read_biographies(table: Path, path: Path = BIOGRAPHIES) -> list[Marked]:
 
 def found_by_rules(text: str) -> list[Span]:
     """The spans of the names that `people` finds."""
-    return [(person.start, person.end) for person in people(text)]
+    return [(person.start, person.end) for person in find_people(text)]
 
 
 def found_by_lexicon(text: str) -> list[Span]:
@@ -128,7 +127,7 @@ def proper_nouns(path: Path) -> tuple[int, int]:
             if len(cells) > 7 and cells[0].isdigit():
                 tags[len(text)] = cells[3]
                 text += cells[1] + ("" if "SpaceAfter=No" in cells[9] else " ")
-        for person in people(text):
+        for person in find_people(text):
             for part in person.parts:
                 total += 1
                 proper += tags.get(part.start) == "PROPN"

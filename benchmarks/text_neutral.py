@@ -21,8 +21,8 @@ import numpy as np
 
 from evenhand.intervals import wilson
 from evenhand.text.block import Block
+from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.neutralize import Neutralize
-from evenhand.text.rewriting import rewrite_all
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "text" / "data"

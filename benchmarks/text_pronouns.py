@@ -18,9 +18,16 @@ from functools import cache
 from pathlib import Path
 
 from evenhand.intervals import wilson
-from evenhand.text.grammar.context import Neighbours, following, preceding, subject
-from evenhand.text.grammar.model import embedded
-from evenhand.text.grammar.pronouns import contraction, her_is_possessive, his_is_determiner
+from evenhand.text.grammar import (
+    Neighbours,
+    contraction,
+    embedded_model,
+    following,
+    her_is_possessive,
+    his_is_determiner,
+    preceding,
+    subject,
+)
 from pronoun_gold import Gold, contractions, rewritten, treebank, winobias
 
 Way = Callable[[str, int, int], bool]
@@ -118,7 +125,7 @@ def together(text: str, start: int, end: int) -> bool:
     """The shipped judge, and where it is unsure its log odds and mini's added up."""
     who = subject(text, start, "she")
     around = Neighbours(following(text, start, end), preceding(text, start), who)
-    score = embedded().score("her", around)
+    score = embedded_model().score("her", around)
     if abs(score) > 3:
         return trained(text, start, end)
     return score + _mini()(text, start, end) > 0

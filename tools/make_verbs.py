@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.results import replace_file
-from evenhand.text.grammar.verbs import ADVERBS_IN_S, FUNCTION_VERBS, shape, stems
-from evenhand.text.grammar.words import TAGS, word_set
+from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, TAGS, shape, stems, word_set
 
 TARGET = Path(__file__).parents[1] / "src" / "evenhand" / "lexicon" / "data"
 TOKEN = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d,.]*\d|[^\s]")

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from evenhand.intervals import wilson
 from evenhand.results import replace_file
-from evenhand.text.grammar.model import Model, read, write
+from evenhand.text.grammar import Model, read_model, write_model
 from grammar_training.classes import word_classes
 from grammar_training.examples import Example, of_contraction, of_her, of_his
 from grammar_training.fitting import fit
@@ -64,7 +64,8 @@ def train_model(train: Sequence[str], *, words: int, least: int, seed: int) -> M
             examples = [example for document in train for example in finder(document)]
             print(f"{name}: {len(examples):,} examples", file=sys.stderr)
             tasks[name] = fit(examples, kinds, VERBS, share=share, least=least, size=size)
-    return read(write(Model(kinds, VERBS, tasks)))  # as it will be read: with rounded weights
+    # as it will be read: with rounded weights
+    return read_model(write_model(Model(kinds, VERBS, tasks)))
 
 
 def report(model: Model, held: Sequence[str]) -> None:
@@ -97,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     model = train_model(train, words=options.words, least=options.least, seed=options.seed)
     report(model, held)
-    data = write(model)
+    data = write_model(model)
     with replace_file(options.out) as file:
         file.write(data)
     print(f"{options.out}: {len(data):,} bytes, {time.perf_counter() - start:.0f} s")

@@ -11,7 +11,7 @@ from evenhand.audit import text
 from evenhand.audit.stages import Options, Silent
 from evenhand.fewshot.data import Dataset, read
 from evenhand.report.verdicts_text import RULES, judge_text
-from evenhand.text.gender_odds import class_odds
+from evenhand.text.odds import class_odds
 from masked_worlds import audited_data
 
 CLASSES = ("baker", "mason", "florist", "glazier", "weaver", "tailor")

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_shell import failure, output
 
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
 
 TEXT = """The cook put her spoon on the table.
 The girl lost her book.
@@ -28,7 +28,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
                "--judge", "mini", "--json", *QUICK)
     )  # fmt: skip
     rows = [json.loads(line) for line in made.read_text().splitlines()]
-    assert (told["schema"], told["command"]) == ("evenhand/1", "masked generate")
+    assert (told["schema"], told["command"]) == ("evenhand/2", "masked generate")
     assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
     assert told["generated"] == len(rows) > 0
     assert told["generated"] + sum(told["nothing"].values()) == 4
@@ -42,7 +42,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
     for row in rows:
         assert list(row)[:9] == ["line", "source", "sentence", "masked", "pronoun", "offset",
                                  "antecedent", "confidence", "resolver"]  # fmt: skip
-        assert isinstance(Filter().sentence(row["sentence"]), Kept)
+        assert isinstance(Filter().sentence(row["sentence"]), Accepted)
         assert row["seed"] in TEXT
         assert len(row["edits"]) == 1
         gain = row["bias_after"] - row["bias_before"]

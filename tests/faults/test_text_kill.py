@@ -19,7 +19,9 @@ import zstandard
 
 from evenhand.errors import FileError, PartialFailure
 from evenhand.text.block import Block
-from evenhand.text.corpus import Csv, Form, Jsonl, Lines, RewriteWork, stream, target
+from evenhand.text.corpus import writing
+from evenhand.text.corpus.formats import Csv, Form, Jsonl, Lines
+from evenhand.text.corpus.pipeline import RewriteWork, stream
 from evenhand.text.edits import Edit
 
 LINES = 4000
@@ -31,7 +33,7 @@ RUN = """
 import sys, time
 from dataclasses import dataclass
 from pathlib import Path
-from evenhand.text.corpus import Csv, Jsonl, Lines, RewriteWork, stream, target
+from evenhand.text.corpus import Csv, Jsonl, Lines, RewriteWork, stream, writing
 from evenhand.text.edits import Edit
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Slow:
 
 def main():
     folder, output, form, jobs, seconds = sys.argv[1:]
-    target.INTERVAL = 0.02
+    writing.INTERVAL = 0.02
     sources = sorted(str(path) for path in Path(folder).glob("in*"))
     stream(sources, output, RewriteWork(Slow(float(seconds))), form=eval(form), jobs=int(jobs),
            block_size=1 << 11, edits=output.replace("out", "edits"), fingerprint="slow",
@@ -231,7 +233,7 @@ class Shout:
 def test_a_full_disk_is_an_error_from_which_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, "INTERVAL", 0.0)
+    monkeypatch.setattr(writing, "INTERVAL", 0.0)
     (tmp_path / "in").write_text(TEXT)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     source = tmp_path / "in"

@@ -19,9 +19,9 @@ from evenhand.grid import Store, make_grid, run
 from evenhand.grid.task import Workspace
 from evenhand.grid.task_text import TASK, TextSettings
 from evenhand.results import to_json
-from evenhand.text.corpus import RewriteWork, stream
-from evenhand.text.gender_odds import odds
-from evenhand.text.rewrite.swap import Swap, substitute
+from evenhand.text.corpus.pipeline import RewriteWork, stream
+from evenhand.text.odds import odds
+from evenhand.text.rewrite.swap import Swap, build_substitution
 from evenhand.text.structural import Filter
 
 LINES = (
@@ -77,7 +77,7 @@ def test_the_same_bytes_as_the_command_and_again(tmp_path, corpus, place, ending
     made = settings(operation="substitute", shard=str(shard), out=str(tmp_path / "out"), seed=3)
     result = TASK.compute(made, place)
     expected = tmp_path / f"by-command.{ending}"
-    counts = stream([shard], expected, RewriteWork(substitute(seed=3)))
+    counts = stream([shard], expected, RewriteWork(build_substitution(seed=3)))
     written = (tmp_path / "out" / shard.name).read_bytes()
     assert written == expected.read_bytes()
     assert result["changed"] == counts["changed"] > 0

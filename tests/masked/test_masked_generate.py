@@ -15,7 +15,7 @@ from evenhand.masked.generate.drafts import Draft, Ground
 from evenhand.masked.generate.seeds import Told, seeds_of
 from evenhand.masked.metrics.pronouns import bias, probabilities
 from evenhand.simulate.masked import bigram_model
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
 
 CHAIR = "The nurse moved her chair."
 WIDE = {"likely": 0.0, "tried": 1000, "beam": 100}
@@ -120,7 +120,7 @@ def brute_force(model, sentence, side, settings):
         loss = np.maximum(first - log, 0).sum() / (len(log) - 1)
         gains = (score - before) * (1 if side == "male" else -1) >= 0
         fluent = loss <= np.log(settings.fluency)
-        kept = isinstance(Filter().sentence(draft.text), Kept)
+        kept = isinstance(Filter().sentence(draft.text), Accepted)
         return gains and fluent and kept and draft.same_tags and likeliest >= settings.least
 
     found = {}
@@ -171,7 +171,7 @@ def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     assert first.sentences
     for row in first.sentences + first.controls:
         kept = Filter().sentence(row["sentence"])
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, Accepted)
         assert {name: row[name] for name in kept.__slots__} == {
             name: getattr(kept, name) for name in kept.__slots__
         }

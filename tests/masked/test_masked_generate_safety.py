@@ -17,7 +17,7 @@ from evenhand.masked.generate.seeds import Told, seeds_of
 from evenhand.masked.generate.words import akin, fills, may_enter, same_form, tells_sex
 from evenhand.masked.kept import Kept as KeptAnswers
 from evenhand.simulate.masked import bigram_model
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
 
 SEEDS = (
     "The nurse moved her chair.",
@@ -61,7 +61,7 @@ def test_no_gendered_word_or_name_enters_and_the_filter_passes(model, side, seed
             assert edit["new"] not in BARRED
             assert known.gender(edit["new"].capitalize()) is None or edit["new"] in NEUTRAL
         kept = Filter().sentence(row["sentence"])
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, Accepted)
         assert kept.antecedent.split()[-1] == row["antecedent"].split()[-1]
         before = Filter().sentence(row["seed"])
         assert kept.antecedent.split()[-1] == before.antecedent.split()[-1]
@@ -157,6 +157,6 @@ def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
     assert group.search.moved.value > group.control.moved.value
     assert len(made.sentences) >= 20
     for row in made.sentences:
-        assert isinstance(Filter().sentence(row["sentence"]), Kept)
+        assert isinstance(Filter().sentence(row["sentence"]), Accepted)
         assert row["fluency_loss"] <= made.settings.fluency
         assert row["perplexity_ratio"] <= row["fluency_loss"]

@@ -23,8 +23,8 @@ from evenhand.masked.metrics.pronouns import (
 )
 from evenhand.masked.metrics.pronouns_interval import bootstrap_mean, sign_test
 from evenhand.simulate.masked import bigram_model
+from evenhand.text.structural import Accepted as KeptSentence
 from evenhand.text.structural import Filter
-from evenhand.text.structural import Kept as KeptSentence
 
 
 @pytest.fixture(scope="module")

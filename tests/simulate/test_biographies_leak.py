@@ -8,10 +8,10 @@ from scipy import stats
 
 from evenhand.simulate.biographies import biographies
 from evenhand.simulate.biographies.grammar import grammar
-from evenhand.text.rewrite.anonymize import Anonymize
+from evenhand.text.rewrite import rewrite_all
+from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
 from evenhand.text.rewrite.swap import Swap
-from evenhand.text.rewriting import rewrite_all
 
 FEW = ["surgeon", "nurse", "dj", "composer", "attorney", "paralegal"]
 GENDERED = {

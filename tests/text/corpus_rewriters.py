@@ -11,7 +11,7 @@ import zstandard
 
 from evenhand.errors import FileError
 from evenhand.text.block import Block
-from evenhand.text.corpus import Done
+from evenhand.text.corpus.pipeline import Done
 from evenhand.text.edits import Edit
 
 UNPACK = {

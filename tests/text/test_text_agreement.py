@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.text.grammar.agreement import agreement
-from evenhand.text.grammar.verbs import plain_form
-from evenhand.text.sentences import sentences
+from evenhand.text.agreement import find_agreement
+from evenhand.text.tokens import sentences
+from evenhand.text.vocabulary import plain_form
 
 PRONOUN = re.compile(r"\b(?:s/he|(?:he or she|she or he|he/she)|he|she)\b", re.IGNORECASE)
 
@@ -19,7 +19,7 @@ def with_they(text: str) -> str:
     """The text with its agreeing verbs changed, and they for he and she."""
     pieces, done = [], 0
     for start, end in sentences(text):
-        for offset, before, after in agreement(text, start, end):
+        for offset, before, after in find_agreement(text, start, end):
             assert text[offset : offset + len(before)] == before
             pieces += [text[done:offset], after]
             done = offset + len(before)
@@ -326,7 +326,7 @@ def test_agreement_on_gold_dependencies(shared: Path, replaced: bool, least: int
     for given, rows in conllu(shared / "data" / "ud" / "en_ewt-ud-dev.conllu"):
         text = with_he(given, rows) if replaced else given
         gold = gold_verbs(text, rows)
-        changes = agreement(text, 0, len(text))
+        changes = find_agreement(text, 0, len(text))
         found = {offset for offset, before, _ in changes if before[0].isalpha()}
         right += len(gold & found)
         wrong += len(found - gold)

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.intervals import wilson
-from evenhand.text.annotation import read_sheets, write_sheet
-from evenhand.text.annotation.agreement import count_verdicts, fleiss_kappa, krippendorff_alpha
+from evenhand.text.annotation import (
+    count_verdicts,
+    fleiss_kappa,
+    krippendorff_alpha,
+    read_sheets,
+    write_sheet,
+)
 
 FLEISS = [
     [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],

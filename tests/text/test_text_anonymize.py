@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenhand.errors import UnknownNameError
 from evenhand.text.block import Block
 from evenhand.text.edits import apply, undo
-from evenhand.text.rewrite.anonymize import Anonymize
+from evenhand.text.rewrite.names import Anonymize
 
 NAMES = ["Barack", "Obama", "Mary", "Smith", "James", "O'Brien", "Anna", "Obama's", "MARY", "José"]
 OTHERS = ["said", "met", "the", "and", "was", "He", "in", "zoë", "London's", "Will", "E1", "E3"]

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 
 from evenhand.errors import InputError, MissingExtraError, UnknownNameError
-from evenhand.text.coreference import Link, resolver, resolver_names
-from evenhand.text.coreference.phrases import kind_of, parse
-from evenhand.text.coreference.rules import CONFIDENCE, Rules
-from evenhand.text.coreference.tagging import tag, tokenize
-from evenhand.text.coreference.vocabulary import PRONOUNS, nouns, verb_forms
+from evenhand.text.coreference import (
+    CONFIDENCE,
+    Link,
+    Rules,
+    kind_of,
+    parse,
+    resolver,
+    resolver_names,
+)
+from evenhand.text.tagger import tag, tokenize
+from evenhand.text.vocabulary import PRONOUNS, nouns, verb_forms
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[2] / "benchmarks"))

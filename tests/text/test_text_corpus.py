@@ -14,7 +14,9 @@ import pytest
 from corpus_rewriters import PACK, UNPACK, Failing, Listing, Nothing, Numbering, Swapping
 
 from evenhand.errors import FileError, InputError
-from evenhand.text.corpus import Csv, Jsonl, Lines, RewriteWork, feed, opening, stream
+from evenhand.text.corpus import compression, reading
+from evenhand.text.corpus.formats import Csv, Jsonl, Lines
+from evenhand.text.corpus.pipeline import RewriteWork, stream
 from evenhand.text.edits import Edit
 
 TEXT = "".join(f"line {n} # of {n * n}, Zoë\n" for n in range(3000)).encode()
@@ -195,7 +197,7 @@ def test_wrong_requests_are_named(tmp_path: Path, plain: Path) -> None:
 
 
 def test_a_record_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "LONGEST", 1 << 12)
+    monkeypatch.setattr(reading, "LONGEST", 1 << 12)
     (tmp_path / "in").write_bytes(b"short\n" + b"x" * 10_000 + b"\nend\n")
     with pytest.raises(FileError, match="line 2: a record of more than"):
         stream([tmp_path / "in"], tmp_path / "out", RewriteWork(Nothing()), block_size=512)
@@ -206,7 +208,7 @@ def test_members_and_frames_one_after_the_other_are_read(tmp_path: Path, kind: s
     pack = PACK[f".{kind}"]
     padding = b"\0" * 70_000 if kind == "gz" else b""
     (tmp_path / "in").write_bytes(pack(b"a\nb") + pack(b"") + pack(b"c\n") + padding)
-    reader = opening.Reader(str(tmp_path / "in"))
+    reader = compression.Reader(str(tmp_path / "in"))
     assert reader.read(100) == b"a\nbc\n"
     assert reader.raw == (tmp_path / "in").stat().st_size
     reader.close()
@@ -215,7 +217,7 @@ def test_members_and_frames_one_after_the_other_are_read(tmp_path: Path, kind: s
 @pytest.mark.parametrize("kind", ["gz", "bz2", "zst"])
 def test_what_compresses_well_is_not_unpacked_at_once(tmp_path: Path, kind: str) -> None:
     (tmp_path / "in").write_bytes(PACK[f".{kind}"](b"\n" * (1 << 23)))
-    reader = opening.Reader(str(tmp_path / "in"))
+    reader = compression.Reader(str(tmp_path / "in"))
     sizes = set()
     for piece in reader._pieces or ():
         sizes.add(len(piece))

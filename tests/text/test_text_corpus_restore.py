@@ -14,8 +14,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import FileError
-from evenhand.text.corpus import Csv, Form, Jsonl, Lines, RewriteWork, restore, stream
-from evenhand.text.corpus.opening import REFUSED, detect
+from evenhand.text.corpus.compression import REFUSED, detect
+from evenhand.text.corpus.formats import Csv, Form, Jsonl, Lines
+from evenhand.text.corpus.pipeline import RewriteWork, restore, stream
 
 WORDS = st.sampled_from(
     ["he", "she", "é", "ab", "q", "z", " ", '"', ",", "\\", "/", "😀", "\r", "x"]

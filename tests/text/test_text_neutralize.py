@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.text.block import Block
 from evenhand.text.edits import apply, undo
-from evenhand.text.rewrite.neutralize import Neutralize
-from evenhand.text.rewriting import neutralize
+from evenhand.text.rewrite.neutralize import Neutralize, neutralize
 
 CASES = """
 He took his hat. | They took their hat.

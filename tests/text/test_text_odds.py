@@ -15,9 +15,7 @@ from scipy.stats.contingency import odds_ratio as scipy_odds_ratio
 
 from evenhand.errors import FileError, InputError
 from evenhand.intervals import holm
-from evenhand.text.gender_odds import class_odds, odds
-from evenhand.text.gender_odds.pronouns import pronoun_gender
-from evenhand.text.gender_odds.ratio import conditional_interval, odds_ratio
+from evenhand.text.odds import class_odds, conditional_interval, odds, odds_ratio, pronoun_gender
 from evenhand.text.tables import open_table
 
 JOBS = [("pilot", "M")] * 6 + [("pilot", "F")] * 2 + [("nurse", "M")] * 3 + [("nurse", "F")] * 9
@@ -139,7 +137,7 @@ def test_odds_of_a_frame():
     assert found.counts == {"read": 20, "male": 9, "female": 11, "left_out": 0}
     assert found.top(1)[0][0].label == "pilot"
     assert found.top(1)[1][0].label == "nurse"
-    assert found.as_dict()["schema"] == "evenhand/1"
+    assert found.as_dict()["schema"] == "evenhand/2"
     assert "pilot: 9 [" in str(found)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.text.block import Block
-from evenhand.text.structural import REASONS, STEP_OF, STEPS, Filter, Kept, Rejected
+from evenhand.text.structural import REASONS, STEP_OF, STEPS, Accepted, Filter, Rejected
 
 SHEET = Path(__file__).resolve().parents[2] / "docs" / "structural-check.csv"
 
@@ -43,7 +43,7 @@ def test_the_paper_s_examples() -> None:
 
 
 def test_what_is_kept_says_all() -> None:
-    assert Filter().sentence(KEPT) == Kept(
+    assert Filter().sentence(KEPT) == Accepted(
         sentence=KEPT,
         masked="The drummer sits at the back of the stage tapping [MASK] foot.",
         pronoun="her",
@@ -87,7 +87,7 @@ def test_switches() -> None:
     found = Filter(mask="<mask>", min_confidence=0.0).sentence("She's late, says the clerk.")
     assert isinstance(found, Rejected)
     found = Filter(mask="<mask>").sentence("The clerk says she’s late.")
-    assert isinstance(found, Kept)
+    assert isinstance(found, Accepted)
     assert found.masked == "The clerk says <mask>’s late."
     with pytest.raises(InputError, match="min_confidence: expected 0 to 1, got 2"):
         Filter(min_confidence=2)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import train_grammar
-from evenhand.text.grammar.context import Neighbours, following, preceding, subject
-from evenhand.text.grammar.model import Model, read
+from evenhand.text.grammar import Model, Neighbours, following, preceding, read_model, subject
 from grammar_training.examples import of_contraction, of_her, of_his
 from grammar_training.fitting import balanced
 
@@ -45,7 +44,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(text: Path) -> Model:
     out = text.with_name("model.npz")
     assert train_grammar.main(["--text", str(text), "--out", str(out), "--least", "2"]) == 0
-    return read(out.read_bytes())
+    return read_model(out.read_bytes())
 
 
 def yes(model: Model, task: str, sentence: str, word: str, own: str = "") -> bool:

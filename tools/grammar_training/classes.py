@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.text.grammar.context import Kind
+from evenhand.text.grammar import Kind
 
 if TYPE_CHECKING:
     from scipy import sparse

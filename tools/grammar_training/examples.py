@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evenhand.text.grammar.context import Neighbours, following, preceding, subject
+from evenhand.text.grammar import Neighbours, following, preceding, subject
 from grammar_training.verbs import ADVERBS, MINES, PARTICIPLES
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.text.grammar.context import Kind, far_features, near_features
-from evenhand.text.grammar.model import Classifier
+from evenhand.text.grammar import Classifier, Kind, far_features, near_features
 from grammar_training.examples import Example
 
 Verbs = Mapping[str, tuple[str, str]]

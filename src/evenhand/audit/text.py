@@ -97,7 +97,7 @@ def _most(options: Options) -> int:
 
 
 def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.text.gender_odds import class_odds
+    from evenhand.text.odds import class_odds
 
     men, women = (
         {name: int(n) for name, n in zip(data.classes, column, strict=True)}

@@ -429,8 +429,8 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
       evenhand grid report out --json
       evenhand grid report out --figures figures
     """
+    from evenhand.files import document, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
-    from evenhand.results import document, replace_file, save_csv, save_json, to_json
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)

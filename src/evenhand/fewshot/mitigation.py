@@ -23,8 +23,7 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.data_set import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.fewshot.episodes import Episodes
 from evenhand.text.corpus.pool import ordered
-from evenhand.text.rewrite import Rewriter
-from evenhand.text.rewriting import rewrite_all
+from evenhand.text.rewrite import Rewriter, rewrite_all
 
 __all__ = ["Mitigated", "Mitigation", "apply", "neutralized", "parse", "pooled", "swapped"]
 
@@ -170,7 +169,7 @@ def neutralized(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
     >>> neutralized(["Mr. James Reed is a spokesman. He loves his job."])
     ('Mx. E1 E2 is a spokesperson. They love their job.',)
     """
-    from evenhand.text.rewrite.anonymize import Anonymize
+    from evenhand.text.rewrite.names import Anonymize
     from evenhand.text.rewrite.neutralize import Neutralize
 
     # names first: titles and pronouns help to find them

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import replace_file, to_json
 from evenhand.grid.spec import format_value
-from evenhand.results import replace_file, to_json
 
 __all__ = [
     "content_digest",

@@ -35,8 +35,8 @@ from evenhand.masked.metrics.pronouns_scores import LeftOut, columns_of
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
-    from evenhand.grid.task_masked import MaskedSettings
     from evenhand.grid.task import Workspace
+    from evenhand.grid.task_masked import MaskedSettings
     from evenhand.masked.kept import Kept
     from evenhand.masked.model import Model
     from evenhand.masked.scoring import Progress

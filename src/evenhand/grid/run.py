@@ -45,7 +45,7 @@ from evenhand.errors import (
     PartialFailure,
     UnknownNameError,
 )
-from evenhand.folders import NO_ROOM
+from evenhand.files import DISK_FULL
 from evenhand.grid.spec import Cell, Grid, cell_key
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Workspace, load_task
@@ -152,7 +152,7 @@ def run(
             if missing:
                 start(work, checked)
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in DISK_FULL:
             raise
         raise PartialFailure(
             f"{error.filename or store.path}: {error.strerror}; {RESUME}"
@@ -226,7 +226,7 @@ def compute_cell(worker: Worker, cell: Cell) -> str:
             if not store.is_settled(cell.key):
                 _compute(worker, store, cell)
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in DISK_FULL:
             raise
         return f"{error.filename or worker.folder}: {error.strerror}"
     return ""
@@ -278,7 +278,7 @@ def _prepare_process(worker: Worker) -> None:
 def _find_full_disk(error: BaseException | None) -> OSError | None:
     """Return the full disk that caused an error: every other cell would fail like it."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
             return error
         error = error.__cause__ or error.__context__
     return None

@@ -19,8 +19,8 @@ import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import to_json
 from evenhand.grid.task import Task, load_task
-from evenhand.results import to_json
 
 __all__ = ["Cell", "Grid", "cell_key", "digest", "format_value", "make_grid", "read_grid"]
 

@@ -27,8 +27,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from evenhand.errors import FileError
+from evenhand.files import document, replace_file, save_json, to_json
 from evenhand.grid.spec import Cell, cell_key, digest
-from evenhand.results import document, replace_file, save_json, to_json
 
 __all__ = ["DamagedError", "Failed", "Running", "Status", "Store", "status"]
 

@@ -35,7 +35,7 @@ from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates
 from evenhand.grid.spec import Cell, digest, format_value
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Progress, Task, load_task
-from evenhand.intervals import holm
+from evenhand.statistics.tests import holm
 
 __all__ = ["Collected", "Summary", "collect", "summarize"]
 

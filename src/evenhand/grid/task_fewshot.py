@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data_set import Dataset
     from evenhand.fewshot.runs import SavedRun
     from evenhand.fewshot.runs.library import Library
-    from evenhand.grid.task import Workspace, Task
+    from evenhand.grid.task import Task, Workspace
 
 __all__ = ["TASK", "FewshotSettings"]
 

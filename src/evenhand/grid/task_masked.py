@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError
 from evenhand.grid import files
-from evenhand.grid.task import Workspace, Task
+from evenhand.grid.task import Task, Workspace
 
 __all__ = ["TASK", "MaskedSettings"]
 

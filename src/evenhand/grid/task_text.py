@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError
 from evenhand.grid import files
-from evenhand.grid.task import Workspace, Task
+from evenhand.grid.task import Task, Workspace
 from evenhand.intervals import wilson
 
 __all__ = ["TASK", "TextSettings"]
@@ -168,8 +168,8 @@ class _Text:
 
             return {"operation": "odds", **counted(settings.shard, **settings.chosen)}
         from evenhand.grid.text_work import form_of, told_of
-        from evenhand.text.corpus import stream
-        from evenhand.text.corpus.opening import codec_of
+        from evenhand.text.corpus.compression import codec_of
+        from evenhand.text.corpus.pipeline import stream
 
         name, work = PurePath(settings.shard).name, _work(settings)
         made = [place.work / name, *([place.work / (name + settings.log)] if settings.log else [])]

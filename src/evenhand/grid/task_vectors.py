@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError, VocabularyError
 from evenhand.grid import files
-from evenhand.grid.task import Workspace, Task
+from evenhand.grid.task import Task, Workspace
 from evenhand.grid.vector_files import vectors_digest, vectors_of
 
 if TYPE_CHECKING:

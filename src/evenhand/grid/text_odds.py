@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.text.gender_odds.counting import Counts, count_rows
+from evenhand.text.odds import Counts, count_rows
 
 __all__ = ["counted", "figures", "pooled"]
 

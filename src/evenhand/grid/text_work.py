@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 from evenhand.text.block import Block
-from evenhand.text.corpus import Csv, Done, Form, Jsonl, Lines, RewriteWork, Work
-from evenhand.text.corpus.records import Layout, Records
+from evenhand.text.corpus.formats import Csv, Form, Jsonl, Layout, Lines, Records
+from evenhand.text.corpus.pipeline import Done, RewriteWork, Work
 from evenhand.text.rewrite import Rewriter
 from evenhand.text.structural import REASONS, STEPS, Filter
 
@@ -73,9 +73,9 @@ def told_of(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _rewriter(operation: str, options: Mapping[str, Any]) -> Rewriter:
-    from evenhand.text.entities import finder
-    from evenhand.text.grammar.pronouns import judge
-    from evenhand.text.rewrite.anonymize import Anonymize
+    from evenhand.text.grammar import judge
+    from evenhand.text.people import finder
+    from evenhand.text.rewrite.names import Anonymize
     from evenhand.text.rewrite.neutralize import Neutralize
     from evenhand.text.rewrite.swap import Swap
 

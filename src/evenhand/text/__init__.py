@@ -3,29 +3,25 @@
 from evenhand.text.annotation import read_sheets, write_sheet
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
-from evenhand.text.entities import people
-from evenhand.text.gender_odds import odds
-from evenhand.text.rewriting import (
-    Rewritten,
-    anonymize,
-    neutralize,
-    rewrite_all,
-    substitute,
-    swap,
-)
-from evenhand.text.structural import Filter, Kept, Rejected
+from evenhand.text.odds import odds
+from evenhand.text.people import find_people
+from evenhand.text.rewrite import Rewritten, rewrite_all
+from evenhand.text.rewrite.names import anonymize
+from evenhand.text.rewrite.neutralize import neutralize
+from evenhand.text.rewrite.swap import substitute, swap
+from evenhand.text.structural import Accepted, Filter, Rejected
 
 __all__ = [
+    "Accepted",
     "Block",
     "Edit",
     "Filter",
-    "Kept",
     "Rejected",
     "Rewritten",
     "anonymize",
+    "find_people",
     "neutralize",
     "odds",
-    "people",
     "read_sheets",
     "rewrite_all",
     "substitute",

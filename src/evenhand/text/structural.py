@@ -10,8 +10,9 @@ gender, so that whoever fills the mask makes an assumption.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -20,25 +21,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.lexicon.gendered import sex_indicators
+from evenhand.lexicon.names import names
 from evenhand.text.block import Block
-from evenhand.text.coreference import LEAST, Link, Resolver, resolver
-from evenhand.text.coreference.phrases import kind_of
-from evenhand.text.coreference.tagging import tokenize
-from evenhand.text.coreference.vocabulary import PRONOUNS
-from evenhand.text.corpus.opening import SURROGATE
-from evenhand.text.corpus.work import Done
-from evenhand.text.entities import people
-from evenhand.text.indicators import indicator_index, stated_sex
-from evenhand.text.sentences import sentences
-from evenhand.text.tokens import WordIndex, protected, words
+from evenhand.text.coreference import LEAST, Link, Resolver, kind_of, resolver
+from evenhand.text.corpus.compression import SURROGATE
+from evenhand.text.corpus.pipeline import Done
+from evenhand.text.people import find_people
+from evenhand.text.tagger import tokenize
+from evenhand.text.tokens import WordIndex, protected, sentences, words
+from evenhand.text.vocabulary import PRONOUNS, word_set
 
-__all__ = [
-    "REASONS",
-    "STEPS",
-    "Filter",
-    "Kept",
-    "Rejected",
-]
+MAN = re.compile(r"[a-z]{2,}-?(?:wo)?m[ae]n")
+NOT_MAN = word_set(
+    "human humans german roman norman ottoman caiman talisman shaman specimen regimen omen abdomen "
+    "women acumen stamen semen dolmen hymen lumen yemen ramen bitumen foramen albumen cyclamen "
+    "superhuman inhuman nonhuman subhuman mussulman brahman hetman oman pullman walkman pacman "
+    "catechumen turkmen truman newman freeman coleman hoffman goodman bergman"
+)
+# Looks and dress that go with one sex, though no word for it.
+TELLING = word_set(
+    "beard beards bearded moustache moustaches moustached mustache mustaches mustached mustachioed "
+    "goatee stubble stubbled unshaven pregnant pregnancy breastfeeding menopause bra bras bikini "
+    "lactating menstruating ballerina ballerinas maid maids brunette blonde"
+)
+
+
+@cache
+def indicator_index() -> WordIndex:
+    """The listed words that state a sex, pronouns left out, each a single word."""
+    return WordIndex(
+        word
+        for word in sex_indicators()
+        if word.isascii() and word.isalnum() and word not in PRONOUNS
+    )
+
+
+def stated_sex(tokens: Sequence[str]) -> str:
+    """The first word that tells a sex without being listed: "crewman", "bearded", "Martina"; or "".
+
+    >>> stated_sex("The crewman lifts his hat .".split()), stated_sex("The human sits .".split())
+    ('crewman', '')
+    """
+    known = names()
+    listed = sex_indicators()
+    for token in tokens:
+        low = token.lower()
+        if low in PRONOUNS:
+            continue
+        if low in TELLING or low in listed or (MAN.fullmatch(low) and low not in NOT_MAN):
+            return token
+        if token[:1].isupper() and token not in known.ambiguous and known.gender(token):
+            return token
+    return ""
+
 
 STEPS = ("read", "one_pronoun", "no_other_indicator", "linked", "kept")
 """The funnel: what is left after each step."""
@@ -68,7 +104,7 @@ Spans = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Accepted:
     """A sentence with structural bias, and its pronoun masked."""
 
     sentence: str
@@ -137,18 +173,18 @@ class Filter:
             begin, end = spans[k].tolist()
             sentence = block.text[begin:end]
             where = {"line": block.line(int(owner[k])), "source": block.source}
-            result: Kept | Rejected
+            result: Accepted | Rejected
             if number[k] == 1 and not other[k]:
                 result = self._judge(sentence, int(starts[first[k]]) - begin)
                 if isinstance(result, Rejected):
                     counts["reason:" + result.reason] += 1
             else:
                 result = self.sentence(sentence)
-            (out if isinstance(result, Kept) else rejected).append(_line(where, result))
+            (out if isinstance(result, Accepted) else rejected).append(_line(where, result))
         counts.update(_funnel(counts))
         return Done("".join(out), "".join(rejected) if self.log else "", counts)
 
-    def sentence(self, sentence: str) -> Kept | Rejected:
+    def sentence(self, sentence: str) -> Accepted | Rejected:
         """What the filter makes of one sentence."""
         found = words(sentence)
         starts, _ = _pronouns().find(found)
@@ -176,7 +212,7 @@ class Filter:
             owner.extend([index] * len(pieces))
         return np.array(spans, dtype=np.int64).reshape(-1, 2), np.array(owner, dtype=np.int64)
 
-    def _judge(self, sentence: str, offset: int) -> Kept | Rejected:
+    def _judge(self, sentence: str, offset: int) -> Accepted | Rejected:
         """Steps two to four for a sentence with one pronoun and none of the listed indicators."""
         tokens, starts = tokenize(sentence)
         word = stated_sex(tokens)
@@ -198,7 +234,7 @@ class Filter:
         named = _named_before(sentence, offset, span) if self.resolver == "rules" else ""
         if named:
             return Rejected(sentence=sentence, reason="unresolved", word=named)
-        return Kept(
+        return Accepted(
             sentence=sentence,
             masked=sentence[:offset] + self.mask + sentence[end:],
             pronoun=tokens[i],
@@ -225,7 +261,7 @@ def _named_before(sentence: str, offset: int, antecedent: tuple[int, int]) -> st
     lived with a nurse to look after her".
     """
     first, end = antecedent
-    others = (p for p in people(sentence) if p.start < offset and not first <= p.start < end)
+    others = (p for p in find_people(sentence) if p.start < offset and not first <= p.start < end)
     return next((sentence[p.start : p.end] for p in others), "")
 
 
@@ -239,7 +275,7 @@ def _funnel(counts: Mapping[str, int]) -> dict[str, int]:
     return left
 
 
-def _line(where: Mapping[str, object], result: Kept | Rejected) -> str:
+def _line(where: Mapping[str, object], result: Accepted | Rejected) -> str:
     """A JSON line; bytes that are no UTF-8 have no place in JSON and read as U+FFFD there."""
     fields = {name: getattr(result, name) for name in result.__slots__}
     return SURROGATE.sub("\ufffd", json.dumps({**where, **fields}, ensure_ascii=False)) + "\n"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
+from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 
 if TYPE_CHECKING:
     import pandas as pd

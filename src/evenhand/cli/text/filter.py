@@ -67,7 +67,7 @@ def filter_command(
       evenhand text filter news.jsonl --field body --sentences -o biased.jsonl --rejected out.jsonl
     """
     from evenhand.text.coreference import resolver as make
-    from evenhand.text.corpus import stream
+    from evenhand.text.corpus.pipeline import stream
     from evenhand.text.structural import Filter
 
     make(resolver)  # a missing package or model is told before any work

@@ -12,7 +12,7 @@ import click
 from evenhand.cli.options import json_option, output_option, prob_option
 
 if TYPE_CHECKING:
-    from evenhand.text.gender_odds.result import Odds, OddsRatio
+    from evenhand.text.odds import Odds, OddsRatio
 
 __all__ = ["odds"]
 
@@ -59,7 +59,7 @@ def odds(
     from evenhand.cli.output import print_json
     from evenhand.errors import InputError
     from evenhand.text.corpus.pipeline import check
-    from evenhand.text.gender_odds import odds as measure
+    from evenhand.text.odds import odds as measure
 
     if output and Path(output).suffix.lower() not in (".csv", ".json"):
         raise InputError(f"--output: expected a name ending in .csv or .json, got {output}")

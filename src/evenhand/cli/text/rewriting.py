@@ -194,7 +194,7 @@ def anonymize(entities: str, **options: Any) -> None:
     Example:
       echo "Marie Curie spoke. Curie was thanked." | evenhand text anonymize
     """
-    from evenhand.text.rewrite.anonymize import Anonymize
+    from evenhand.text.rewrite.names import Anonymize
 
     _run(Anonymize(entities=entities), **options)
 
@@ -213,7 +213,7 @@ def _run(
     as_json: bool,
     own_pairs: bytes = b"",
 ) -> None:
-    from evenhand.text.corpus import RewriteWork, stream
+    from evenhand.text.corpus.pipeline import RewriteWork, stream
 
     work = RewriteWork(rewriter, append=append)
     if as_json and output is None:

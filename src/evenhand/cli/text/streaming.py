@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from evenhand.text.corpus import Form, Progress
+    from evenhand.text.corpus.formats import Form
+    from evenhand.text.corpus.pipeline import Progress
 
 __all__ = ["form_of", "form_options", "progress_bar", "streaming_options"]
 
@@ -52,7 +53,7 @@ def streaming_options(command: F) -> F:
 
 def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form:
     """How documents are cut out of the sources."""
-    from evenhand.text.corpus import Csv, Jsonl, Lines
+    from evenhand.text.corpus.formats import Csv, Jsonl, Lines
 
     if form is None and field is not None:
         form = _by_ending(sources[0])

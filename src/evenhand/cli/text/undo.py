@@ -31,7 +31,7 @@ def undo(
       evenhand text swap in.txt -o out.txt --edits edits.jsonl
       evenhand text undo out.txt edits.jsonl -o back.txt
     """
-    from evenhand.text.corpus import restore
+    from evenhand.text.corpus.pipeline import restore
 
     if output is None:
         raise click.UsageError("-o is needed: where should the input be written?")

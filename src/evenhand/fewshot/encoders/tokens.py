@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.encoders import POOLINGS
 from evenhand.masked.model import Model
-from evenhand.text.corpus.opening import SURROGATE
+from evenhand.text.corpus.compression import SURROGATE
 
 __all__ = ["Group", "Rows", "check_rows", "pieces"]
 

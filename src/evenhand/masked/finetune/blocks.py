@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.text.sentences import sentences
+from evenhand.text.tokens import sentences
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,8 @@ from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.metrics.pronouns_asking import Refused, place_of
 from evenhand.masked.model import Model
 from evenhand.masked.words import MASKS
-from evenhand.text.sentences import sentences
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
+from evenhand.text.tokens import sentences
 
 if TYPE_CHECKING:
     from evenhand.masked.metrics.crows import Pair
@@ -117,7 +117,7 @@ def _filtered(documents: Sequence[str]) -> Iterable[Sentence]:
         kept = [
             found
             for start, end in sentences(document)
-            if isinstance(found := judge.sentence(document[start:end]), Kept)
+            if isinstance(found := judge.sentence(document[start:end]), Accepted)
             and sum(map(found.masked.count, MASKS)) == 1
         ]
         if kept:

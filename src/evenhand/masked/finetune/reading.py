@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenhand.errors import FileError, InputError
-from evenhand.text.corpus import Form
-from evenhand.text.corpus.feed import chunks
-from evenhand.text.corpus.opening import STDIN
+from evenhand.text.corpus.compression import STDIN
+from evenhand.text.corpus.formats import Form
+from evenhand.text.corpus.reading import chunks
 
 __all__ = ["input_hashes", "read_documents"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from evenhand.text.rewrite import Rewriter
-from evenhand.text.rewriting import rewrite_all
+from evenhand.text.rewrite import Rewriter, rewrite_all
 
 __all__ = ["derived_seed", "rewriter_of", "rewritten"]
 
@@ -31,9 +30,9 @@ def rewriter_of(rewrite: str, seed: int, epoch: int | str) -> Rewriter | None:
 
         return Swap()
     if rewrite == "substitute":
-        from evenhand.text.rewrite.swap import substitute
+        from evenhand.text.rewrite.swap import build_substitution
 
-        return substitute(seed=derived_seed(seed, "substitute", epoch))
+        return build_substitution(seed=derived_seed(seed, "substitute", epoch))
     if rewrite == "neutralize":
         from evenhand.text.rewrite.neutralize import Neutralize
 

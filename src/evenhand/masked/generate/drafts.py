@@ -9,9 +9,9 @@ from functools import cached_property
 
 from evenhand.masked.generate.seeds import Seed
 from evenhand.masked.generate.words import akin, may_enter, may_leave, same_form
-from evenhand.text.coreference.tagging import tag, tokenize
-from evenhand.text.rewrite.neutral_words import article_edit
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.rewrite.neutralize import article_edit
+from evenhand.text.structural import Accepted, Filter
+from evenhand.text.tagger import tag, tokenize
 
 __all__ = ["Draft", "Edit", "Ground"]
 
@@ -174,13 +174,13 @@ class Draft:
         """Whether every token of the sentence is still tagged as in the seed."""
         return tag(self._tokens) == self.ground.tags
 
-    def passed(self, filter: Filter) -> Kept | None:  # noqa: A002
+    def passed(self, filter: Filter) -> Accepted | None:  # noqa: A002
         """What the structural filter keeps of it, if it links the pronoun as it did in the seed."""
         found = filter.sentence(self.text)
         first, end = self.ground.link
         begin, last = self._starts[first], end - 1
         wanted = self.text[begin : self._starts[last] + len(self._tokens[last])]
-        if not isinstance(found, Kept) or found.antecedent != wanted:
+        if not isinstance(found, Accepted) or found.antecedent != wanted:
             return None
         return found if found.offset == self.offset else None
 

@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.errors import InputError
 from evenhand.masked.generate.asking import Asker, Fluency, Proposal, Slot
 from evenhand.masked.generate.drafts import Draft, Ground
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.structural import Accepted, Filter
 
 __all__ = ["REASONS", "Found", "Missed", "Settings", "Side", "Task", "random_edits", "search"]
 
@@ -90,7 +90,7 @@ class Found:
     """A draft that passes everything, with what the filter and the model say of it."""
 
     draft: Draft
-    kept: Kept
+    kept: Accepted
     slot: Slot
     fluency: Fluency
 
@@ -243,7 +243,7 @@ def _accept(
     for run in runs:
         run.beam = []
     while True:
-        batch: list[tuple[_Run, Draft, Kept]] = []
+        batch: list[tuple[_Run, Draft, Accepted]] = []
         for run, queue in zip(runs, left, strict=True):
             lacking = wanted - len(run.beam)
             while queue and lacking:

@@ -12,9 +12,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from evenhand.errors import FileError, InputError
-from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
-from evenhand.text.sentences import sentences
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
+from evenhand.text.structural import Accepted, Filter
+from evenhand.text.tokens import sentences
 
 __all__ = ["Seed", "Seeds", "Told", "read_seeds", "seeds_of"]
 
@@ -31,7 +31,7 @@ class Told(NamedTuple):
 class Seed:
     """A sentence with structural bias, and where it comes from."""
 
-    found: Kept
+    found: Accepted
     line: int | None = None
     source: str | None = None
 
@@ -67,7 +67,7 @@ def seeds_of(
     for sentence, line, source in told:
         read += 1
         found = filter.sentence(sentence)
-        if not isinstance(found, Kept):
+        if not isinstance(found, Accepted):
             left_out[found.reason] += 1
         elif found.masked in seeds:
             left_out["repeated"] += 1

@@ -16,7 +16,7 @@ from evenhand.lexicon.professions import (
     template_set,
 )
 from evenhand.masked.words import Span
-from evenhand.text.rewrite.neutral_words import article_edit
+from evenhand.text.rewrite.neutralize import article_edit
 
 __all__ = ["Design", "Sentence", "design", "fill"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from evenhand.errors import FileError
-from evenhand.text.corpus.opening import open_content
+from evenhand.text.corpus.compression import open_content
 
 __all__ = ["Direction", "Pair", "read_pairs"]
 

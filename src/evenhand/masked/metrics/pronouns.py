@@ -31,7 +31,7 @@ from evenhand.masked.metrics.pronouns_summary import VERDICTS, Rule, bias, verdi
 from evenhand.masked.metrics.pronouns_words import PRONOUNS, SLOTS, Words, check_pieces, gendered
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
-from evenhand.text.corpus.opening import source_name
+from evenhand.text.corpus.compression import source_name
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:

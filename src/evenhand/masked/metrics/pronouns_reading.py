@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from evenhand.errors import FileError
 from evenhand.masked.words import MASKS
-from evenhand.text.corpus.opening import SURROGATE, open_content, source_name, text_lines
-from evenhand.text.structural import Filter, Kept
+from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
+from evenhand.text.structural import Accepted, Filter
 
 __all__ = ["Sentence", "read_sentences"]
 
@@ -52,7 +52,7 @@ def read_sentences(
                 continue
             if keep is not None:
                 found = keep.sentence(line)
-                if isinstance(found, Kept):
+                if isinstance(found, Accepted):
                     yield Sentence(found.masked, found.pronoun, number)
                 else:
                     told["filtered"] += 1

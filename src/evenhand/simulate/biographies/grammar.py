@@ -11,7 +11,7 @@ from string import Formatter
 
 from evenhand.lexicon.names import names
 from evenhand.lexicon.reading import Node, Words, read_toml
-from evenhand.text.rewrite.first_names import known_names
+from evenhand.text.rewrite.names import known_names
 
 __all__ = ["GENDERS", "KINDS", "Grammar", "Occupation", "Pieces", "Pools", "grammar"]
 

@@ -1,10 +1,7 @@
 """Corpora larger than memory: streamed through a function in several processes, order kept."""
 
-from evenhand.text.corpus.pipeline import Progress, stream
-from evenhand.text.corpus.records import Form, Jsonl, Lines
-from evenhand.text.corpus.restoring import restore
-from evenhand.text.corpus.tables import Csv
-from evenhand.text.corpus.work import Done, RewriteWork, Work
+from evenhand.text.corpus.formats import Csv, Form, Jsonl, Lines
+from evenhand.text.corpus.pipeline import Done, Progress, RewriteWork, Work, restore, stream
 
 __all__ = [
     "Csv",

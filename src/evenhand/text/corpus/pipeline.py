@@ -1,28 +1,141 @@
-"""Files of any size through a function: blocks, processes, order, and a safe end."""
+"""Files of any size through a function, in several processes, order kept; and back again."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from evenhand.errors import FileError, InputError
-from evenhand.text.corpus.checkpoint import run_key
-from evenhand.text.corpus.feed import Chunk, chunks, total_size
-from evenhand.text.corpus.opening import STDIN, Codec, member_codec, pack
+from evenhand.text.block import Block
+from evenhand.text.corpus.compression import STDIN, Codec, member_codec, pack
+from evenhand.text.corpus.formats import Form, Layout, Lines, Records
 from evenhand.text.corpus.pool import ordered
-from evenhand.text.corpus.records import Form, Lines
-from evenhand.text.corpus.sink import STDOUT
-from evenhand.text.corpus.target import Target
-from evenhand.text.corpus.work import RewriteWork, Work
+from evenhand.text.corpus.reading import Chunk, Position, chunks, total_size
+from evenhand.text.corpus.writing import STDOUT, Target, run_key
+from evenhand.text.edits import Edit, apply, invert
+from evenhand.text.rewrite import Rewriter
 
-__all__ = ["Progress", "check", "encode", "stream"]
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one block became: text to write, text for the second file, and counts to add up."""
+
+    output: str
+    edits: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Work(Protocol):
+    """A function of a block of documents that can be sent to another process.
+
+    What it does with a document may depend on the document and its number, not on the block, so
+    that the output is the same however the corpus is cut.
+    """
+
+    def __call__(self, block: Block) -> Done: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteWork:
+    """The records with their documents rewritten and every other byte as it was.
+
+    With `append`, each record that changes is kept and followed by its rewritten copy, as
+    counterfactual data augmentation asks. Counts: `documents`, `changed` (documents with an edit),
+    `edits`, and `rule:NAME` for the edits of each rule.
+    """
+
+    rewriter: Rewriter
+    append: bool = False
+
+    def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
+        """The records rewritten and, if asked for, a JSON line for each edit."""
+        counts = Counter(documents=records.documents, changed=0, edits=0)
+        if not len(records.block):
+            return Done(records.text, counts=counts)
+        edits = self.rewriter(records.block)
+        if not edits:
+            return Done(records.text, counts=counts)
+        counts.update(f"rule:{rule}" for rule in _rules(edits))
+        counts["edits"] = len(edits)
+        if not (self.append or log) and isinstance(layout, Lines):
+            offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
+            counts["changed"] = len(np.unique(records.block.owner(offsets)))
+            return Done(layout.splice(records.text, edits), counts=counts)
+        pieces: list[str] = []
+        lines: list[str] = []
+        done = 0
+        for index, made in _by_document(records.block, edits):
+            begin, end = records.bounds[index : index + 2].tolist()
+            record = records.text[begin:end]
+            changed = layout.splice(record, made)
+            pieces.append(records.text[done:begin])
+            if self.append:
+                pieces.append(record if record[-1] in layout.marks else record + "\n")
+            pieces.append(changed)
+            done = end
+            counts["changed"] += 1
+            if log:
+                exact = self.append or layout.splice(changed, invert(made)) == record
+                lines.extend(_lines(records.block, index, made, None if exact else record))
+        pieces.append(records.text[done:])
+        return Done("".join(pieces), "".join(lines), counts)
+
+
+def _rules(edits: Sequence[Edit]) -> Iterator[str]:
+    return (edit.rule for edit in edits)
+
+
+def _by_document(block: Block, edits: Sequence[Edit]) -> Iterator[tuple[int, list[Edit]]]:
+    """The edits of each document that has some, their offsets counted from where it begins."""
+    offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
+    owners = block.owner(offsets)
+    changed, firsts = np.unique(owners, return_index=True)
+    ends = [*firsts[1:].tolist(), len(edits)]
+    for index, first, end in zip(changed.tolist(), firsts.tolist(), ends, strict=True):
+        start = int(block.starts[index])
+        yield (
+            index,
+            [Edit(e.offset - start, e.rule, e.before, e.after) for e in edits[first:end]],
+        )
+
+
+@lru_cache(maxsize=1 << 14)
+def _quoted(text: str) -> str:
+    """The text as a JSON string; what has no place in UTF-8 is escaped."""
+    written = json.dumps(text, ensure_ascii=False)
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return json.dumps(text)
+    return written
+
+
+def _lines(block: Block, index: int, edits: Sequence[Edit], record: str | None) -> Iterator[str]:
+    """A JSON line an edit; where the edits alone would not lead back to the very bytes (an escape
+    written in an unusual way), the first one carries the record as it was.
+    """
+    number = block.first + index
+    place = f'"source": {_quoted(block.source)}, "line": {block.line(index)}'
+    extra = "" if record is None else f', "record": {json.dumps(record)}'
+    for edit in edits:
+        yield (
+            f'{{"document": {number}, {place}, "offset": {edit.offset}, '
+            f'"rule": {_quoted(edit.rule)}, "before": {_quoted(edit.before)}, '
+            f'"after": {_quoted(edit.after)}{extra}}}\n'
+        )
+        extra = ""
+
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 """What the `repr` of an object that tells nothing of itself ends in: no ground to go on from."""
@@ -153,3 +266,135 @@ def check(sources: Sequence[str], output: str | Path, edits: str | Path | None =
         for target in targets:
             if Path(target).is_file() and os.path.samestat(stat, Path(target).stat()):
                 raise FileError(target, "is an input and cannot be the output at the same time")
+
+
+def restore(
+    output: str | Path,
+    edits: str | Path,
+    destination: str | Path,
+    *,
+    form: Form = Lines(),  # noqa: B008
+    append: bool = False,
+) -> int:
+    """Undo a rewriting: write to `destination` what `output` was made of.
+
+    `form` and `append` are those of the rewriting. Of several inputs the whole is restored: the
+    files one after the other, as they were read. Returns how many documents had been changed.
+    """
+    check([str(output), str(edits)], destination)
+    changes = _Changes(str(edits), append=append)
+    codec = member_codec(destination)
+    with Target(destination, None, None) as target:
+        held, documents = b"", 0
+        for chunk in chunks([str(output)], form):
+            documents = chunk.after.document
+            text, cut_short = changes.undo(chunk)
+            restored = chunk.prefix + encode(text)
+            if cut_short:  # a newline was put between the last record and its copy
+                held, restored = (held, restored[:-1]) if restored else (held[:-1], b"")
+            target.add(Position(), pack(held, codec), b"", {})
+            held = restored
+        if isinstance(form, Lines):
+            text, cut_short = changes.undo_vanished(documents)
+            held = (held[:-1] if cut_short else held) + encode(text)
+        target.add(Position(), pack(held, codec), b"", {})
+        changes.check_end()
+        target.finish()
+    return changes.done
+
+
+@dataclass(slots=True)
+class _Change:
+    """What was done to one document, and the line on which the file of edits says so."""
+
+    document: int
+    line: int
+    edits: list[Edit] = field(default_factory=list)
+    record: str | None = None
+
+
+class _Changes:
+    """The changed documents of a file of edits, to be undone in the order in which they come."""
+
+    def __init__(self, path: str, *, append: bool) -> None:
+        self._path = path
+        self._append = append
+        self._coming = self._read()
+        self._next = next(self._coming, None)
+        self.done = 0
+
+    def undo(self, chunk: Chunk) -> tuple[str, bool]:
+        """The records of a chunk as they were, and whether an unfinished copy was left out."""
+        text = chunk.data.decode("utf-8", "surrogateescape")
+        records = chunk.layout.parse(text, chunk.place)
+        pieces: list[str] = []
+        position = 0
+        cut_short = False
+        while (change := self._next) is not None:
+            index = change.document - chunk.place.first
+            if self._append:  # each copy so far has moved what follows on by one
+                index += self.done + 1
+            if index >= len(records.block):
+                break
+            begin, end = records.bounds[index : index + 2].tolist()
+            pieces.append(text[position:begin])
+            record = text[begin:end]
+            if self._append:
+                cut_short = record[-1] not in chunk.layout.marks
+            elif change.record is not None:
+                pieces.append(change.record)
+            else:
+                try:
+                    pieces.append(chunk.layout.splice(record, invert(change.edits)))
+                except InputError as error:
+                    problem = f"does not fit {chunk.place.source}: {error}"
+                    raise FileError(self._path, problem, line=change.line) from error
+            position = end
+            self.done += 1
+            self._next = next(self._coming, None)
+        pieces.append(text[position:])
+        return "".join(pieces), cut_short
+
+    def undo_vanished(self, documents: int) -> tuple[str, bool]:
+        """The same for a last line that lacked its newline and of which nothing was left."""
+        change = self._next
+        if change is None or any(edit.after for edit in change.edits):
+            return "", False
+        if change.document + (self.done + 1 if self._append else 0) != documents:
+            return "", False
+        self.done += 1
+        self._next = next(self._coming, None)
+        return ("", True) if self._append else (apply("", invert(change.edits)), False)
+
+    def check_end(self) -> None:
+        """All edits must have found their document."""
+        if self._next is not None:
+            problem = f"document {self._next.document} is not in the rewritten file"
+            raise FileError(self._path, problem, line=self._next.line)
+
+    def _read(self) -> Iterator[_Change]:
+        change: _Change | None = None
+        for chunk in chunks([self._path], Lines()):
+            lines = chunk.data.decode("utf-8", "surrogateescape").split("\n")
+            for number, line in enumerate(lines, chunk.place.line):
+                if not line:
+                    continue
+                document, edit, record = self._edit(line, number)
+                if change is None or document != change.document:
+                    if change is not None:
+                        if document < change.document:
+                            raise FileError(self._path, "documents out of order", line=number)
+                        yield change
+                    change = _Change(document, number, record=record)
+                change.edits.append(edit)
+        if change is not None:
+            yield change
+
+    def _edit(self, line: str, number: int) -> tuple[int, Edit, str | None]:
+        try:
+            row = json.loads(line)
+            edit = Edit(row["offset"], row["rule"], row["before"], row["after"])
+            return row["document"], edit, row.get("record")
+        except (ValueError, KeyError, TypeError) as error:
+            expected = "expected an edit with document, offset, rule, before and after"
+            raise FileError(self._path, expected, line=number) from error

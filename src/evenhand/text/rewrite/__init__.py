@@ -1,13 +1,13 @@
-"""Rewriting: every rule reads a block of documents and gives the list of its edits."""
+"""Rewriting: every rule reads a block of documents and returns the list of its edits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from evenhand.text.block import Block
-from evenhand.text.edits import Edit
-
-__all__ = ["Rewriter"]
+from evenhand.text.edits import Edit, apply, undo
 
 
 class Rewriter(Protocol):
@@ -18,3 +18,39 @@ class Rewriter(Protocol):
     """
 
     def __call__(self, block: Block) -> list[Edit]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A rewritten document and what was changed in it."""
+
+    text: str
+    edits: tuple[Edit, ...]
+
+    def undo(self) -> str:
+        """The document as it was."""
+        return undo(self.text, self.edits)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0) -> list[Rewritten]:
+    """Each document rewritten; what is drawn by chance depends on its number, from `first` on.
+
+    >>> from evenhand.text.rewrite.swap import Swap
+    >>> [str(r) for r in rewrite_all(["She sings.", "It rains."], Swap())]
+    ['He sings.', 'It rains.']
+    """
+    block = Block.of_documents(documents, first=first)
+    edits: list[list[Edit]] = [[] for _ in documents]
+    index = 0
+    for edit in rewriter(block):
+        while index + 1 < len(block) and edit.offset >= block.starts[index + 1]:
+            index += 1
+        offset = edit.offset - int(block.starts[index])
+        edits[index].append(Edit(offset, edit.rule, edit.before, edit.after))
+    return [
+        Rewritten(apply(text, made), tuple(made))
+        for text, made in zip(documents, edits, strict=True)
+    ]

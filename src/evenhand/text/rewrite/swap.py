@@ -3,21 +3,320 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.lexicon import Pair, kept_phrases, names, pairs, read_pairs
+from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
-from evenhand.text.grammar.pronouns import Judge, judge
-from evenhand.text.rewrite.chance import chosen_documents
-from evenhand.text.rewrite.naming import NAME_MODES, NameSwap
-from evenhand.text.rewrite.pairing import Pairing, pairing, phrase_after, phrase_at
-from evenhand.text.rewrite.possessive import full_possessive
-from evenhand.text.rewrite.proper import inside_name
-from evenhand.text.tokens import Words, match_case, protected
+from evenhand.text.grammar import Judge, judge
+from evenhand.text.people import Person, find_people
+from evenhand.text.rewrite import Rewritten, rewrite_all
+from evenhand.text.rewrite.names import NAME_MODES, NameSwap, full_possessive
+from evenhand.text.tokens import WordIndex, Words, match_case, protected, words
 
-__all__ = ["Swap", "substitute"]
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(seed: int, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea and Flood 2014) of the seed and each document's number."""
+    base = np.array([seed % 2**64], dtype=np.uint64) * np.uint64(0xD1342543DE82EF95)
+    z = (numbers + base + np.uint64(1)) * GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return cast("NDArray[np.uint64]", z ^ (z >> np.uint64(31)))
+
+
+def chosen_documents(block: Block, probability: float, seed: int) -> NDArray[np.bool_]:
+    """Which documents of a block are drawn, each with the given probability."""
+    numbers = np.arange(block.first, block.first + len(block), dtype=np.uint64)
+    uniform = (_mixed(seed, numbers) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return uniform < probability
+
+
+BY_GRAMMAR = frozenset({"her", "his"})
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A word of several parts ("ma'am"), met at its first part."""
+
+    written: str
+    after: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """`forms` gives for a word as written what it becomes and by which rule; `opening` the same for
+    plurals that take a capital only where they open a sentence ("Sons and daughters", but "Lehman
+    Sons"); `phrases` the words of several parts by their first part; `index` finds the words where
+    any of this may apply.
+    """
+
+    forms: dict[str, tuple[str, str]]
+    opening: dict[str, tuple[str, str]]
+    phrases: dict[str, tuple[Phrase, ...]]
+    index: WordIndex
+    grammar: frozenset[str]
+
+
+def _arrows(pair: Pair, direction: str) -> Iterator[tuple[str, str]]:
+    if direction != "male-to-female" and pair.direction != "male-to-female":
+        yield pair.female, pair.male
+    if direction != "female-to-male" and pair.direction != "female-to-male":
+        yield pair.male, pair.female
+
+
+def _written(pair: Pair, word: str, after: str) -> Iterator[tuple[str, str]]:
+    """The ways in which a word is written where it is meant, and what each becomes."""
+    if pair.case != "capital":
+        yield word, after
+    if pair.case != "lower":
+        yield word[:1].upper() + word[1:], after[:1].upper() + after[1:]
+    if pair.case == "any":
+        yield word.upper(), after.upper()
+
+
+def _parts(word: str) -> list[str]:
+    found = words(word)
+    return [word[s:e] for s, e in zip(found.starts, found.ends, strict=True)]
+
+
+def _compile(chosen: Iterable[Pair], direction: str, kept: Iterable[str]) -> Pairing:
+    forms: dict[str, tuple[str, str]] = {}
+    opening: dict[str, tuple[str, str]] = {}
+    phrases: dict[str, list[Phrase]] = {}
+    grammar: set[str] = set()
+    for phrase in kept:
+        phrases.setdefault(_parts(phrase)[0], []).append(Phrase(phrase, phrase, "kept"))
+    for pair in chosen:
+        for word, after in _arrows(pair, direction):
+            if pair.kind == "pronoun" and word in BY_GRAMMAR:
+                grammar.add(word)
+                continue
+            parts = _parts(word)
+            if len(parts) > 1:
+                phrases.setdefault(parts[0], []).append(Phrase(word, after, pair.kind))
+                continue
+            for written, becomes in _written(pair, word, after):
+                forms.setdefault(written, (becomes, pair.kind))
+            if pair.case == "lower" and pair.number == "plural":
+                opening.setdefault(word.capitalize(), (after.capitalize(), pair.kind))
+    singles = {word.lower() for word in forms}
+    ordered = {
+        written: tuple(sorted(found, key=lambda phrase: -len(phrase.written)))
+        for first, found in phrases.items()
+        for written in (first, first.capitalize(), first.upper())
+    }
+    index = WordIndex(singles | set(phrases) | grammar)
+    return Pairing(forms, opening, ordered, index, frozenset(grammar))
+
+
+@cache
+def pairing(
+    direction: str = "both",
+    kinds: tuple[str, ...] | None = None,
+    unsafe: bool = False,
+    own: str | None = None,
+) -> Pairing:
+    """The embedded pairs, or those of a file, compiled for one direction.
+
+    `kinds` keeps only some kinds of words (pronoun, title, family, …); `unsafe` adds the pairs
+    whose swap is wrong in much running text (count and countess, master and mistress).
+
+    >>> pairing().forms["Mother"]
+    ('Father', 'family')
+    """
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction: expected one of {', '.join(DIRECTIONS)}, got {direction!r}")
+    every = read_pairs(Path(own)) if own is not None else pairs()
+    known = {pair.kind for pair in every}
+    unknown = [kind for kind in kinds or () if kind not in known]
+    if unknown:
+        raise InputError(
+            f"kinds: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)!r}"
+        )
+    chosen = [p for p in every if (p.safe or unsafe) and (kinds is None or p.kind in kinds)]
+    nouns = any(pair.kind != "pronoun" for pair in chosen)
+    return _compile(chosen, direction, kept_phrases() if nouns and own is None else ())
+
+
+def phrase_at(text: str, start: int, phrases: tuple[Phrase, ...]) -> tuple[str, Phrase] | None:
+    """The longest of the phrases that begins at `start`, as written there."""
+    for phrase in phrases:
+        stop = start + len(phrase.written)
+        written = text[start:stop]
+        if written.lower().replace("’", "'") == phrase.written:
+            following = text[stop : stop + 1]
+            if not (following.isalnum() or following == "_"):
+                return written, phrase
+    return None
+
+
+def phrase_after(written: str, phrase: Phrase) -> str:
+    """What a phrase becomes, in the case and with the apostrophe of what was written."""
+    after = match_case(written, phrase.after)
+    return after.replace("'", "’") if "’" in written else after
+
+
+GUARDED = frozenset({"animal", "body", "family", "fiction", "person"})
+BEFORE_CAPITALS = frozenset({"animal", "body", "fiction", "person"})
+PREVIOUS = re.compile(r"(?:([A-Za-z'’.]+)[ -])?([A-Za-z'’]+)[ -]$")
+NEXT = re.compile(r"(?:['’]s?)?[ -][A-Z]")
+BRIDGES = frozenset({"A", "a", "and", "for", "My", "of", "Our", "The", "the", "to"})
+NOT_NAMES = frozenset({"A", "An", "I", "My", "Our", "The"})
+SPORTS = frozenset({"Ladies", "Men", "Women"})
+ENDS = frozenset(".!?:;")
+LOOK_BACK = 40
+
+
+def inside_name(text: str, start: int, end: int, kind: str) -> bool:
+    """Whether the capitalised noun at text[start:end] stands beside a capital and so in a name.
+
+    Titles, roles and nationalities stand beside names without being part of them; "Women's" is in
+    the names of events that have a dual.
+
+    >>> text = "He saw Spider-Man. Man is mortal. The Women's Cup."
+    >>> [inside_name(text, s, e, "person") for s, e in ((14, 17), (19, 22), (38, 43))]
+    [True, False, False]
+    """
+    word = text[start:end]
+    if kind not in GUARDED or word.isupper():
+        return False
+    if word in SPORTS and text[end : end + 1] in ("'", "’"):
+        return False
+    near = PREVIOUS.search(text, max(0, start - LOOK_BACK), start)
+    if near is not None:
+        before, previous = near.groups()
+        joined = text[start - 1] == "-" or not _opens(text, near.start(2))
+        if previous[0].isupper() and previous not in NOT_NAMES and joined:
+            return True
+        if (
+            previous in BRIDGES
+            and before
+            and before[0].isupper()
+            and before not in NOT_NAMES
+            and not _opens(text, near.start(1))
+        ):
+            return True
+    nationality = word.endswith(("man", "men", "woman", "women")) and len(word) > 5
+    return kind in BEFORE_CAPITALS and not nationality and NEXT.match(text, end) is not None
+
+
+def _opens(text: str, position: int) -> bool:
+    """Whether a sentence begins at the position, where a capital says nothing."""
+    before = text[max(0, position - 8) : position].rstrip(" \"“'‘(-—–*")
+    return not before or before[-1] in ENDS or before[-1] == "\n"
+
+
+Span = tuple[int, int]
+
+BESIDE = re.compile(r"\.?,?\s+")
+SAID_OF = re.compile(
+    r"(?:['’]s)?\s*(?:,|\(|\bwho\b|\b(?:was|is|became|remained|has been|had been|would be|as)\b)"
+    r"[^.;!?]{0,40}"
+)
+OWNED = re.compile(
+    r"(?:\b(?:her|his|my|our|their|your|its)|['’]s?)\s+(?:[\w-]+\s+)?$", re.IGNORECASE
+)
+LOOK_BACK = 40
+
+
+def referring_to_names(block: Block, spans: Sequence[Span]) -> set[Span]:
+    """Those of the gendered words at the spans that refer to a person named in their document."""
+    kept: set[Span] = set()
+    position = 0
+    for index in range(len(block)):
+        begin, end = block.span(index)
+        inside: list[Span] = []
+        while position < len(spans) and spans[position][0] < end:
+            inside.append((spans[position][0] - begin, spans[position][1] - begin))
+            position += 1
+        if inside:
+            document = block.text[begin:end]
+            found = _Reading(document).read(inside, find_people(document))
+            kept.update((start + begin, stop + begin) for start, stop in found)
+    return kept
+
+
+@cache
+def _genders() -> dict[str, tuple[str, bool]]:
+    """The gender of each word of the pairs, and whether it is a pronoun."""
+    found: dict[str, tuple[str, bool]] = {}
+    for pair in pairs():
+        pronoun = pair.kind == "pronoun"
+        found.setdefault(pair.female, ("female", pronoun))
+        found.setdefault(pair.male, ("male", pronoun))
+    return found
+
+
+@dataclass
+class _Reading:
+    """One pass over a document: who was last spoken of, for each gender."""
+
+    text: str
+    named: dict[str, bool] = field(default_factory=dict)
+    waiting: dict[str, list[Span]] = field(default_factory=lambda: {"female": [], "male": []})
+    tied: set[str] = field(default_factory=set)
+    last_kept: int = -1000
+
+    def read(self, words: Sequence[Span], persons: Sequence[Person]) -> Iterator[Span]:
+        """The words that refer to a named person."""
+        events: list[tuple[int, Span | Person]] = [(span[0], span) for span in words]
+        events += [(person.start, person) for person in persons]
+        starts = {person.start for person in persons}
+        for _, event in sorted(events, key=lambda pair: pair[0]):
+            if isinstance(event, Person):
+                for gender in self._name(event):
+                    yield from self.waiting[gender]
+                    self.waiting[gender].clear()
+            elif self._refers(event, starts):
+                self.last_kept = event[1]
+                yield event
+
+    def _name(self, person: Person) -> tuple[str, ...]:
+        given = next((p for p in person.parts if p.kind == "given"), None)
+        gender = names().gender(self.text[given.start : given.end].title()) if given else None
+        found = (gender,) if gender else ("female", "male")
+        for each in found:
+            self.named[each] = True
+        self.last_kept = person.end
+        return found
+
+    def _refers(self, span: Span, names_begin: set[int]) -> bool:
+        word = self.text[slice(*span)].lower()
+        gender, pronoun = _genders().get(word, ("female", False))
+        if pronoun:
+            if gender not in self.named:  # nobody yet: whoever is named next
+                self.waiting[gender].append(span)
+            return self.named.get(gender, False)
+        beside = BESIDE.match(self.text, span[1])
+        tied = (
+            (beside is not None and beside.end() in names_begin)
+            or word in self.tied
+            or (
+                span[0] - self.last_kept <= LOOK_BACK
+                and SAID_OF.fullmatch(self.text, max(self.last_kept, 0), span[0]) is not None
+            )
+        )
+        if tied:
+            self.tied.add(word)
+            self.named[gender] = True
+        elif not OWNED.search(self.text, max(0, span[0] - LOOK_BACK), span[0]):
+            self.named[gender] = False
+            self.waiting[gender].clear()
+        return tied
+
 
 BOTH = re.compile(r"(?:\(s\)|(?<!\w)s/)$", re.IGNORECASE)
 OPENING = re.compile(r"""(?:^|\n|[.!?…]["'”’)\]]*\s+)["'“‘(\[]*$""")
@@ -67,8 +366,6 @@ class Swap:
             starts, ends = starts[wanted], ends[wanted]
         spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
         if self.keep_named:
-            from evenhand.text.rewrite.named import referring_to_names
-
             named = referring_to_names(block, spans)
             spans = [span for span in spans if span not in named]
         edits = swap_words(block.text, spans, table, judge(self.judge))
@@ -78,7 +375,9 @@ class Swap:
         return _merged(edits, swapped)
 
 
-def substitute(*, probability: float = 0.5, names: str = "fixed", **options: object) -> Swap:
+def build_substitution(
+    *, probability: float = 0.5, names: str = "fixed", **options: object
+) -> Swap:
     """Counterfactual data substitution (CDS): in place, half of the documents, names too."""
     return Swap(probability=probability, names=names, **options)  # type: ignore[arg-type]
 
@@ -152,3 +451,17 @@ def _merged(words: list[Edit], names: list[Edit]) -> list[Edit]:
             edits.append(edit)
             done = edit.offset + len(edit.before)
     return edits
+
+
+def swap(document: str, **options: Any) -> Rewritten:
+    """Every gendered word to its dual; the options are those of `Swap`.
+
+    >>> swap("“He’s her brother,” said the woman.").text
+    '“She’s his sister,” said the man.'
+    """
+    return rewrite_all([document], Swap(**options))[0]
+
+
+def substitute(documents: Iterable[str], **options: Any) -> list[Rewritten]:
+    """Half of the documents swapped in place, first names too; the options are those of `Swap`."""
+    return rewrite_all(list(documents), build_substitution(**options))

@@ -1,0 +1,417 @@
+"""What a record is and where its document stands in it: a line, a JSON field, a CSV field.
+
+A layout knows how to cut a stream of bytes into whole records, how to read the documents of a
+piece of it, and how to change one document while every other byte of its record stays.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError
+from evenhand.text.block import Block
+from evenhand.text.corpus.compression import SURROGATE, codec_of
+from evenhand.text.edits import Edit, apply
+
+
+class Cut(NamedTuple):
+    """How many bytes, records and lines of a piece of a file are whole."""
+
+    end: int
+    records: int
+    lines: int
+
+
+class Place(NamedTuple):
+    """Where a piece of a file stands: its first document's number, file and line."""
+
+    first: int
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A piece of a file: record i is text[bounds[i]:bounds[i + 1]], its document is in the block.
+
+    A blank line between records is a record whose document is empty; `documents` leaves them out.
+    """
+
+    text: str
+    bounds: NDArray[np.int64]
+    block: Block
+    documents: int
+
+
+class Layout(Protocol):
+    """How the records of one file are told apart, read and changed.
+
+    `marks` are the characters of which one closes a record, if it is not the last one.
+    """
+
+    marks: ClassVar[tuple[str, ...]]
+
+    def cut(self, data: bytes, *, final: bool) -> Cut:
+        """How much of the data is whole records; all of it, if possible, where it is final."""
+        ...
+
+    def parse(self, text: str, place: Place) -> Records: ...
+
+    def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        """The record with the edits made in its document; nothing else of it changes."""
+        ...
+
+
+class Form(Protocol):
+    """What the user asks for; it becomes a layout when a file is opened."""
+
+    def bind(
+        self, source: str, head: bytes, *, final: bool
+    ) -> tuple[Layout, int, list[str]] | None:
+        """The layout of a file, the length of its header and the columns named there.
+
+        None where more of the file is needed to tell.
+        """
+        ...
+
+
+def cut_lines(data: bytes, *, final: bool) -> Cut:
+    """The whole lines of the data."""
+    end = len(data) if final else data.rfind(b"\n") + 1
+    lines = data.count(b"\n", 0, end)
+    if end and data[end - 1] != 0x0A:
+        lines += 1
+    return Cut(end, lines, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Every line is a document."""
+
+    marks: ClassVar[tuple[str, ...]] = ("\n",)
+
+    def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
+        return self, 0, []
+
+    def cut(self, data: bytes, *, final: bool) -> Cut:
+        return cut_lines(data, final=final)
+
+    def parse(self, text: str, place: Place) -> Records:
+        block = Block.of_lines(text, first=place.first, source=place.source, line=place.line)
+        return Records(text, np.append(block.starts, len(text)), block, len(block))
+
+    def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        changed = apply(record, edits)
+        if changed.count("\n") != record.count("\n"):
+            raise InputError("an edit may not add or take away a line where a line is a document")
+        return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Jsonl:
+    """Every line is a JSON object, the document is the text of one of its fields."""
+
+    field: str
+    marks: ClassVar[tuple[str, ...]] = ("\n",)
+
+    def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
+        return self, 0, []
+
+    def cut(self, data: bytes, *, final: bool) -> Cut:
+        return cut_lines(data, final=final)
+
+    def parse(self, text: str, place: Place) -> Records:
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        documents: list[str] = []
+        blank = 0
+        for number, line in enumerate(lines, place.line):
+            body = line.removeprefix("\ufeff") if number == 1 else line
+            if not body.strip(" \t\r"):
+                blank += 1
+                documents.append("")
+            else:
+                documents.append(self._document(body, place.source, number))
+        bounds = np.zeros(len(lines) + 1, dtype=np.int64)
+        np.cumsum([len(line) + 1 for line in lines], out=bounds[1:])
+        bounds[-1] = len(text)
+        numbers = range(place.line, place.line + len(lines))
+        block = Block.of_documents(documents, first=place.first, source=place.source, lines=numbers)
+        return Records(text, bounds, block, len(documents) - blank)
+
+    def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        begin, end = locate(record, self.field)
+        inner = record[begin + 1 : end - 1]
+        changed = splice_escaped(
+            inner, ESCAPE, json.loads(f'"{inner}"'), edits, _writer(escaped=record.isascii())
+        )
+        return f"{record[: begin + 1]}{changed}{record[end - 1 :]}"
+
+    def _document(self, line: str, source: str, number: int) -> str:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            raise FileError(source, f"expected a JSON object: {problem}", line=number) from error
+        if not isinstance(row, dict):
+            raise FileError(source, f"expected a JSON object, got {_kind(row)}", line=number)
+        if self.field not in row:
+            known = ", ".join(sorted(row)) or "none"
+            raise FileError(source, f"no field '{self.field}' (fields: {known})", line=number)
+        value = row[self.field]
+        if not isinstance(value, str):
+            problem = f"field '{self.field}': expected a string, got {_kind(value)}"
+            raise FileError(source, problem, line=number)
+        return value
+
+
+ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
+)
+SPACE = re.compile(r"[ \t\r\n]*")
+DECODER = json.JSONDecoder()
+
+
+def locate(line: str, field: str) -> tuple[int, int]:
+    """Where the string of a top-level field stands in a line of JSON, its quotes included.
+
+    Of several fields of that name the last one counts, as it does when the line is read.
+
+    >>> line = '{"id": 7, "text": "She sings."}'
+    >>> line[slice(*locate(line, "text"))]
+    '"She sings."'
+    """
+    found = (0, 0)
+    position = line.index("{") + 1
+    while True:
+        position = _skip(line, position)
+        if line[position] != '"':
+            return found
+        key, position = DECODER.raw_decode(line, position)
+        begin = _skip(line, _skip(line, position) + 1)
+        _, end = DECODER.raw_decode(line, begin)
+        if key == field:
+            found = begin, end
+        position = _skip(line, end)
+        if line[position] != ",":
+            return found
+        position += 1
+
+
+def splice_escaped(
+    raw: str,
+    escape: re.Pattern[str],
+    value: str,
+    edits: Sequence[Edit],
+    write: Callable[[str], str],
+) -> str:
+    """Edits of a value made in the text it is written as, in which an escape is one character."""
+    places: list[int] = []
+    extra = [0]
+    for match in escape.finditer(raw):
+        places.append(match.start() - extra[-1])
+        extra.append(extra[-1] + len(match.group()) - 1)
+    moved: list[Edit] = []
+    for edit in edits:
+        stop = edit.offset + len(edit.before)
+        if value[edit.offset : stop] != edit.before:
+            found = value[edit.offset : stop]
+            raise InputError(f"edit at {edit.offset}: expected {edit.before!r}, found {found!r}")
+        begin = edit.offset + extra[bisect_left(places, edit.offset)]
+        end = stop + extra[bisect_left(places, stop)]
+        moved.append(Edit(begin, edit.rule, raw[begin:end], write(edit.after)))
+    return apply(raw, moved)
+
+
+def _writer(*, escaped: bool) -> Callable[[str], str]:
+    """How a replacement is written inside a JSON string: escaped where its line is all ASCII."""
+
+    def write(text: str) -> str:
+        ascii_only = escaped or SURROGATE.search(text) is not None
+        return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+    return write
+
+
+def _skip(line: str, position: int) -> int:
+    match = SPACE.match(line, position)
+    return match.end() if match else position
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+DOUBLED = re.compile('""')
+BREAK = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Csv:
+    """A table with a header; the document is the field in the column of that name.
+
+    The delimiter is a tab in files named .tsv (compressed or not) and a comma in others, unless
+    it is given.
+    """
+
+    field: str
+    delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and not re.fullmatch(
+            r'[\x00-\x7f](?<![\r\n"])', self.delimiter
+        ):
+            raise InputError(f"delimiter: expected one ASCII character, got {self.delimiter!r}")
+
+    def bind(
+        self, source: str, head: bytes, *, final: bool
+    ) -> tuple[Layout, int, list[str]] | None:
+        delimiter = self.delimiter or _delimiter_of(source)
+        begin = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        match = _record_bytes(delimiter, final).match(head, begin)
+        if match is None:
+            if final:
+                raise FileError(source, "a quoted field of the header is never closed", line=1)
+            return None
+        columns = _columns(match.group().decode("utf-8", "surrogateescape"), delimiter)
+        if columns == [""]:
+            raise FileError(source, f"expected a header with a column '{self.field}'", line=1)
+        if columns.count(self.field) != 1:
+            count = "no" if self.field not in columns else "more than one"
+            known = ", ".join(columns)
+            raise FileError(source, f"{count} column '{self.field}' (columns: {known})", line=1)
+        return CsvLayout(columns.index(self.field), delimiter), match.end(), columns
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLayout:
+    """A CSV file whose column of documents and whose delimiter are known."""
+
+    column: int
+    delimiter: str
+    marks: ClassVar[tuple[str, ...]] = ("\n", "\r")
+
+    def cut(self, data: bytes, *, final: bool) -> Cut:
+        if b'"' not in data and data.count(b"\r") == data.count(b"\r\n"):
+            return cut_lines(data, final=final)
+        match = _record_bytes(self.delimiter, final).match
+        end = records = 0
+        while end < len(data) and (found := match(data, end)):
+            end = found.end()
+            records += 1
+        whole = data[:end]
+        lines = whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
+        return Cut(end, records, lines)
+
+    def parse(self, text: str, place: Place) -> Records:
+        match = _field(self.delimiter, self.column).match
+        bounds, documents, lines = [0], [], []
+        blank = end = 0
+        line = place.line
+        returns = "\r" in text
+        while (begin := end) < len(text):
+            found = match(text, begin)
+            if found is None:
+                raise FileError(place.source, "a quoted field is never closed", line=line)
+            field = found.group(1)
+            end = found.end()
+            bounds.append(end)
+            lines.append(line)
+            if text[begin] in "\r\n":
+                blank += 1
+                field = ""
+            elif field is None:
+                problem = f"too few fields: expected at least {self.column + 1}"
+                raise FileError(place.source, problem, line=line)
+            documents.append(_value(field))
+            line += len(BREAK.findall(found.group())) if returns else text.count("\n", begin, end)
+        block = Block.of_documents(documents, first=place.first, source=place.source, lines=lines)
+        return Records(text, np.array(bounds, dtype=np.int64), block, len(documents) - blank)
+
+    def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        found = _field(self.delimiter, self.column).match(record)
+        if found is None or found.group(1) is None:
+            raise InputError(f"too few fields: expected at least {self.column + 1}")
+        begin, end = found.span(1)
+        return record[:begin] + self._splice_field(found.group(1), edits) + record[end:]
+
+    def _splice_field(self, raw: str, edits: Sequence[Edit]) -> str:
+        if raw.startswith('"') and raw.endswith('"') and '"' not in raw[1:-1].replace('""', ""):
+            inner = raw[1:-1]
+            return f'"{splice_escaped(inner, DOUBLED, _value(raw), edits, _doubled)}"'
+        changed = apply(_value(raw), edits)
+        plain = not (raw.startswith('"') or changed.startswith('"'))
+        if plain and not any(mark in changed for mark in (self.delimiter, "\r", "\n")):
+            return changed
+        return f'"{_doubled(changed)}"'
+
+
+def _doubled(text: str) -> str:
+    return text.replace('"', '""')
+
+
+def _value(raw: str) -> str:
+    """What a field says: quotes off; text behind the closing quote belongs to it, as csv has it."""
+    if not raw.startswith('"'):
+        return raw
+    inner = QUOTED.match(raw)
+    end = inner.end() if inner else len(raw)
+    return raw[1 : end - 1].replace('""', '"') + raw[end:]
+
+
+QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
+
+
+def _pattern(delimiter: str) -> tuple[str, str]:
+    """One field, and one field behind a delimiter, as regular expressions that never go back."""
+    mark = re.escape(delimiter)
+    one = rf'(?>{QUOTED.pattern}[^{mark}\r\n]*+|[^"{mark}\r\n][^{mark}\r\n]*+|)'
+    return one, f"{mark}{one}"
+
+
+@cache
+def _record_bytes(delimiter: str, final: bool) -> re.Pattern[bytes]:
+    """A whole record; before the end of the file a return that comes last may await its newline."""
+    one, more = _pattern(delimiter)
+    close = r"(?:\r\n|\n|\r|\Z)" if final else r"(?:\r\n|\n|\r(?=[^\n]))"
+    return re.compile(f"{one}(?:{more})*+{close}".encode(), re.DOTALL)
+
+
+@cache
+def _field(delimiter: str, column: int) -> re.Pattern[str]:
+    """A whole record, its field of that column as the group (none where there are too few)."""
+    one, more = _pattern(delimiter)
+    mark = re.escape(delimiter)
+    before = rf"(?:{one}{mark}){{{column}}}"
+    return re.compile(rf"(?:{before}({one})(?:{more})*+|{one}(?:{more})*+)(?:\r\n|\n|\r|\Z)")
+
+
+def _columns(header: str, delimiter: str) -> list[str]:
+    one, _ = _pattern(delimiter)
+    field = re.compile(one)
+    names, position = [], 0
+    while found := field.match(header, position):
+        names.append(_value(found.group()))
+        position = found.end() + 1
+        if header[found.end() : position] != delimiter:
+            break
+    return names
+
+
+def _delimiter_of(source: str) -> str:
+    path = Path(source)
+    name = path.with_suffix("") if codec_of(path) else path
+    return "\t" if name.suffix.lower() == ".tsv" else ","

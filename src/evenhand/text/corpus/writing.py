@@ -1,0 +1,394 @@
+"""Output that appears only when it is complete, with a checkpoint to resume from.
+
+gzip and bzip2 files are one member after the other, so they can be cut between two members and
+continued. A zstd file is a single frame, since common readers stop at the end of the first one;
+to continue it, what was written is compressed again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from evenhand.errors import FileError, InputError, PartialFailure
+from evenhand.results import to_json
+from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
+from evenhand.text.corpus.reading import Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The place in the input; what was written to each file, and counted, when it was reached."""
+
+    position: Position = field(default_factory=Position)
+    done: Sequence[int] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_key(sources: Sequence[str], **settings: str) -> str:
+    """What makes two runs the same one: the files as they are now, and all settings."""
+    files = []
+    for source in sources:
+        stat = Path(source).stat()
+        files.append([str(Path(source).resolve()), source, stat.st_size, stat.st_mtime_ns])
+    told = json.dumps([files, settings], sort_keys=True)
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Checkpoint:
+    """The file that holds the state of a run, replaced as a whole each time."""
+
+    def __init__(self, output: str | Path, key: str) -> None:
+        target = Path(output).resolve()
+        self._path = target.with_name(f".{target.name}.progress.json")
+        self._key = key
+
+    def load(self) -> State | None:
+        """The state of an earlier run of the same command, if one was broken off."""
+        try:
+            saved = json.loads(self._path.read_bytes())
+            if saved["key"] != self._key:
+                return None
+            return State(
+                position=Position(**saved["position"]),
+                done=saved["done"],
+                counts=saved["counts"],
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def save(self, state: State) -> None:
+        content = to_json(
+            {
+                "key": self._key,
+                "position": asdict(state.position),
+                "done": state.done,
+                "counts": state.counts,
+            }
+        )
+        new = self._path.with_name(self._path.name + ".new")
+        with new.open("w", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, self._path)
+
+    def remove(self) -> None:
+        for path in (self._path, self._path.with_name(self._path.name + ".new")):
+            path.unlink(missing_ok=True)
+
+
+STDOUT = "-"
+COPY = 1 << 20
+
+
+class ReaderGone(Exception):  # noqa: N818
+    """Nobody reads the output any more: the other end of the pipe is closed."""
+
+
+class Sink(Protocol):
+    """What output is written to."""
+
+    resumable: bool
+    done: int  # bytes written, as `rewind` takes them
+
+    def write(self, data: bytes) -> None: ...
+    def settle(self) -> None:
+        """Have everything written so far safely on disk."""
+        ...
+
+    def rewind(self, done: int) -> bool:
+        """Go back to a place that was settled; False where that cannot be done."""
+        ...
+
+    def commit(self) -> None: ...
+    def close(self, *, keep: bool) -> None:
+        """Stop without completing; what was written stays, under its temporary name, if wanted."""
+        ...
+
+
+def open_sink(path: str | Path) -> Sink:
+    """The sink for a path, or for `-`; a device or a pipe is written to directly."""
+    if str(path) == STDOUT:
+        return _Stream(None)
+    given = Path(path)
+    if given.is_dir():
+        raise FileError(path, "is a folder: expected a file to write")
+    if given.exists() and not given.is_file():
+        if codec_of(path) == "zst":
+            raise FileError(path, "zstd can be written to a file only, not to a pipe")
+        return _Stream(given)
+    target = given.resolve()
+    if not target.parent.is_dir():
+        raise FileError(path, "cannot be written: its folder does not exist")
+    return _Partial(target, codec_of(target))
+
+
+class _Stream:
+    """stdout, a device or a named pipe: nothing there that could be replaced or continued."""
+
+    resumable = False
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = sys.stdout.buffer if path is None else path.open("wb")
+        self._own = path is not None
+        self.done = 0
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except BrokenPipeError:
+            self._silence()
+            raise ReaderGone from None
+
+    def settle(self) -> None:
+        """Nothing to do: whatever is written is gone."""
+
+    def rewind(self, done: int) -> bool:
+        return not done
+
+    def commit(self) -> None:
+        self.close(keep=True)
+
+    def close(self, *, keep: bool) -> None:  # noqa: ARG002
+        if self._own:
+            self._file.close()
+
+    def _silence(self) -> None:
+        """Let nothing complain of the closed pipe when the process ends."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._file.fileno())
+        os.close(nowhere)
+
+
+class _Partial:
+    """A file written under a temporary name beside its own; locked, so that two runs cannot mix."""
+
+    resumable = True
+
+    def __init__(self, target: Path, codec: Codec) -> None:
+        self._target = target
+        self._codec = codec
+        self._path = target.with_name(f".{target.name}.partial")
+        self._handle = self._locked(self._path)
+        self._packer: Any = _packer() if codec == "zst" else None
+        self._torn = False  # a write was broken off
+        self.done = 0
+
+    def write(self, data: bytes) -> None:
+        self._torn = True
+        self._put(data if self._packer is None else self._packer.compress(data))
+        self.done += len(data)
+        self._torn = False
+
+    def settle(self) -> None:
+        if self._packer is not None:
+            import zstandard
+
+            if self._torn:
+                raise OSError(errno.EIO, "a frame with a gap cannot be continued")
+            self._torn = True
+            self._put(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+            self._torn = False
+        os.fsync(self._handle)
+
+    def rewind(self, done: int) -> bool:
+        if self._packer is not None and done:
+            return self._repack(done)
+        if os.fstat(self._handle).st_size < done:
+            return False
+        os.ftruncate(self._handle, done)
+        os.lseek(self._handle, done, os.SEEK_SET)
+        self.done = done
+        return True
+
+    def commit(self) -> None:
+        if self._packer is not None:
+            self._put(self._packer.flush())
+        elif not self.done:
+            self._put(compress(b"", self._codec))
+        os.fsync(self._handle)
+        os.replace(self._path, self._target)
+        os.close(self._handle)
+
+    def close(self, *, keep: bool) -> None:
+        if not (keep and os.fstat(self._handle).st_size):
+            self._path.unlink(missing_ok=True)
+        os.close(self._handle)
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._handle, view) :]
+
+    def _locked(self, path: Path) -> int:
+        """The open file; the lock must be on the file that now has the name, not on an old one."""
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    os.close(handle)
+                    problem = "is being written by another run: wait for it or stop it"
+                    raise FileError(self._target, problem) from None
+                return handle  # a file system without locks
+            try:
+                if os.stat(path).st_ino == os.fstat(handle).st_ino:  # noqa: PTH116
+                    return handle
+            except FileNotFoundError:
+                pass
+            os.close(handle)
+
+    def _repack(self, done: int) -> bool:
+        """Compress the first `done` bytes of what was written anew, in a frame to be continued."""
+        new = self._path.with_name(self._path.name + ".new")
+        new.unlink(missing_ok=True)
+        old, self._handle = self._handle, self._locked(new)
+        try:
+            reader = Reader(str(self._path))
+            try:
+                while self.done < done:
+                    data = reader.read(min(COPY, done - self.done))
+                    if not data:
+                        break
+                    self.write(data)
+            finally:
+                reader.close()
+        except FileError:
+            self.done = 0
+        if self.done < done:
+            os.close(self._handle)
+            new.unlink()
+            self._handle, self._packer, self.done = old, _packer(), 0
+            return False
+        os.replace(new, self._path)
+        os.close(old)
+        return True
+
+
+def _packer() -> Any:
+    import zstandard
+
+    return zstandard.ZstdCompressor(write_checksum=True).compressobj()
+
+
+INTERVAL = 2.0  # seconds between two checkpoints
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Target:
+    """What a run writes to, and `state`: how far it has come, at first where an earlier run was.
+
+    Left by an error, it keeps what was written for the same run to go on, if that is possible
+    (`key` tells which run it is; none, and it never is); a wrong input leaves nothing. That the
+    reader of the output has gone is no error.
+    """
+
+    def __init__(self, output: str | Path, edits: str | Path | None, key: str | None) -> None:
+        self._output = str(output)
+        self._sinks: list[Sink] = []
+        try:
+            self._sinks.append(open_sink(output))
+            if edits is not None:
+                self._sinks.append(open_sink(edits))
+        except BaseException:
+            self._close(keep=True)
+            raise
+        self._checkpoint: Checkpoint | None = None
+        if all(sink.resumable for sink in self._sinks):
+            checkpoint = Checkpoint(output, key or "")
+            if key is None:
+                checkpoint.remove()
+            else:
+                self._checkpoint = checkpoint
+        self.state = self._begin()
+        self._saved = time.monotonic()
+
+    def add(
+        self, position: Position, output: bytes, edits: bytes, counts: Mapping[str, int]
+    ) -> None:
+        """Write what became of the input up to a position."""
+        for sink, data in zip(self._sinks, (output, edits), strict=False):
+            sink.write(data)
+        total = Counter(self.state.counts)
+        total.update(counts)
+        done = [sink.done for sink in self._sinks]
+        self.state = State(position=position, done=done, counts=total)
+        if self._checkpoint is not None and time.monotonic() - self._saved >= INTERVAL:
+            self._save()
+
+    def finish(self) -> None:
+        """The files are complete: let them appear, the output last."""
+        while self._sinks:
+            self._sinks[-1].commit()
+            self._sinks.pop()
+        if self._checkpoint is not None:
+            self._checkpoint.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, InputError | ReaderGone):
+            self._close(keep=False)
+            if self._checkpoint is not None:
+                self._checkpoint.remove()
+            return isinstance(error, ReaderGone)
+        kept = self._keep()
+        self._close(keep=kept)
+        hint = "; the same command goes on from there" if kept else ""
+        if isinstance(error, PartialFailure):
+            raise PartialFailure(f"{error}{hint}") from error
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            raise PartialFailure(f"{self._output}: {error.strerror}{hint}") from error
+        return False
+
+    def _begin(self) -> State:
+        saved = self._checkpoint.load() if self._checkpoint is not None else None
+        if saved is not None and all(
+            sink.rewind(done) for sink, done in zip(self._sinks, saved.done, strict=True)
+        ):
+            return saved
+        for sink in self._sinks:
+            sink.rewind(0)
+        return State()
+
+    def _save(self) -> None:
+        assert self._checkpoint is not None  # noqa: S101
+        for sink in self._sinks:
+            sink.settle()
+        self._checkpoint.save(self.state)
+        self._saved = time.monotonic()
+
+    def _keep(self) -> bool:
+        """Note how far the run came; whether there is something to go on from."""
+        if self._checkpoint is None:
+            return False
+        try:
+            if self.state.done:
+                self._save()
+        except OSError:  # no room for that either: the checkpoint before still holds
+            pass
+        return self._checkpoint.load() is not None
+
+    def _close(self, *, keep: bool) -> None:
+        for sink in self._sinks:
+            sink.close(keep=keep)
+        self._sinks.clear()

@@ -1,0 +1,545 @@
+"""Which of two words a pronoun stands for: her (him, his), his (her, hers), 's (is, has).
+
+The embedded judge is a log-linear model of the words around the pronoun, trained without labels:
+plain text shows by "him" and "his" which of the two "her" would stand in their place. The
+neighbours are read straight out of the text with one pattern to the right and one, on a reversed
+slice, to the left. Nothing past a line break is read and no word past the end of the sentence, so
+that a decision never depends on a neighbouring document. `tools/train_grammar.py` trains the
+model; assets/grammar.md describes its data and its accuracy.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module, resources
+from itertools import repeat
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from evenhand.errors import InputError, MissingExtraError, UnknownNameError
+
+Kind = tuple[str, str, str]
+"""A word's fine class, its coarse class, and how often it stands without a determiner."""
+
+
+Right = tuple[str, str, str, str, bool]
+"""Four tokens behind a word, and whether the first word is capitalised."""
+
+Left = tuple[str, str, str]
+"""Three tokens before a word, nearest first."""
+
+
+class Neighbours(NamedTuple):
+    """The tokens around a word: lower-case words or marks, "" past the end of the sentence."""
+
+    right: Right
+    left: Left
+    subject: str  # as the function of that name tells it
+
+
+REACH = 60
+"""Characters read on either side."""
+
+_RIGHT = re.compile(r"([^\w\n]*)(\w*(?:-\w+)*)([^\w\n]*)(\w*)([^\w\n]*)(\w*)([^\w\n]*)(\w*)").match
+_NEXT = re.compile(r" (\w+)(?![\w-])([^\w\n]*)(\w*)").match
+_LEFT = re.compile(r"([^\w\n]*)(\w*)([^\w\n]*)(\w*)([^\w\n]*)(\w*)").match
+_SUBJECT = re.compile(r"\b(?:eh|ehs|i|yeht|ew|uoy|ohw)\b", re.IGNORECASE).search  # read backwards
+_STOP = re.compile(r"[.!?\n]").search
+_MARK = re.compile(r"\.\.|[.!?…,;:)\"”/&%$£€+=–—-]").search
+_NAMES = {"..": "…", "”": '"', "–": "-", "—": "-"}
+_ENDS = frozenset(".!?")
+_CLOSING = {"[": "]", "(": ")", '"': '"', "“": "”", "'": "'", "‘": "’", "*": "*", "_": "_"}
+
+_marks: dict[str, str] = {}
+
+
+def mark(gap: str) -> str:
+    """The first mark of punctuation between two words that tells something of the grammar, or "".
+
+    Brackets and quotes that open count as not there; a quote right behind a word closes.
+
+    >>> mark(" "), mark(", "), mark(" ["), mark('" '), mark(' "'), mark("... ")
+    ('', ',', '', '"', '', '…')
+    """
+    known = _marks.get(gap)
+    if known is not None:
+        return known
+    found = _MARK(gap)
+    name = "" if found is None else _NAMES.get(found[0], found[0])
+    if found and name == '"' and gap[: found.start()].endswith((" ", "\t")):
+        name = ""
+    if len(gap) < 4 and len(_marks) < 4096:
+        _marks[gap] = name
+    return name
+
+
+def following(text: str, start: int, end: int) -> Right:
+    """What follows text[start:end].
+
+    >>> following("He saw [her] old car.", 8, 11)
+    ('old', 'car', '.', '', False)
+    >>> following("I know her. She sings", 7, 10)
+    ('.', '', '', '', False)
+    """
+    found = _RIGHT(text, end, end + REACH)
+    assert found is not None  # noqa: S101 - every part of the pattern may be empty
+    gap, word1, gap2, word2, gap3, word3, gap4, word4 = found.groups()
+    if gap == gap2 == gap3 == gap4 == " ":
+        capital = word1[:1].isupper()
+        return word1.lower(), word2.lower(), word3.lower(), word4.lower(), capital
+    at = start - 1
+    while gap and at >= 0 and _CLOSING.get(text[at]) == gap[0]:
+        gap, at = gap[1:], at - 1
+    tokens: list[str] = []
+    for space, word in ((gap, word1), (gap2, word2), (gap3, word3), (gap4, word4)):
+        name = mark(space) or ("" if word else ".")  # a line may end without a full stop
+        if name:
+            tokens.append(name)
+        if name in _ENDS or not word:
+            break
+        tokens.append(word.lower())
+    tokens += ["", "", "", ""]
+    capital = word1[:1].isupper() and tokens[0] not in _ENDS
+    return tokens[0], tokens[1], tokens[2], tokens[3], capital
+
+
+def next_two(text: str, end: int) -> tuple[str, str, bool] | None:
+    """The first two tokens of `following` and the capital, where a blank and a word follow.
+
+    Most places are decided by these, and reading no more takes half of the time; None where it
+    takes a closer look.
+
+    >>> next_two("her old car.", 3), next_two("her car. He", 3), next_two("her, he", 3)
+    (('old', 'car', False), ('car', '.', False), None)
+    """
+    found = _NEXT(text, end, end + REACH)
+    if found is None:
+        return None
+    first, gap, second = found.groups()
+    then = second if gap == " " else mark(gap) or second
+    return first.lower(), then.lower() or ".", first[0].isupper()
+
+
+def word_before(text: str, start: int) -> str | None:
+    """The first token of `preceding`, where it is a plain word between blanks."""
+    begin = text.rfind(" ", max(start - 24, 0), start - 1) + 1
+    word = text[begin : start - 1]
+    if not begin or text[start - 1] != " " or not word.isalpha():
+        return None
+    return word.lower()
+
+
+def preceding(text: str, start: int) -> Left:
+    """What stands before `start`.
+
+    >>> preceding("She wept. With all [her", 19)
+    ('all', 'with', '.')
+    """
+    found = _LEFT(text[max(start - REACH, 0) : start][::-1])
+    assert found is not None  # noqa: S101 - every part of the pattern may be empty
+    gap, word1, gap2, word2, gap3, word3 = found.groups()
+    if gap == gap2 == gap3 == " ":
+        return word1[::-1].lower(), word2[::-1].lower(), word3[::-1].lower()
+    tokens: list[str] = []
+    for space, word in ((gap, word1), (gap2, word2), (gap3, word3)):
+        name = mark(space)
+        if name:
+            tokens.append(name)
+        if name in _ENDS or not word:
+            break
+        tokens.append(word[::-1].lower())
+    tokens += ["", "", ""]
+    return tokens[0], tokens[1], tokens[2]
+
+
+def subject(text: str, start: int, own: str) -> str:
+    """The nearest pronoun before `start` that can be a subject: "same" person, "other" or "none".
+
+    `own` is the subject form of the pronoun that is asked about: "she gave her money" and "he gave
+    her money" part here.
+
+    >>> subject("She saw that he took her", 21, "she"), subject("She wept. In her", 13, "she")
+    ('other', 'none')
+    """
+    line = text[max(start - REACH, 0) : start][::-1]
+    found = _SUBJECT(line)
+    if found is None or _STOP(line, 0, found.start()):
+        return "none"
+    return "same" if found[0][::-1].lower() == own else "other"
+
+
+def kind_of(word: str, kinds: Mapping[str, Kind]) -> Kind:
+    """The classes of a word; one that is not in the table is classed by its form.
+
+    >>> [kind_of(word, {})[0] for word in ("gloffing", "gloffs", "42", ",", "well-known")]
+    ['~ing', '~s', '~0', ',', '~-']
+    """
+    known = kinds.get(word)
+    if known is not None:
+        return known
+    if not word[:1].isalnum():
+        form = word
+    elif word[0].isdigit():
+        form = "~0"
+    elif "-" in word:
+        form = "~-"
+    else:
+        endings = ("ing", "ed", "ly", "ness", "ion", "s", "")
+        form = "~" + next(ending for ending in endings if word.endswith(ending))
+    return form, form, ""
+
+
+def near_features(right: Right, left: Left, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
+    """The nearest tokens, alone and in pairs: most places are decided by these."""
+    n1, n2, _, _, capital = right
+    p1 = left[0]
+    k1 = (kinds.get(n1) or kind_of(n1, kinds))[0]
+    return (
+        "a" + n1,
+        "b" + p1,
+        f"c{n1} {n2}",
+        f"d{p1} {n1}",
+        f"f{p1} {k1}",
+        f"g{k1}" if capital else f"h{k1}",
+    )
+
+
+def far_features(
+    around: Neighbours, kinds: Mapping[str, Kind], verbs: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """More tokens, word classes in a row, and the subject.
+
+    `verbs` gives the base form and the group of verbs with two objects, of perceiving and
+    causing, and of naming ("gave her money", "saw her leave", "called her names").
+    """
+    (n1, n2, n3, n4, _), (p1, p2, p3), who = around
+    k1, c1, b1 = kinds.get(n1) or kind_of(n1, kinds)
+    k2, c2, b2 = kinds.get(n2) or kind_of(n2, kinds)
+    c3 = (kinds.get(n3) or kind_of(n3, kinds))[1]
+    c4 = (kinds.get(n4) or kind_of(n4, kinds))[1]
+    q1, e1, _ = kinds.get(p1) or kind_of(p1, kinds)
+    e2 = (kinds.get(p2) or kind_of(p2, kinds))[1]
+    e3 = (kinds.get(p3) or kind_of(p3, kinds))[1]
+    ahead = f"{c1} {c2} {c3}"
+    listed = [
+        f"e{p2} {p1}",
+        f"i{k1} {k2}",
+        f"j{q1} {k1}",
+        f"k{k1} {n2}",
+        f"l{q1} {b1} {b2}",
+        "m" + who,
+        f"n{who} {p1}",
+        f"o{who} {q1} {b1}",
+        "p" + ahead,
+        f"q{e1} {ahead}",
+        f"r{ahead} {c4}",
+        f"s{p1} {ahead}",
+        f"A{e3} {e2} {p1}",
+        f"B{e3} {e2} {p1} {c1}",
+    ]
+    verb = verbs.get(p1)
+    if verb is not None:
+        base, group = verb
+        listed += (
+            f"t{base} {b1} {b2}",
+            f"u{base} {k1}",
+            f"v{base} {k1} {k2}",
+            f"w{base} {n1}",
+            f"x{base} {ahead}",
+            f"y{base} {who} {b1} {b2}",
+            f"z{group} {b1} {b2}",
+        )
+    return listed
+
+
+TASKS = ("her", "his", "contraction")
+STEP = 1 / 16
+"""Weights are kept as whole multiples of this."""
+CLEAR = 4.0
+"""Log odds of the near features from which on the far ones are not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """One question: the weights of its features, and what the next token alone settles."""
+
+    bias: float
+    weights: Mapping[str, float]
+    settled: Mapping[str, bool]
+
+    def sum(self, features: Iterable[str]) -> float:
+        return sum(map(self.weights.get, features, repeat(0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Word classes, the verbs that matter, and a classifier for each question."""
+
+    kinds: Mapping[str, Kind]
+    verbs: Mapping[str, tuple[str, str]]
+    tasks: Mapping[str, Classifier]
+
+    def score(self, task: str, around: Neighbours) -> float:
+        """The log odds that the answer is yes."""
+        asked = self.tasks[task]
+        near = near_features(around.right, around.left, self.kinds)
+        far = far_features(around, self.kinds, self.verbs)
+        return asked.bias + asked.sum(near) + asked.sum(far)
+
+    def near(self, task: str, right: Right, left: Left) -> float:
+        """The log odds by the nearest tokens alone; beyond `CLEAR` they leave no doubt."""
+        asked = self.tasks[task]
+        return asked.bias + asked.sum(near_features(right, left, self.kinds))
+
+    def yes(
+        self, task: str, near: float, text: str, start: int, right: Right, left: Left, own: str
+    ) -> bool:
+        """The answer by `score`, from what the near features said already."""
+        asked = self.tasks[task]
+        around = Neighbours(right, left, subject(text, start, own))
+        return near + asked.sum(far_features(around, self.kinds, self.verbs)) > 0
+
+
+@cache
+def embedded_model() -> Model:
+    """The model that comes with the package, read when it is first asked for."""
+    return read_model((resources.files("evenhand") / "assets" / "grammar.npz").read_bytes())
+
+
+def _pack(lines: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
+
+
+def write_model(model: Model) -> bytes:
+    """The model as the bytes of a compressed npz; the same model gives the same bytes."""
+    words = sorted(model.kinds)
+    arrays = {
+        "words": _pack(words),
+        "kinds": _pack(["\t".join(model.kinds[word]) for word in words]),
+        "verbs": _pack([f"{form}\t{base}\t{group}" for form, (base, group) in model.verbs.items()]),
+    }
+    for name, task in model.tasks.items():
+        keys = sorted(task.weights)
+        steps = np.rint(np.array([task.weights[key] for key in keys]) / STEP)
+        arrays[f"{name}_keys"] = _pack(keys)
+        arrays[f"{name}_weights"] = np.clip(steps, -127, 127).astype(np.int8)
+        arrays[f"{name}_bias"] = np.array([task.bias])
+        arrays[f"{name}_settled"] = _pack(
+            [f"{int(answer)}{token}" for token, answer in sorted(task.settled.items())]
+        )
+    out = io.BytesIO()
+    np.savez_compressed(out, allow_pickle=False, **arrays)
+    return out.getvalue()
+
+
+def read_model(data: bytes) -> Model:
+    """The model in the bytes of a file that `write` made."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+
+        def lines(name: str) -> list[str]:
+            text = arrays[name].tobytes().decode()
+            return text.split("\n") if text else []
+
+        written = lines("kinds")
+        kinds = {line: tuple(line.split("\t")) for line in set(written)}
+        verbs = (line.split("\t") for line in lines("verbs"))
+        tasks = {
+            task: Classifier(
+                bias=float(arrays[f"{task}_bias"][0]),
+                weights=dict(
+                    zip(
+                        lines(f"{task}_keys"),
+                        (arrays[f"{task}_weights"] * STEP).tolist(),
+                        strict=True,
+                    )
+                ),
+                settled={line[1:]: line[0] == "1" for line in lines(f"{task}_settled")},
+            )
+            for task in TASKS
+        }
+        return Model(
+            kinds=dict(zip(lines("words"), map(kinds.__getitem__, written), strict=True)),  # type: ignore[arg-type]
+            verbs={form: (base, group) for form, base, group in verbs},
+            tasks=tasks,
+        )
+
+
+class Judge(Protocol):
+    """What rewriting needs to know of the grammar of a pronoun at text[start:end]."""
+
+    def her_is_possessive(self, text: str, start: int, end: int) -> bool:
+        """Whether this "her" is his (True) or him."""
+
+    def his_is_determiner(self, text: str, start: int, end: int) -> bool:
+        """Whether this "his" is her (True) or hers."""
+
+    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:
+        """What the 's behind the pronoun at text[start:end] stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The embedded judge; it holds nothing, so it can cross to another process."""
+
+    def her_is_possessive(self, text: str, start: int, end: int) -> bool:
+        return her_is_possessive(text, start, end)
+
+    def his_is_determiner(self, text: str, start: int, end: int) -> bool:
+        return his_is_determiner(text, start, end)
+
+    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:
+        return contraction(text, start, end)
+
+
+def judge(name: str = "embedded") -> Judge:
+    """A judge by name: `embedded`, or `spacy:MODEL` for an installed spaCy pipeline.
+
+    >>> judge().her_is_possessive("We saw her car.", 7, 10)
+    True
+    """
+    if name == "embedded":
+        return Embedded()
+    kind, _, model = name.partition(":")
+    if kind == "spacy" and model:
+        return SpacyJudge(model)
+    raise UnknownNameError("judge", name, ["embedded", "spacy:MODEL"])
+
+
+def her_is_possessive(text: str, start: int, end: int) -> bool:
+    """Whether "her" at text[start:end] is his (True) or him.
+
+    >>> text = "Her neighbour waved to her."
+    >>> her_is_possessive(text, 0, 3), her_is_possessive(text, 23, 26)
+    (True, False)
+    """
+    if text[end : end + 8].lower() == " and her":  # "her and her friends": she and they
+        return False
+    return _answer(embedded_model(), "her", "she", text, start, end, yes="his", no="him")
+
+
+def his_is_determiner(text: str, start: int, end: int) -> bool:
+    """Whether "his" at text[start:end] is her (True) or hers.
+
+    >>> text = "His car is a friend of his."
+    >>> his_is_determiner(text, 0, 3), his_is_determiner(text, 23, 26)
+    (True, False)
+    """
+    return _answer(embedded_model(), "his", "he", text, start, end, yes="her", no="hers")
+
+
+def contraction(text: str, start: int, end: int) -> Literal["is", "has"]:
+    """What the 's behind the pronoun at text[start:end] stands for.
+
+    >>> contraction("She's a doctor.", 0, 3), contraction("She's been ill.", 0, 3)
+    ('is', 'has')
+    """
+    yes = _answer(embedded_model(), "contraction", "", text, start, end + 2)
+    return "is" if yes else "has"
+
+
+def _answer(
+    model: Model,
+    task: str,
+    own: str,
+    text: str,
+    start: int,
+    end: int,
+    *,
+    yes: str = "",
+    no: str = "",
+) -> bool:
+    """One decision; a partner such as "him or", "his/" beside the pronoun says it outright."""
+    asked = model.tasks[task]
+    plain = next_two(text, end)
+    near = None
+    if plain is not None:
+        first, second, capital = plain
+        settled = asked.settled.get(first)
+        if settled is not None:
+            return settled
+        before = word_before(text, start)
+        if before is not None and before not in _JOINS and first not in _JOINS:
+            near = model.near(task, (first, second, "", "", capital), (before, "", ""))
+            if not -CLEAR < near < CLEAR:
+                return near > 0
+    right = following(text, start, end)
+    settled = asked.settled.get(right[0])
+    if settled is not None:
+        return settled
+    left = preceding(text, start)
+    if left[0] in _JOINS and left[1] in (yes, no):
+        return left[1] == yes
+    if right[0] in _JOINS and right[1] in (yes, no):
+        return right[1] == yes
+    if near is None:
+        near = model.near(task, right, left)
+        if not -CLEAR < near < CLEAR:
+            return near > 0
+    return model.yes(task, near, text, start, right, left, own)
+
+
+_JOINS = frozenset(("or", "/"))
+
+
+_DOCUMENTS = 64
+"""Texts whose analysis is kept: a text is asked about once for every pronoun in it."""
+
+
+@dataclass
+class SpacyJudge:
+    """The tags of an installed pipeline; it is loaded at once, so that a lack is told early.
+
+    A block of many documents is analysed line by line: a decision rests on its own line alone.
+    """
+
+    model: str
+    _pipeline: Any = field(init=False, repr=False, compare=False)
+    _parsed: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            spacy = import_module("spacy")
+        except ImportError:
+            raise MissingExtraError(
+                "spacy", f"judge 'spacy:{self.model}'", "evenhand[spacy]"
+            ) from None
+        try:
+            self._pipeline = spacy.load(self.model)
+        except OSError:
+            raise InputError(
+                f"judge 'spacy:{self.model}': expected an installed spaCy pipeline, found none of "
+                f"that name: python -m spacy download {self.model}"
+            ) from None
+
+    def __reduce__(self) -> tuple[type[SpacyJudge], tuple[str]]:
+        return SpacyJudge, (self.model,)  # another process loads the pipeline itself
+
+    def her_is_possessive(self, text: str, start: int, end: int) -> bool:
+        token = self._token(text, start, end)
+        return token is not None and token.tag_ == "PRP$"
+
+    def his_is_determiner(self, text: str, start: int, end: int) -> bool:
+        """Whether a noun follows that "his" belongs to: English tags give PRP$ to both."""
+        token = self._token(text, start, end)
+        return token is not None and token.dep_ == "poss"
+
+    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:  # noqa: ARG002
+        token = self._token(text, end, end + 2)
+        return "has" if token is not None and token.lemma_ == "have" else "is"
+
+    def _token(self, text: str, start: int, end: int) -> Any | None:
+        """The token at text[start:end], or None where the pipeline cuts otherwise."""
+        first = text.rfind("\n", 0, start) + 1
+        last = text.find("\n", end)
+        line = text[first : len(text) if last < 0 else last]
+        if line not in self._parsed:
+            if len(self._parsed) >= _DOCUMENTS:
+                self._parsed.clear()
+            self._parsed[line] = self._pipeline(line)
+        span = self._parsed[line].char_span(start - first, end - first)
+        return None if span is None else span[0]

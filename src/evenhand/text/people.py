@@ -1,0 +1,664 @@
+"""Persons named in a document, found by rules or by a spaCy pipeline.
+
+The rules cut runs of capitalised words into candidates and judge each by what its words may be
+(a first name, a surname, an ordinary word, a place) and by the words beside it. What was accepted
+anywhere in a document decides what was left open: "Obama" alone is a person where "Barack Obama"
+was one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import import_module
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+from evenhand.errors import InputError, MissingExtraError, UnknownNameError
+from evenhand.lexicon.names import names
+from evenhand.lexicon.persons import counted_words, persons
+from evenhand.text.tokens import protected
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One word of a name; `kind` is given, initial, particle or surname."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One mention of a person: the words of the name, without title, suffix and possessive 's."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def start(self) -> int:
+        """Where the name begins in the document."""
+        return self.parts[0].start
+
+    @property
+    def end(self) -> int:
+        """Where the name ends in the document."""
+        return self.parts[-1].end
+
+
+Finder = Callable[[str], list[Person]]
+"""From a document to the mentions of persons in it, in order."""
+
+GIVEN = 1  # a first name of the lexicon
+SURNAME = 2
+COMMON = 4  # an ordinary word, usually in lower case
+PROPER = 8  # a place, a people, a month, a maker
+HEAD = 16  # University, Street, Bank …
+TITLE = 32  # Mr., Dr. …
+RANK = 64  # President, Queen …
+SUFFIX = 128  # Jr., III
+PREFIX = 256  # St., Lake …
+INITIAL = 512
+PARTICLE = 1024
+
+NAMES = GIVEN | SURNAME | INITIAL | TITLE
+"""One of these, or a word of which nothing is known, must be in a run that names a person."""
+
+RARE = 12_000
+"""Births below which a name that is also an ordinary word or a place is not taken for a name."""
+
+UPPER = "".join(c for c in map(chr, range(0x530)) if c.isupper())
+DERIVED = re.compile(
+    r"(?i)(?:ness|tions?|sions?|ity|ities|ments?|ings?|isms?|ly|ists?|ances?|ences?|ical|ous|ful|less"
+    r"|able|ible|ology|graphy|ship|wards?|ally)$"
+)
+"""Endings of ordinary words."""
+APOSTROPHES = "'’"
+INSIDE = frozenset("_@#/\\&$+-")
+"""A capital directly behind one of these begins no word."""
+
+
+@cache
+def pattern() -> re.Pattern[str]:
+    """What finds runs of capitalised words.
+
+    It begins with a set of letters, which the engine searches much faster than anything else.
+    """
+    particles = "|".join(sorted(persons().particles, key=len, reverse=True))
+    dotted = sorted((word.capitalize() for word in persons().dotted), key=len)
+    same_length = ("|".join(words) for _, words in groupby(dotted, key=len))
+    stops = "|".join(rf"(?<=\b(?:{words})\.)" for words in same_length)
+    plain = rf"\w*(?:[{APOSTROPHES}](?!(?:s|S|ll|d|re|ve|m|t)\b)\w+|-\w+)*(?:\.(?:{stops}))?"
+    token = rf"[{UPPER}](?:\.(?:-?[{UPPER}]\.)*(?!\w)|{plain})"
+    return re.compile(rf"{token}(?:[ \u00a0](?:(?:{particles})[ \u00a0])*(?:al-|el-)?{token})*")
+
+
+class Token(NamedTuple):
+    """A word of a run, where it stands in the document and what it may be (see `kinds`)."""
+
+    word: str
+    start: int
+    end: int
+    kind: int
+
+
+@cache
+def table() -> dict[str, int]:
+    """What each known lower-case word may be, as a sum of flags."""
+    lists, known = persons(), names()
+    found: dict[str, int] = {}
+    for flag, group in (
+        (SURNAME, counted_words("surnames")),
+        (SURNAME, lists.surnames),
+        (COMMON, counted_words("common_words")),
+        (COMMON, lists.greetings),
+        (PROPER, counted_words("proper_words")),
+        (PROPER, lists.proper),
+        (HEAD, lists.heads),
+        (TITLE, lists.titles),
+        (RANK, lists.ranks),
+        (SUFFIX, lists.suffixes),
+        (PREFIX, lists.place_prefixes),
+        (INITIAL | PROPER, lists.abbreviations),
+    ):
+        for word in group:
+            found[word] = found.get(word, 0) | flag
+    for name in known.table:
+        word = name.lower()
+        if known.count(name) >= RARE or not found.get(word, 0) & (COMMON | PROPER):
+            found[word] = found.get(word, 0) | GIVEN
+    for word in lists.never_names:
+        found[word] = found.get(word, COMMON) & ~GIVEN
+    return found
+
+
+@lru_cache(maxsize=65536)
+def kinds(word: str) -> int:
+    """What a capitalised word may be, 0 where nothing is known of it.
+
+    >>> kinds("Elizabeth") == GIVEN, bool(kinds("Will") & COMMON), kinds("O'Brien") == SURNAME
+    (True, True, True)
+    """
+    known = table().get(word.lower().rstrip("."))
+    if known is not None:
+        return known
+    return _guess(word)
+
+
+def _guess(word: str) -> int:
+    if word.endswith("."):
+        return table().get(word.lower(), INITIAL)
+    if any(character.isdigit() or character == "_" for character in word):
+        return PROPER
+    if "-" in word:
+        return _hyphenated(word)
+    if word[:2] in ("O'", "O’", "D'", "D’", "Mc") or word.startswith("Fitz"):
+        return SURNAME
+    if len(word) == 1:
+        return INITIAL
+    if word.isupper() and len(word) < 6:
+        return PROPER
+    return COMMON if DERIVED.search(word) else 0
+
+
+def _hyphenated(word: str) -> int:
+    parts = [part for part in word.split("-") if part]
+    # "Jong-un" and "Yun-fat" are names, "London-based" is not
+    if parts[1:] and parts[-1].islower() and len(parts[-1]) < 5:
+        parts.pop()
+    flags = [kinds(part) for part in parts]
+    if not flags or any(f & (PROPER | COMMON) and not f & (GIVEN | SURNAME) for f in flags):
+        return PROPER
+    if all(f & GIVEN for f in flags):
+        return GIVEN
+    return SURNAME if any(f & SURNAME for f in flags) else 0
+
+
+def runs(text: str, also: frozenset[str] = frozenset()) -> list[list[Token]]:
+    """The runs of capitalised words of a document that may name a person, with their particles.
+
+    Words standing alone that are known to be no names are left out, but for those in `also`.
+
+    >>> found = runs("Yesterday Dr. Ana de la Cruz saw J. K. Rowling's agent.")
+    >>> [[token.word for token in run] for run in found]
+    [['Yesterday', 'Dr.', 'Ana', 'de', 'la', 'Cruz'], ['J.', 'K.', 'Rowling']]
+    """
+    found: list[list[Token]] = []
+    for match in pattern().finditer(text):
+        base, written = match.start(), match.group()
+        if " " not in written and "\u00a0" not in written:
+            kind = kinds(written)
+            if also and written.lower() in also:
+                kind |= SURNAME
+            if (not kind or kind & (GIVEN | SURNAME)) and _begins_word(text, base):
+                found.append([_with_article(text, Token(written, base, match.end(), kind))])
+            continue
+        tokens: list[Token] = []
+        hopeful = False
+        position = base
+        for word in written.replace("\u00a0", " ").split(" "):
+            kind = PARTICLE if word.islower() else kinds(word)
+            if not kind or kind & NAMES:
+                hopeful = True
+            end = position + len(word)
+            tokens.append(Token(word, position, end, kind))
+            position = end + 1
+        if hopeful:
+            if not _begins_word(text, base):
+                del tokens[0]
+            else:
+                tokens[0] = _with_article(text, tokens[0])
+            found.append(tokens)
+    return found
+
+
+def _begins_word(text: str, start: int) -> bool:
+    """Whether a word begins there, and not the rest of one ("iPhone", "#Mary", "anti-American")."""
+    if not start:
+        return True
+    before = text[start - 1]
+    if before == "-":  # a dash, or the hyphen of al-Assad
+        return text[max(0, start - 2) : start - 1] in ("", " ", "-", "l")
+    return not (before.isalnum() or before in INSIDE)
+
+
+def _with_article(text: str, token: Token) -> Token:
+    """The word with the Arabic article that stands before it in lower case: al-Assad."""
+    begin = token.start - 3
+    if begin >= 0 and text[begin : token.start] in ("al-", "el-"):
+        return Token(text[begin : token.end], begin, token.end, token.kind)
+    return token
+
+
+BEHIND = re.compile(r"(?:(['’]s?)(?!\w))?(,? )?([a-z]+)?")
+QUOTES = '"“”'
+OPENERS = " \"“‘'([*\t_"
+ENDERS = ".!?:\n…—–"
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Words of a run that may be a name, and what stands around them."""
+
+    tokens: list[Token]
+    title: int  # TITLE, RANK or 0
+    before: str  # the lower-case word before, "" at the beginning of a sentence
+    comma: bool  # a comma stands between that word and the name
+    opening: bool  # first in its sentence (its capital says nothing)
+    after: str  # the lower-case word behind, "" where the run goes on or punctuation stands
+    possessive: bool
+    led: bool  # an ordinary capitalised word stands directly before, not first in its sentence
+    quoted: bool  # alone in quotation marks, as titles of works are
+    closed: bool  # another capitalised word follows directly
+    caps: bool  # in a line of capitals
+    verdict: bool | None = None
+
+
+def _is_opening(text: str, start: int) -> bool:
+    position = start - 1
+    while position >= 0 and text[position] in OPENERS:
+        position -= 1
+    return position < 0 or text[position] in ENDERS or text[start - 1] in '"“‘'
+
+
+def _nameable(kind: int) -> bool:
+    """Whether a word may be part of a name without further proof."""
+    return not kind & (HEAD | SUFFIX | PREFIX | TITLE) and (
+        not kind or bool(kind & (GIVEN | SURNAME | INITIAL))
+    )
+
+
+def _stretch(run: list[Token], begin: int, title: int) -> int:
+    """Where the name that begins at run[begin] ends in its run."""
+    end = begin + 1
+    first = run[begin].kind
+    while end < len(run):
+        kind = run[end].kind
+        if kind & PARTICLE:
+            after = end
+            while after < len(run) and run[after].kind & PARTICLE:
+                after += 1
+            if not _nameable(run[after].kind) and not run[after].kind & PROPER:
+                break
+            end = after + 1
+            continue
+        last = end + 1 == len(run) or bool(run[end + 1].kind & SUFFIX)
+        known = title or (first & GIVEN and not first & (COMMON | PROPER)) or first & INITIAL
+        bare = not any(token.kind & SURNAME for token in run[begin + 1 : end])
+        odd = not kind & (HEAD | SUFFIX | TITLE | RANK | PREFIX)
+        if not (_nameable(kind) or (last and known and bare and odd)):
+            break
+        end += 1
+    while end > begin + 1 and run[end - 1].kind & INITIAL:
+        end -= 1
+    return end
+
+
+def _in_capitals(run: list[Token]) -> bool:
+    """Whether a run is a line in capitals, where the case of a word says nothing."""
+    return (
+        len(run) > 1
+        and run[0].word.isupper()
+        and all(token.word.isupper() for token in run)
+        and any(token.kind & COMMON for token in run)
+    )
+
+
+def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
+    """The candidates of one run of capitalised words, not yet judged but for the hopeless."""
+    found: list[Candidate] = []
+    words = persons()
+    caps = _in_capitals(run)
+    opening = _is_opening(text, run[0].start)
+    position = 0
+    while position < len(run):
+        begin, title = position, 0
+        while position + 1 < len(run) and run[position].kind & (TITLE | RANK):
+            title |= run[position].kind & (TITLE | RANK)
+            position += 1
+        token = run[position]
+        article = token.word.lower() in words.particles and position + 1 < len(run)
+        led = article and not token.kind & GIVEN and _nameable(run[position + 1].kind)
+        if not led and not (title & TITLE and not token.kind & (HEAD | PARTICLE)):
+            if token.kind & PREFIX:
+                position += 2
+                continue
+            if not _nameable(token.kind):
+                position += 1
+                continue
+        end = _stretch(run, position, title)
+        found.append(_candidate(text, run, begin, position, end, title, opening, caps))
+        position = end
+    return found
+
+
+def _word_before(text: str, start: int) -> tuple[str, bool]:
+    """The word before a place in the text, and whether a comma stands between."""
+    end = start - 1
+    if end < 1 or text[end] not in " \u00a0":
+        return "", False
+    comma = text[end - 1] == ","
+    end -= comma
+    word = text[text.rfind(" ", max(0, end - 24), end) + 1 : end].lstrip(OPENERS)
+    return (word, comma) if word[-1:].isalnum() else ("", False)
+
+
+def _candidate(
+    text: str,
+    run: list[Token],
+    begin: int,
+    first: int,
+    end: int,
+    title: int,
+    opening: bool,
+    caps: bool,
+) -> Candidate:
+    tokens = run[first:end]
+    before, comma = "", False
+    if begin:
+        before = run[begin - 1].word.lower()
+    elif not opening:
+        before, comma = _word_before(text, run[0].start)
+    closed = end < len(run) and not run[end].kind & SUFFIX
+    stop = tokens[-1].end
+    behind = BEHIND.match(text, stop)
+    after, possessive = "", False
+    if behind and not closed:
+        possessive, after = bool(behind.group(1)), behind.group(3) or ""
+        if after and not behind.group(2):
+            after = ""
+    led = begin > 1 or (begin == 1 and not opening)
+    quoted = (
+        tokens[0].start > 0
+        and text[tokens[0].start - 1] in QUOTES
+        and text[stop : stop + 1] in QUOTES
+    )
+    place = Candidate(
+        tokens,
+        title,
+        before,
+        comma,
+        opening and not begin,
+        after,
+        possessive,
+        led,
+        quoted,
+        closed,
+        caps,
+    )
+    headed = closed and not title & TITLE and any(token.kind & HEAD for token in run[end:])
+    negated = text.startswith(("'t", "’t"), stop)  # "Don't"
+    if headed or negated or protected(text, tokens[0].start, stop):
+        place.verdict = False
+    return place
+
+
+AGE = re.compile(r", \d\d?\b|,? \(\d\d?\)|,? \([Bb]orn|,? \(b\.")
+BORN = re.compile(r" (?:was|is|were) (?:born|educated|raised|married|survived|buried)\b")
+BESIDES = frozenset({"the", "a", "an", "this", "these"})
+
+
+def _judge(text: str, c: Candidate) -> bool | None:
+    """Whether a candidate is a person by itself, None where the document must tell."""
+    words = persons()
+    if c.before in BESIDES and not c.comma and not c.title & TITLE:
+        return False if c.closed or c.after in words.thing_nouns or len(c.tokens) > 1 else None
+    if c.after in words.thing_nouns:
+        return False
+    if c.title:
+        return _titled(c)
+    if all(token.kind & INITIAL for token in c.tokens):
+        return False
+    return _full(text, c) if len(c.tokens) > 1 else _single(text, c)
+
+
+def _titled(c: Candidate) -> bool:
+    first = c.tokens[0].kind
+    if c.title & TITLE:
+        return True
+    return not first & (COMMON | PROPER) or bool(first & (GIVEN | SURNAME))
+
+
+def _context(text: str, c: Candidate) -> bool:
+    """Whether the words beside a candidate are those beside a person."""
+    words = persons()
+    if c.comma:
+        return c.before in words.kin or c.after in words.speech_verbs
+    return (
+        c.after in words.speech_verbs
+        or c.before in words.person_nouns
+        or c.before in words.greetings
+        or (c.before in words.speech_verbs and not c.closed)
+        or AGE.match(text, c.tokens[-1].end) is not None
+        or BORN.match(text, c.tokens[-1].end) is not None
+    )
+
+
+def _full(text: str, c: Candidate) -> bool | None:
+    first = c.tokens[0].kind
+    if first & INITIAL:
+        return not first & PROPER
+    if first & GIVEN and not first & (COMMON | PROPER):
+        return True
+    rest = [t.kind for t in c.tokens[1:] if not t.kind & (PARTICLE | INITIAL)]
+    firm = all(not kind & (COMMON | PROPER) or kind & SURNAME for kind in rest)
+    if first & GIVEN:
+        return firm or None
+    if not firm or c.caps or c.quoted:
+        return None
+    if _context(text, c):
+        return True
+    if c.tokens[0].word.lower() in persons().particles:
+        return None
+    return None if c.before in persons().place_words or c.closed or c.led else True
+
+
+def _single(text: str, c: Candidate) -> bool | None:
+    words = persons()
+    kind = c.tokens[0].kind
+    firm = kind & GIVEN and not kind & (COMMON | PROPER)
+    if (c.closed and not c.caps) or ((c.led or c.quoted) and not firm):
+        return None
+    placed = c.before in words.place_words and not c.comma
+    if not kind & (COMMON | PROPER):
+        if kind & GIVEN:
+            return None if placed else True
+        if c.caps:
+            return True if kind & SURNAME else None
+        if _context(text, c):
+            return True
+        if kind & SURNAME or c.after in words.person_verbs:
+            return None if placed else True
+        return None
+    if not kind & (GIVEN | SURNAME):
+        return None
+    if placed or c.caps:
+        return None
+    if kind & PROPER:
+        fit = _context(text, c) and not c.closed and c.before not in ("for", "of", "to")
+        return True if fit else None
+    if not c.opening:
+        return None if c.closed else True
+    called = text[c.tokens[0].end : c.tokens[0].end + 1] in ("!", "?")
+    acts = c.after in words.speech_verbs or c.after in words.person_verbs
+    return True if called or acts or _context(text, c) else None
+
+
+PLACE_BEHIND = re.compile(r", [A-Z]")
+LINK = re.compile(r"(?:['’]s)?(?:,? and |, | & |,? or )$")
+
+
+def _recurring(candidates: list[Candidate]) -> None:
+    """Accept an unknown word that keeps standing where persons stand, and never where places do."""
+    words = persons()
+    acts = words.person_verbs | words.speech_verbs
+    seen: dict[str, list[Candidate]] = {}
+    for c in candidates:
+        if c.verdict is None and len(c.tokens) == 1 and not c.tokens[0].kind and not c.caps:
+            seen.setdefault(c.tokens[0].word, []).append(c)
+    for group in seen.values():
+        if len(group) < 2 or any(
+            c.led or c.closed or c.before in BESIDES or c.before in words.place_words for c in group
+        ):
+            continue
+        good = sum(c.after in acts or (c.comma and not c.after) for c in group)
+        if good >= 2 or (good and len(group) > 2):
+            for c in group:
+                c.verdict = True
+
+
+def _remember(candidates: list[Candidate]) -> frozenset[str]:
+    return frozenset(
+        token.word.lower()
+        for c in candidates
+        if c.verdict
+        for token in c.tokens
+        if not token.kind & (INITIAL | PARTICLE)
+    )
+
+
+def _recall(text: str, c: Candidate, known: frozenset[str]) -> bool:
+    """Whether a candidate left open is one of the document's persons."""
+    words = persons()
+    if not all(
+        t.word.lower() in known
+        or t.kind & (INITIAL | PARTICLE)
+        or t.word.lower() in words.particles
+        for t in c.tokens
+    ):
+        return False
+    kind = c.tokens[-1].kind
+    if (c.closed and not c.caps) or (
+        c.before in BESIDES and c.after not in ("administration", "government")
+    ):
+        return False
+    if kind & PROPER and (
+        c.before in words.place_words or PLACE_BEHIND.match(text, c.tokens[-1].end)
+    ):
+        return False
+    if kind & COMMON and c.opening:
+        return (
+            c.possessive
+            or c.after in words.speech_verbs
+            or c.after in words.person_verbs
+            or c.after in words.plain_verbs
+        )
+    return True
+
+
+def _linked(text: str, candidates: list[Candidate]) -> None:
+    """Accept what is listed with a person: "Athos, Porthos and Aramis drew"."""
+    for order in (candidates, candidates[::-1]):
+        for one, other in pairwise(order):
+            if one.verdict and other.verdict is None:
+                left, right = (one, other) if order is candidates else (other, one)
+                gap = text[left.tokens[-1].end : right.tokens[0].start]
+                kind = other.tokens[0].kind
+                free = not kind & PROPER and (not kind & COMMON or kind & GIVEN)
+                if len(gap) < 9 and LINK.fullmatch(gap) and free and not other.caps:
+                    other.verdict = True
+
+
+def _parts(c: Candidate) -> Person:
+    parts: list[Part] = []
+    last = len(c.tokens) - 1
+    for number, token in enumerate(c.tokens):
+        if token.kind & PARTICLE:
+            kind = "particle"
+        elif token.kind & INITIAL:
+            kind = "initial"
+        elif number < last:
+            kind = "given"
+        else:
+            kind = "given" if not last and token.kind & GIVEN and not c.title & TITLE else "surname"
+        parts.append(Part(token.start, token.end, kind))
+    return Person(tuple(parts))
+
+
+def _decided(text: str, also: frozenset[str]) -> tuple[list[Candidate], frozenset[str]]:
+    """The candidates of a document, and the words of those accepted."""
+    candidates = [c for run in runs(text, also) for c in cut_candidates(text, run)]
+    for candidate in candidates:
+        if candidate.verdict is None:
+            candidate.verdict = _judge(text, candidate)
+    _recurring(candidates)
+    _linked(text, candidates)
+    known = _remember(candidates)
+    if known:
+        for candidate in candidates:
+            if candidate.verdict is None:
+                candidate.verdict = _recall(text, candidate, known)
+    return candidates, known
+
+
+def find_people(text: str) -> list[Person]:
+    """The persons named in one document, in order, by lexicon, capitals and the words around them.
+
+    >>> text = "Barack Obama met Queen Elizabeth II in London. Obama's wife was with Mr. O'Brien."
+    >>> [text[p.start : p.end] for p in find_people(text)]
+    ['Barack Obama', 'Elizabeth', 'Obama', "O'Brien"]
+    """
+    candidates, known = _decided(text, frozenset())
+    # "Little" alone is an ordinary word until somebody of the document is called so
+    odd = frozenset(w for w in known if kinds(w) and not kinds(w) & (GIVEN | SURNAME))
+    if odd:
+        candidates, _ = _decided(text, odd)
+    return [_parts(c) for c in candidates if c.verdict]
+
+
+WORD = re.compile(r"\S+")
+POSSESSIVE = re.compile(r"['’]s?$")
+
+
+class SpacyPeople:
+    """Calls the pipeline `model` on a document and takes its entities labelled PERSON or PER."""
+
+    def __init__(self, model: str) -> None:
+        self._pipeline = load_pipeline(model)
+
+    def __call__(self, text: str) -> list[Person]:
+        found = []
+        for entity in self._pipeline(text).ents:
+            if entity.label_ in ("PERSON", "PER"):
+                parts = _entity_parts(text, entity.start_char, entity.end_char)
+                if parts:
+                    found.append(Person(parts))
+        return found
+
+
+def load_pipeline(model: str) -> Any:
+    """An installed spaCy pipeline, or an error that says how to get it."""
+    try:
+        spacy = import_module("spacy")
+    except ImportError:
+        raise MissingExtraError("spacy", f"entities 'spacy:{model}'", "evenhand[spacy]") from None
+    try:
+        return spacy.load(model)
+    except OSError:
+        raise InputError(
+            f"entities 'spacy:{model}': expected an installed spaCy pipeline, found none of that "
+            f"name: python -m spacy download {model}"
+        ) from None
+
+
+def _entity_parts(text: str, start: int, end: int) -> tuple[Part, ...]:
+    """The words of an entity; the last is the surname, a possessive 's is left out."""
+    end -= len(text[start:end]) - len(POSSESSIVE.sub("", text[start:end]))
+    spans = [match.span() for match in WORD.finditer(text, start, end)]
+    kinds = ["given"] * (len(spans) - 1) + ["surname"]
+    return tuple(Part(*span, kind) for span, kind in zip(spans, kinds, strict=False))
+
+
+@cache
+def finder(name: str) -> Finder:
+    """The finder of that name: `rules`, or `spacy:MODEL` for an installed spaCy pipeline.
+
+    A pipeline is loaded once in a process.
+    """
+    if name == "rules":
+        return find_people
+    if name.startswith("spacy:"):
+        return SpacyPeople(name.removeprefix("spacy:"))
+    raise UnknownNameError("finder of names", name, ["rules", "spacy:MODEL"])

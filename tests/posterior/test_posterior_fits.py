@@ -1,0 +1,112 @@
+"""WAIC and PSIS-LOO: by hand, by exact leave-one-out, and against arviz."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from evenhand.posterior import fits
+from evenhand.posterior.fits import (
+    Predictor,
+    Term,
+    compare_models,
+    compute_criteria,
+    row_criteria,
+    summarise,
+)
+
+
+def log_likelihoods(rows=40, draws=1000, seed=0):
+    """Of a normal mean, with one row far out."""
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal(rows)
+    y[0] = 6.0
+    mean = y.mean() + rng.standard_normal(draws) / np.sqrt(rows)
+    return y, norm.logpdf(y[:, None], mean, 1.0)
+
+
+def test_waic_by_hand():
+    ll = np.log(np.array([[0.1, 0.3], [0.5, 0.5]]))
+    lppd, p, _, _ = row_criteria(ll)
+    assert lppd == pytest.approx(np.log([0.2, 0.5]))
+    assert p == pytest.approx([np.log(3) ** 2 / 4, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_agrees_with_arviz(arviz):
+    _, ll = log_likelihoods()
+    data = arviz.from_dict(
+        posterior={"m": ll[:1].reshape(4, 250)},
+        log_likelihood={"y": ll.T.reshape(4, 250, 40)},
+    )
+    waic = arviz.waic(data, pointwise=True, scale="deviance")
+    loo = arviz.loo(data, pointwise=True, scale="deviance", reff=0.8)
+    lppd, p, elpd, k = row_criteria(ll, 0.8)
+    assert -2 * (lppd - p) == pytest.approx(waic.waic_i.to_numpy(), abs=1e-8)
+    assert p.sum() == pytest.approx(float(waic.p_waic), abs=1e-8)
+    assert -2 * elpd == pytest.approx(loo.loo_i.to_numpy(), abs=1e-6)
+    assert k == pytest.approx(loo.pareto_k.to_numpy(), abs=1e-6)
+
+
+def test_loo_is_what_leaving_out_gives():
+    """For a normal mean with a flat prior the density of a left-out row is known."""
+    y, ll = log_likelihoods(draws=20_000)
+    _, _, elpd, k = row_criteria(ll)
+    n = y.size
+    rest = (y.sum() - y) / (n - 1)
+    exact = norm.logpdf(y, rest, np.sqrt(1 + 1 / (n - 1)))
+    assert np.abs(elpd - exact).max() < 0.05
+    assert k[0] > k[1:].mean()
+
+
+def test_chunks_make_no_difference(fitted, monkeypatch):
+    fit = fitted.fits["crossed"]
+    whole = compute_criteria(fit)
+    monkeypatch.setattr(fits, "CHUNK", 7 * fit.size)
+    assert compute_criteria(fit).waic_i == pytest.approx(whole.waic_i, abs=1e-10)
+    assert compute_criteria(fit).loo_i == pytest.approx(whole.loo_i, abs=1e-10)
+
+
+def test_the_model_that_made_the_data_wins(fitted):
+    scores = {name: compute_criteria(fit) for name, fit in fitted.fits.items()}
+    found = compare_models(scores)
+    assert found[0].model == "crossed"
+    assert found[0].weight == pytest.approx(1.0)
+    assert found[-1].waic_difference > 2 * found[-1].waic_difference_se > 0
+    last = scores[found[-1].model]
+    gap = last.waic_i - scores["crossed"].waic_i
+    assert found[-1].waic_difference_se == pytest.approx(np.sqrt(gap.size) * gap.std())
+
+
+def test_log_likelihoods_are_those_of_the_model(fitted):
+    fit = fitted.fits["coefficients"]
+    m, co, sigma = (fit.draws[name] for name in ("m", "co", "sigma"))
+    row = 17
+    mean = m[..., fit.table.word[row]] + co[..., fit.table.connection[row]]
+    expected = norm.logpdf(fit.table.distance[row], mean, sigma).ravel()
+    assert fit.log_likelihood(row, row + 1)[0] == pytest.approx(expected)
+    crossed = fitted.fits["crossed"]
+    d = crossed.draws
+    rows = np.flatnonzero(crossed.table.connection == 0)
+    row = int(rows[5])
+    i, j = crossed.table.word[row], crossed.table.attribute[row]
+    mean = d["theta"][..., j] + d["word"][..., i] + d["delta_word"][..., i]
+    mean = mean + d["slope_stereotype"][..., i]
+    expected = norm.logpdf(crossed.table.distance[row], mean, d["scale"][..., 0]).ravel()
+    assert crossed.log_likelihood(row, row + 1)[0] == pytest.approx(expected)
+
+
+def test_student_errors_have_students_density():
+    from scipy.stats import t
+
+    index = np.zeros(2, dtype=np.int64)
+    nu = np.array([3.0, 8.0])
+    predictor = Predictor((Term(np.ones((1, 2)), index),), Term(np.full((1, 2), 0.5), index), nu)
+    found = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
+    expected = t.logpdf(np.array([[0.2], [1.4]]), nu, 1.0, 0.5)
+    assert found == pytest.approx(expected)
+
+
+def test_a_summary():
+    s = summarise(np.array([[-2.0, -1.0], [0.5, 1.5]]), 0.5)
+    assert (s.mean, s.p_below_zero) == (-0.25, 0.5)
+    assert s.sd == pytest.approx(np.std([-2, -1, 0.5, 1.5], ddof=1))
