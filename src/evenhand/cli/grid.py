@@ -528,8 +528,8 @@ def _short_tables(summary: Summary) -> Iterator[Table]:
     if not _is_fewshot(summary):
         results = summary.collected.results
         axes = list(dict.fromkeys(name for cell, _ in results for name in cell.axes))
-        for name, rows in summary.tables.items():
-            yield figures_table(name, rows, axes)
+        for name, figures in summary.tables.items():
+            yield figures_table(name, figures, axes)
         return
     for setting, rows in _by_setting(content["results"]):
         mitigation = rows[0]["mitigation"]

@@ -198,9 +198,9 @@ def refuse_shared_files(
         first = seen.setdefault(folder_of(str(given["out"]), given), varied)
         name = next((name for name in varied if first[name] != varied[name]), None)
         if name is not None:
-            values = f"{format_value(first[name])}, {format_value(varied[name])}"
+            differing = f"{format_value(first[name])}, {format_value(varied[name])}"
             raise InputError(
-                f"out: cells that differ in {name} ({values}) "
+                f"out: cells that differ in {name} ({differing}) "
                 f"would write the same files: put {{{name}}} into it, and have names that differ"
             )
 

@@ -478,7 +478,8 @@ def _spawning(threads: int) -> Iterator[None]:
     a script without `if __name__ == "__main__"` does not survive.
     """
     main = sys.modules["__main__"]
-    hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}
+    names: tuple[str, ...] = ("__file__", "__spec__")
+    hidden = {name: vars(main).pop(name) for name in names if name in vars(main)}
     main.__spec__ = None
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -854,7 +855,8 @@ class _Jobs:
         if self.executor.cluster != "local" and time.monotonic() - self.asked >= every:
             self.asked = time.monotonic()
             queued = _queued_jobs(self.name)
-        ended, active = [], []
+        ended: list[tuple[Any, Sequence[Cell]]] = []
+        active: list[tuple[Any, Sequence[Cell]]] = []
         for job, cells in self.active:
             if self.executor.cluster == "local":
                 over = job.done()
