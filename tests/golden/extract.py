@@ -449,8 +449,7 @@ def audit(document: Document) -> Iterator[Row]:
         for row in debias(data):
             yield f"{data['stage']}/{row[0]}", row[1]
     for data in document["contents"]:
-        found = data["content"].get("contrasts")
-        for name, values in (found or {}).items():
+        for name, values in (data["content"].get("contrasts") or {}).items():
             yield f"{data['stage']}/contrasts/{name}", posterior(values)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}
