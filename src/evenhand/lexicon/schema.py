@@ -12,14 +12,14 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -103,12 +103,6 @@ def _check_several(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-def _check_pair(words: tuple[str, ...]) -> tuple[str, str]:
-    if len(words) != 2:
-        raise fail(f"expected 2 words, got {len(words)}")
-    return words[0], words[1]
-
-
 Text = Annotated[str, PlainValidator(_check_text)]
 """A text that is not blank."""
 Word = Annotated[str, PlainValidator(_check_word)]
@@ -129,8 +123,8 @@ Several = Annotated[Distinct[T], AfterValidator(_check_several)]
 """At least two texts without repeats."""
 Words = Distinct[Word]
 """A list of distinct words, in the order of the file."""
-WordPair = Annotated[Distinct[Word], AfterValidator(_check_pair)]
-"""Two distinct words."""
+WordPair = tuple[Word, Word]
+"""Two words."""
 
 
 def data(*parts: str) -> Traversable:
@@ -224,13 +218,13 @@ def describe_unknown(kind: str, name: str, known: Sequence[str]) -> str:
 
 
 @cache
-def _adapter(schema: Any) -> TypeAdapter[Any]:
+def _adapter(schema: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(schema)
 
 
 def _validate(source: Source, schema: type[T], content: object, line: int | None = None) -> T:
     try:
-        result: T = _adapter(schema).validate_python(content)
+        result: T = _adapter(cast(Hashable, schema)).validate_python(content)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = min(errors, key=lambda e: e["type"] != "unexpected_keyword_argument")
