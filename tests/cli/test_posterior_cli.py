@@ -40,7 +40,7 @@ def test_fit_as_json(capsys, path, table):
     found = json.loads(
         output(capsys, "posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     )
-    assert found["schema"] == "evenhand/1"
+    assert found["schema"] == "evenhand/2"
     assert found["rows"] == table.rows
     assert found["dropped"] == {"sentinel": 0, "missing": 0, "duplicate": 0}
     assert list(found["models"]) == ["baseline", "coefficients", "separate", "paper", "crossed"]

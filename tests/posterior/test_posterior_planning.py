@@ -196,7 +196,7 @@ def test_the_command(capsys):
     arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--sets", "10")
     assert run([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["schema"] == "evenhand/1"
+    assert found["schema"] == "evenhand/2"
     assert found["words"] == 14
     assert found["needed"] >= 2
     assert set(found["curve"][0]) >= {"attributes", "power", "low", "high", "fitted"}

@@ -1,1 +1,1 @@
-"""Statistics on arrays: arrays in, arrays out, no knowledge of what was measured."""
+"""Statistics on arrays: intervals, tests, jackknife, association. Arrays in, arrays out."""

@@ -82,7 +82,7 @@ def phrases(
     )
     with scoring_bar("asking for pronouns") as progress:
         report = measure(
-            loaded, lists, prob=prob, seed=seed, progress=progress, kept=open_cache(cache),
+            loaded, lists, prob=prob, seed=seed, progress=progress, cache=open_cache(cache),
             embeds={source: WordMean(load_vectors(source, "fallback")) for source in sources},
         )  # fmt: skip
     if output:

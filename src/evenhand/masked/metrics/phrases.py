@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, LexiconError, UnknownNameError
+from evenhand.instruments import compare
 from evenhand.intervals import Floats, effect_size
 from evenhand.lexicon.phrases import Phrases
 from evenhand.masked.metrics.phrases_correlation import (
@@ -36,12 +37,11 @@ from evenhand.masked.metrics.phrases_embedding import (
 from evenhand.masked.metrics.phrases_pronouns import PhrasePronouns, pronouns
 from evenhand.masked.model import MaskedLM, Model
 from evenhand.masked.words import MASKS
-from evenhand.paired import compare
 from evenhand.permutation import Alternative, two_sample
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
     from evenhand.masked.scoring import Progress
 
 __all__ = [
@@ -203,7 +203,7 @@ def measure(
     embeds: Mapping[str, Embed] | None = None,
     prob: float = 0.95,
     seed: int = 0,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> PhraseReport:
     """The phrase WEAT of every set, raw and centred, and its correlation with the pronoun score.
@@ -217,7 +217,7 @@ def measure(
     refuse_masks(lists, models.values())
     every = [phrase for one in lists.sets.values() for phrase in one.phrases]
     told = {
-        name: pronouns(model, every, lists.carriers, kept=kept, progress=progress)
+        name: pronouns(model, every, lists.carriers, cache=cache, progress=progress)
         for name, model in models.items()
     }
     ways: dict[str, Embed] = {name: model.embed for name, model in models.items()}
