@@ -219,7 +219,7 @@ def describe_unknown(kind: str, name: str, known: Sequence[str]) -> str:
 
 @cache
 def _adapter(schema: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(schema)
+    return TypeAdapter(cast(Any, schema))
 
 
 def _validate(source: Source, schema: type[T], content: object, line: int | None = None) -> T:
