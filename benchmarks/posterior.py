@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from evenhand.posterior import Priors, Table, fit, read_table, simulate
-from evenhand.posterior.diagnostics import ess_bulk, ess_tail
-from evenhand.posterior.nuts import numpyro_model
-from evenhand.posterior.thesis import THESIS, design
+from evenhand.posterior.nuts import build_numpyro_model
+from evenhand.posterior.thesis import THESIS, build_design
+from evenhand.statistics.mcmc import ess_bulk, ess_tail
 
 Draws = dict[str, np.ndarray[Any, Any]]
 
@@ -78,7 +78,7 @@ def numpyro(table: Table, model: str, *, dense: bool) -> Callable[[], Draws]:
     import jax
     from numpyro.infer import MCMC, NUTS
 
-    kernel = NUTS(numpyro_model(model, table, Priors()), dense_mass=dense)
+    kernel = NUTS(build_numpyro_model(model, table, Priors()), dense_mass=dense)
     sampler = MCMC(
         kernel, num_warmup=1000, num_samples=1000, num_chains=4, chain_method="sequential",
         progress_bar=False,
@@ -96,7 +96,7 @@ def pymc(table: Table, model: str) -> Draws:
     """PyMC's NUTS on the same priors."""
     import pymc as pm
 
-    layout = design(model, table)
+    layout = build_design(model, table)
     with pm.Model():
         total: Any = 0.0
         for name, entries, index in zip(layout.names, layout.entries, layout.index, strict=True):

@@ -26,11 +26,9 @@ from threadpoolctl import threadpool_limits
 from evenhand.intervals import wilson
 from evenhand.posterior import Fit, Table, connection_contrasts, simulate
 from evenhand.posterior.contrasts import CONTRASTS
-from evenhand.posterior.crossed import CrossedData, CrossedPrior
-from evenhand.posterior.crossed_fit import fit_crossed
-from evenhand.posterior.paper import fit_paper
-from evenhand.posterior.power import delta_posterior
-from evenhand.posterior.thesis import fit_thesis
+from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
+from evenhand.posterior.planning import sample_delta
+from evenhand.posterior.thesis import fit_paper, fit_thesis
 from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, rows, to_svg
 from evenhand.results import replace_file
 
@@ -86,10 +84,10 @@ def made(effect: float, seed: int) -> Table:
 def stereotypes_alone(effect: float, seed: int) -> tuple[bool, bool]:
     """Whether δ's interval holds the truth and whether it excludes 0, without the controls."""
     table = made(effect, seed)
-    data = CrossedData.of(table.keep(table.group[table.attribute] == 0))
+    data = CrossedData.of(table.select(table.group[table.attribute] == 0))
     rng = np.random.default_rng(seed + 1_000_000)
     with threadpool_limits(1, "blas"):
-        posterior = delta_posterior(data, CrossedPrior(), GUESS, rng)
+        posterior = sample_delta(data, CrossedPrior(), GUESS, rng)
     return (
         posterior.mass_denser_than(effect) <= NOMINAL,
         posterior.mass_denser_than(0.0) > NOMINAL,

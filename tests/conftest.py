@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 # Tests run side by side, a core each: threads of their own would only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -44,3 +46,11 @@ def same_arithmetic() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def glove() -> Vectors:
     return load("glove")
+
+
+@pytest.fixture(scope="session")
+def arviz() -> ModuleType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module: ModuleType = pytest.importorskip("arviz", reason="needs arviz, of the extra dev")
+        return module

@@ -83,7 +83,7 @@ def test_everything_is_written(finished: Audit) -> None:
     assert names == {"run.json", "results.json", "report.html", "stages", "tables", "figures",
                      "work", "summary.md", "model_card.md"}  # fmt: skip
     results = json.loads((finished.out / "results.json").read_text())
-    assert results["schema"] == "evenhand/1"
+    assert results["schema"] == "evenhand/2"
     assert results["verdicts"][0]["verdict"] == "strong evidence"
     assert len(results["measurements"]) == len(finished.measurements)
     listed = json.loads((finished.out / "run.json").read_text())["files"]
@@ -146,7 +146,7 @@ def test_a_damaged_stage_is_computed_again(
     forbid(monkeypatch, *(name for name in COMPUTING if name != "_mitigation"))
     again = audit(vectors_of(biased), topics=[biased.topic], out=copied, quick=True, skip=SKIP)
     assert again.failed == {}
-    assert json.loads(path.read_text())["schema"] == "evenhand/1"
+    assert json.loads(path.read_text())["schema"] == "evenhand/2"
 
 
 def test_a_failed_stage_loses_nothing_else(
@@ -240,7 +240,7 @@ def test_the_command_prints_verdicts_and_the_page(
 def test_json_is_one_document(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*arguments, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["schema"] == "evenhand/1"
+    assert printed["schema"] == "evenhand/2"
     assert printed["verdicts"][0]["topic"] == "simulated"
     assert Path(printed["report"]).is_file()
     assert printed["failed"] == {}

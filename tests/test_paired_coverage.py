@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.paired import compare
+from evenhand.instruments import compare
 from evenhand.simulate import world
 from evenhand.vectors import Vectors
 from evenhand.vectors.distances import association_contrast, distance_table

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         text,
         vectors,
     )
-    from evenhand.paired import compare
+    from evenhand.instruments import compare
     from evenhand.vectors.measuring import measure
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_ATTRIBUTES = {"compare": "evenhand.paired", "measure": "evenhand.vectors.measuring"}
+_ATTRIBUTES = {"compare": "evenhand.instruments", "measure": "evenhand.vectors.measuring"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,23 +1,33 @@
-"""What every measurement returns: a number with its interval, its items and what was left out.
+"""The results of every measurement: `Estimate`, `Measurement`, `Comparison`.
 
-Frozen types with a JSON view, a DataFrame view and an atomic save, so that a killed run leaves
-either the whole file or none.
+A number never stands alone: it has an interval, the items it was computed from, the ideal value,
+the direction that is worse, and what was left out. Results nest (`parts`), read themselves back
+from JSON at any depth, and can be tabulated, plotted and shown in a notebook.
 """
 
 from __future__ import annotations
 
-import csv
-import errno
-import io
-import json
+import html
 import math
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError
+from evenhand.files import (
+    SCHEMA,
+    document,
+    plain,
+    read_document,
+    replace_file,
+    save_csv,
+    save_json,
+    to_json,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,47 +37,268 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Item",
+    "Items",
     "Measurement",
+    "Measurements",
     "Worse",
     "document",
+    "load",
     "replace_file",
     "save_csv",
     "save_json",
     "to_json",
 ]
 
-SCHEMA = "evenhand/1"
-
 Worse = Literal["higher", "lower", "away"]
 """Which way is worse: above the ideal, below it, or away from it on either side."""
 
-Item = Mapping[str, Any]
-"""One row behind a measurement: a word, a pair or a sentence with its own score."""
+Item: TypeAlias = Mapping[str, Any]
+"""One row of `Items`."""
+
+Column: TypeAlias = NDArray[Any] | tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Items(Sequence[Mapping[str, Any]]):
+    """The rows behind a measurement, stored by column.
+
+    Numeric columns are arrays (float, int or bool; a missing number is NaN), all others tuples.
+
+    Parameters
+    ----------
+    columns : Mapping of str to Sequence, or Iterable of Mapping
+        The columns, all of one length, or the rows.
+
+    Examples
+    --------
+    >>> items = Items({"word": ["nurse", "pilot"], "score": [-0.5, 0.25]})
+    >>> len(items), items[0]["word"], items["score"].tolist()
+    (2, 'nurse', [-0.5, 0.25])
+
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(
+        self, columns: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]] = ()
+    ) -> None:
+        if isinstance(columns, Items):
+            self._columns: dict[str, Column] = columns._columns
+            return
+        if not isinstance(columns, Mapping):
+            rows = list(columns)
+            names = dict.fromkeys(name for row in rows for name in row)
+            columns = {name: [row.get(name) for row in rows] for name in names}
+        self._columns = {str(name): _column(values) for name, values in columns.items()}
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"items: expected columns of one length, got {lengths}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    @overload
+    def __getitem__(self, key: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> Items: ...
+    def __getitem__(self, key: str | int | slice) -> Any:
+        """A column by its name, a row by its number, or some rows by a slice."""
+        if isinstance(key, str):
+            return self._columns[key]
+        if isinstance(key, slice):
+            return Items({name: column[key] for name, column in self._columns.items()})
+        return {name: _scalar(column[key]) for name, column in self._columns.items()}
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        lists = [
+            column.tolist() if isinstance(column, np.ndarray) else column
+            for column in self._columns.values()
+        ]
+        for row in zip(*lists, strict=True):
+            yield dict(zip(self._columns, row, strict=True))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def get(self, name: str) -> Any:
+        """The column of that name, or None."""
+        return self._columns.get(name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Items):
+            return NotImplemented
+        return self.columns == other.columns and all(
+            _equal(column, other._columns[name]) for name, column in self._columns.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Items({len(self)} rows: {', '.join(self.columns)})"
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The columns as lists."""
+        return {name: plain(column) for name, column in self._columns.items()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                name: column if isinstance(column, np.ndarray) else list(column)
+                for name, column in self._columns.items()
+            }
+        )
+
+
+def _column(values: Iterable[Any]) -> Column:
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        if values.dtype.kind in "bi":
+            return values
+        if values.dtype.kind in "fu":
+            return values.astype(float if values.dtype.kind == "f" else np.int64)
+    listed = [_scalar(value) for value in values]
+    kinds = {type(value) for value in listed if value is not None}
+    if kinds <= {int, float}:
+        if kinds == {int} and None not in listed:
+            return np.array(listed, dtype=np.int64)
+        return np.array([math.nan if value is None else value for value in listed], dtype=float)
+    if kinds == {bool} and None not in listed:
+        return np.array(listed, dtype=bool)
+    return tuple(plain(value) for value in listed)
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _equal(one: Column, other: Column) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        floats = one.dtype.kind == "f"
+        return one.dtype.kind == other.dtype.kind and np.array_equal(one, other, equal_nan=floats)
+    return isinstance(one, tuple) and isinstance(other, tuple) and one == other
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:
-    """A value with the interval that holds the truth with probability `prob`."""
+    """A value with an interval that contains the truth with probability `prob`.
+
+    An end that is not known is unbounded (infinite). JSON has null for it, and for a value that
+    could not be computed.
+    """
 
     value: float
     low: float
     high: float
     prob: float = 0.95
 
-    def as_dict(self) -> dict[str, Any]:
+    def __post_init__(self) -> None:
+        _normalise_interval(self)
+
+    @classmethod
+    def of(cls, interval: tuple[float, float, float], prob: float = 0.95) -> Estimate:
+        """From (value, low, high), as the functions of `evenhand.statistics` return them."""
+        value, low, high = interval
+        return cls(value=value, low=low, high=high, prob=prob)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        return self.prob == other.prob and all(
+            _same(getattr(self, name), getattr(other, name)) for name in ("value", "low", "high")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.low, self.high, self.prob))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}] ({self.prob:.0%})"
+
+    def to_dict(self) -> dict[str, Any]:
         return {"value": self.value, "low": self.low, "high": self.high, "prob": self.prob}
 
+    as_dict = to_dict
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Estimate:
+        return cls(**{**row, **_interval(row)})
+
+
+def _interval(row: Mapping[str, Any]) -> dict[str, float]:
+    """Value and ends from JSON: null is NaN for the value, unbounded for an end."""
+    return {
+        name: float(missing if row[name] is None else row[name])
+        for name, missing in (("value", math.nan), ("low", -math.inf), ("high", math.inf))
+    }
+
+
+def _normalise_interval(result: Any) -> None:
+    """Floats throughout; an end that is not known is unbounded, a value that is not, NaN."""
+    for name, missing in (("value", math.nan), ("low", -math.inf), ("high", math.inf)):
+        number = getattr(result, name)
+        number = missing if number is None or math.isnan(number) else float(number)
+        object.__setattr__(result, name, number)
+    if not math.isfinite(result.value):
+        object.__setattr__(result, "value", math.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurement:
-    """One measured bias: the number, how sure we are, and everything it was made of.
+    """One measured bias: the number, how sure it is, and everything it was computed from.
 
-    `ideal` is the measure's perfect value and `worse` the direction of more bias. Measures of
-    size alone, such as direct bias, never read 0 on real words: `details` has the null, what
-    random words read, where there is one. `interval` and `test` say in words what `low`, `high`
-    and `p_value` rest on. Each item
-    has at least `word` and `score`; `without`, where present, is the value with that item left
-    out (the jackknife replicate that comparisons are made of).
+    Parameters
+    ----------
+    metric, query : str
+        The instrument and the question it was asked.
+    value, low, high, prob : float
+        The value and the interval that contains the truth with probability `prob`. An end that
+        is not known is infinite.
+    n : int
+        The number of items behind the value.
+    ideal : float or None
+        The value without bias.
+    worse : {"higher", "lower", "away"}
+        The direction of more bias.
+    interval, test : str
+        What `low` and `high`, and `p_value`, rest on.
+    p_value : float or None
+    subject : str
+        The name of what was measured (vectors, model, corpus).
+    by : str
+        For a part: what it is a part by, such as "category" or "template".
+    items : Items
+        One row per word, pair or sentence. `score` is its own score; `without`, where present,
+        the value with that item left out (the jackknife replicate that comparisons use).
+    left_out : tuple of str
+        What could not be measured.
+    parts : tuple of Measurement
+        The same measure on parts of the items, or the components it is made of.
+    seed : int or None
+    details : Mapping
+        Further numbers, plain JSON values; a number that could not be computed is None.
+    notes : tuple of str
+        What a reader must know before quoting the number.
+
+    Examples
+    --------
+    >>> m = Measurement(metric="weat", query="6", value=1.5, low=1.0, high=1.8, n=16, ideal=0.0,
+    ...                 worse="away", interval="noncentral t")
+    >>> print(m)
+    weat 6: 1.500 [1.000, 1.800] (95%), n = 16; ideal 0
+    >>> Measurement.from_dict(m.to_dict()) == m
+    True
+
     """
 
     metric: str
@@ -82,146 +313,391 @@ class Measurement:
     prob: float = 0.95
     p_value: float | None = None
     test: str = ""
-    items: tuple[Item, ...] = field(default=(), repr=False)
+    subject: str = ""
+    by: str = ""
+    items: Items = field(default_factory=Items, repr=False)
     left_out: tuple[str, ...] = ()
+    parts: tuple[Measurement, ...] = field(default=(), repr=False)
     seed: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _normalise_interval(self)
+        p = self.p_value
+        for name, value in (
+            ("items", Items(self.items)),
+            ("left_out", tuple(self.left_out)),
+            ("notes", tuple(self.notes)),
+            ("parts", tuple(self.parts)),
+            ("details", plain(self.details)),
+            ("p_value", None if p is None or math.isnan(p) else float(p)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measurement):
+            return NotImplemented
+        return all(
+            _same(getattr(self, name), getattr(other, name))
+            if name == "value"
+            else getattr(self, name) == getattr(other, name)
+            for name in self.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def estimate(self) -> Estimate:
         """The value and its interval alone."""
         return Estimate(value=self.value, low=self.low, high=self.high, prob=self.prob)
 
+    def part(self, query: str, by: str | None = None) -> Measurement:
+        """The part of that name; with `by`, among the parts by it."""
+        for part in self.select(by):
+            if query in (part.query, part.metric):
+                return part
+        known = ", ".join(dict.fromkeys(part.query for part in self.select(by))) or "none"
+        raise KeyError(f"no part '{query}' of {self.metric} {self.query} (known: {known})")
+
+    def select(self, by: str | None = None) -> tuple[Measurement, ...]:
+        """The parts by `by` ("category", "template", …); without it, all."""
+        return tuple(part for part in self.parts if by in (None, part.by))
+
     def __str__(self) -> str:
         p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
-        if "null_median" in self.details:
+        if self.details.get("null_median") is not None:
             ideal += f", random words read {self.details['null_median']:.3f}"
         out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
-        return (
-            f"{self.metric} {self.query}: {self.value:.3f} [{self.low:.3f}, {self.high:.3f}] "
-            f"({self.prob:.0%}){p}, n = {self.n}{ideal}{out}"
-        )
+        name = f"{self.subject}: {self.metric}" if self.subject else self.metric
+        return f"{name} {self.query}: {self.estimate}{p}, n = {self.n}{ideal}{out}"
 
-    def as_dict(self, *, items: bool = False) -> dict[str, Any]:
-        """The JSON view; the raw items only on request, since they can be thousands."""
+    def to_dict(self, *, items: bool = True) -> dict[str, Any]:
+        """The JSON view; `items=False` leaves out the items, which can be thousands."""
         row = {name: getattr(self, name) for name in self.__slots__ if name != "items"}
+        row["parts"] = [part.to_dict(items=items) for part in self.parts]
         if items:
-            row["items"] = [dict(item) for item in self.items]
+            row["items"] = self.items.to_dict()
         return row
 
-    def to_frame(self) -> pd.DataFrame:
-        """The items as a table, a row a word."""
-        import pandas as pd
+    def as_dict(self, *, items: bool = False) -> dict[str, Any]:
+        return self.to_dict(items=items)
 
-        return pd.DataFrame([dict(item) for item in self.items])
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Measurement:
+        """Read what `to_dict` wrote, parts at any depth."""
+        fields = {**row, **_interval(row)}
+        fields["items"] = Items(row.get("items") or {})
+        fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
+        return cls(**fields)
+
+    def to_frame(self, rows: Literal["items", "parts"] | None = None) -> pd.DataFrame:
+        """The items as a DataFrame, or the measurement and its parts with one row each.
+
+        Without `rows`: the items, or the parts where there are no items.
+        """
+        if rows == "items" or (rows is None and len(self.items)):
+            return self.items.to_frame()
+        return Measurements([self]).to_frame(parts=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole measurement, items included, as one JSON document."""
-        save_json(path, document(measurements=[self.as_dict(items=True)]))
+        """Write the measurement, items and parts included, as one JSON document."""
+        save_json(path, document(measurements=[self.to_dict()]))
+
+    def plot(self, **options: Any) -> Any:
+        """A forest plot of the value and its parts (an Altair chart)."""
+        from evenhand.charts import forest
+
+        return forest(_forest_rows([self]), title=f"{self.metric} {self.query}", **options)
+
+    def _repr_html_(self) -> str:
+        return _html_table(_table_rows([self], parts=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """The same measurement twice, with an interval on the change, paired item by item."""
+    """The same measurement twice, with an interval on the change, paired item by item.
+
+    Parameters
+    ----------
+    before, after : Measurement
+    change : Estimate
+        After minus before, or after divided by before where `kind` is "ratio".
+    interval, test : str
+        What the interval of the change, and `p_value`, rest on.
+    paired : int
+        The number of items that both have.
+    p_value : float or None
+    kind : {"difference", "ratio"}
+    parts : tuple of Comparison
+        The comparisons of parts.
+    details, notes
+        As for `Measurement`.
+
+    """
 
     before: Measurement
     after: Measurement
     change: Estimate
     interval: str
     paired: int
+    p_value: float | None = None
+    test: str = ""
+    kind: Literal["difference", "ratio"] = "difference"
+    parts: tuple[Comparison, ...] = field(default=(), repr=False)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        p = self.p_value
+        for name, value in (
+            ("parts", tuple(self.parts)),
+            ("notes", tuple(self.notes)),
+            ("details", plain(self.details)),
+            ("p_value", None if p is None or math.isnan(p) else float(p)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparison):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def metric(self) -> str:
+        """The instrument that measured both."""
+        return self.before.metric
+
+    @property
+    def query(self) -> str:
+        """The question that both were asked."""
+        return self.before.query
+
+    def part(self, query: str, by: str | None = None) -> Comparison:
+        """The comparison of the part of that name."""
+        for part in self.parts:
+            if query in (part.query, part.metric) and by in (None, part.before.by):
+                return part
+        known = ", ".join(dict.fromkeys(part.query for part in self.parts)) or "none"
+        raise KeyError(f"no part '{query}' of {self.metric} {self.query} (known: {known})")
+
+    def __str__(self) -> str:
+        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        subjects = dict.fromkeys(m.subject for m in (self.before, self.after) if m.subject)
+        name = f"{' → '.join(subjects)}: {self.metric}" if subjects else self.metric
+        sign = "ratio" if self.kind == "ratio" else "change"
+        return (
+            f"{name} {self.query}: {self.before.value:.3f} → {self.after.value:.3f}, "
+            f"{sign} {self.change}{p}, paired {self.paired}"
+        )
+
+    def to_dict(self, *, items: bool = True) -> dict[str, Any]:
+        """The JSON view; `items=False` leaves out the items of both measurements."""
+        row = {name: getattr(self, name) for name in self.__slots__}
+        row["before"], row["after"] = (m.to_dict(items=items) for m in (self.before, self.after))
+        row["change"] = self.change.to_dict()
+        row["parts"] = [part.to_dict(items=items) for part in self.parts]
+        return {"metric": self.metric, "query": self.query, **row}
 
     def as_dict(self, *, items: bool = False) -> dict[str, Any]:
+        return self.to_dict(items=items)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Comparison:
+        """Read what `to_dict` wrote, parts at any depth."""
+        fields = {name: value for name, value in row.items() if name not in ("metric", "query")}
+        fields["before"] = Measurement.from_dict(row["before"])
+        fields["after"] = Measurement.from_dict(row["after"])
+        fields["change"] = Estimate.from_dict(row["change"])
+        fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
+        return cls(**fields)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The change and those of the parts, one row each."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "metric": c.metric,
+                    "query": c.query,
+                    "by": c.before.by,
+                    "before": c.before.value,
+                    "after": c.after.value,
+                    "change": c.change.value,
+                    "low": c.change.low,
+                    "high": c.change.high,
+                    "prob": c.change.prob,
+                    "p_value": c.p_value,
+                    "paired": c.paired,
+                }
+                for c in (self, *self.parts)
+            ]
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the comparison, items and parts included, as one JSON document."""
+        save_json(path, document(comparisons=[self.to_dict()]))
+
+    def plot(self, **options: Any) -> Any:
+        """A forest plot of the change and those of the parts (an Altair chart)."""
+        from evenhand.charts import forest
+
+        rows = [
+            {
+                "label": f"{c.before.by}: {c.query}" if c.before.by else c.query,
+                "value": c.change.value,
+                "low": c.change.low,
+                "high": c.change.high,
+                "ideal": 1.0 if c.kind == "ratio" else 0.0,
+            }
+            for c in (self, *self.parts)
+        ]
+        return forest(rows, title=f"Change of {self.metric} {self.query}", **options)
+
+    def _repr_html_(self) -> str:
+        return _html_table(self.to_frame().to_dict("records"))
+
+
+class Measurements(Sequence[Measurement]):
+    """Several measurements in order, and what could not be measured and why (`skipped`).
+
+    A measurement is found by its number or by the name of its metric.
+    """
+
+    def __init__(
+        self, measurements: Iterable[Measurement] = (), skipped: Iterable[Mapping[str, str]] = ()
+    ) -> None:
+        self._measurements = tuple(measurements)
+        self.skipped = tuple(dict(skip) for skip in skipped)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Measurement: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Measurement, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> Measurement | tuple[Measurement, ...]:
+        if isinstance(key, str):
+            for m in self._measurements:
+                if key in (m.metric, f"{m.metric} {m.query}"):
+                    return m
+            raise KeyError(key)
+        return self._measurements[key]
+
+    def __len__(self) -> int:
+        return len(self._measurements)
+
+    def __add__(self, other: Measurements) -> Measurements:
+        return Measurements([*self, *other], [*self.skipped, *other.skipped])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measurements):
+            return NotImplemented
+        return tuple(self) == tuple(other) and self.skipped == other.skipped
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no measurements"
+
+    def to_dict(self, *, items: bool = True) -> dict[str, Any]:
         return {
-            "metric": self.before.metric,
-            "query": self.before.query,
-            "before": self.before.as_dict(items=items),
-            "after": self.after.as_dict(items=items),
-            "change": self.change.as_dict(),
-            "interval": self.interval,
-            "paired": self.paired,
+            "measurements": [m.to_dict(items=items) for m in self],
+            "skipped": [dict(skip) for skip in self.skipped],
         }
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        return cls((Measurement.from_dict(m) for m in row["measurements"]), row.get("skipped", ()))
 
-def document(**content: Any) -> dict[str, Any]:
-    """A JSON document of ours: the schema first, then the content."""
-    return {"schema": SCHEMA, **content}
+    def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
+        """One row per measurement; with `parts`, one per part too."""
+        import pandas as pd
+
+        return pd.DataFrame(_table_rows(self, parts=parts))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of them, items and parts included, as one JSON document."""
+        save_json(path, document(**self.to_dict()))
+
+    def plot(self, **options: Any) -> Any:
+        """A forest plot (an Altair chart)."""
+        from evenhand.charts import forest
+
+        return forest(_forest_rows(self, parts=False), **options)
+
+    def _repr_html_(self) -> str:
+        return _html_table(_table_rows(self, parts=False))
 
 
-def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """Strict JSON (numbers that are not finite become null), stable and readable.
+def load(path: str | os.PathLike[str]) -> Measurement | Comparison | Measurements:
+    """Read a result that `save` wrote.
 
-    >>> to_json({"a": float("nan"), "b": (1, 2)}, indent=None)
-    '{"a": null, "b": [1, 2]}'
+    Returns
+    -------
+    Measurement, Comparison or Measurements
+        What the file has: one measurement, one comparison, or several measurements.
+
     """
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def save_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write `value` as JSON, whole or not at all."""
-    with replace_file(path) as file:
-        file.write((to_json(value) + "\n").encode())
-
-
-def save_csv(
-    path: str | os.PathLike[str],
-    rows: Iterable[Mapping[str, Any]],
-    columns: Iterable[str] | None = None,
-) -> None:
-    """Write rows as CSV, whole or not at all; by default every column that a row has."""
-    kept = list(rows)
-    names = list(columns or dict.fromkeys(name for row in kept for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(kept)
-    with replace_file(path) as file:
-        file.write(text.getvalue().encode())
-
-
-@contextmanager
-def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name beside `path`; it takes its place only when complete.
-
-    A link is followed: the file it leads to is replaced.
-    """
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder: expected a file to write", str(path))
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:  # a device or a pipe: nothing there to take the place of
-            yield file
-        return
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    row = read_document(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        if "measurements" in row:
+            several = Measurements.from_dict(row)
+            alone = len(several) == 1 and "skipped" not in row
+            return several[0] if alone else several
+        return Comparison.from_dict(row["comparisons"][0])
+    except (KeyError, TypeError, IndexError) as error:
+        problem = f"expected a measurement or a comparison, got none ({error})"
+        raise FileError(path, problem) from None
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+_SHOWN = ("metric", "query", "by", "value", "low", "high", "prob", "p_value", "n", "ideal")
 
 
-def _plain(value: Any) -> Any:
-    """Numpy scalars and arrays, tuples, mappings and result types as plain JSON values."""
-    if hasattr(value, "as_dict"):
-        value = value.as_dict()
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_plain(item) for item in value]
-    return value
+def _walk(measurements: Iterable[Measurement], parts: bool) -> Iterator[Measurement]:
+    for m in measurements:
+        yield m
+        if parts:
+            yield from _walk(m.parts, parts)
+
+
+def _table_rows(measurements: Iterable[Measurement], *, parts: bool) -> list[dict[str, Any]]:
+    listed = list(_walk(measurements, parts))
+    names = ("subject", *_SHOWN) if any(m.subject for m in listed) else _SHOWN
+    if not any(m.by for m in listed):
+        names = tuple(name for name in names if name != "by")
+    return [{name: getattr(m, name) for name in names} for m in listed]
+
+
+def _forest_rows(measurements: Iterable[Measurement], parts: bool = True) -> list[dict[str, Any]]:
+    listed = list(_walk(measurements, parts))
+    metrics = {m.metric for m in listed}
+    return [
+        {
+            "label": " ".join(
+                filter(None, (m.metric if len(metrics) > 1 else "", m.by and f"{m.by}:", m.query))
+            ),
+            "value": m.value,
+            "low": m.low,
+            "high": m.high,
+            "ideal": m.ideal,
+        }
+        for m in listed
+    ]
+
+
+def _html_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A small HTML table for notebooks."""
+
+    def cell(value: Any) -> str:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return html.escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0]) if rows else ""
+    body = "".join(
+        f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row.values())}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

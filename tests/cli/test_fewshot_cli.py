@@ -330,7 +330,7 @@ def test_folders_of_others(here, capsys, tmp_path):
     assert "answers.npz: missing, this run is not finished: repeat its command" in told
     (copied / "run.json").write_text("{")
     assert "not valid JSON" in failure(capsys, "fewshot", "bias", str(copied))
-    assert "--restart begins anew" in failure(capsys, *QUICK, "--out", str(copied))
+    assert "--restart starts over" in failure(capsys, *QUICK, "--out", str(copied))
     output(capsys, *QUICK, "--out", str(copied), "--restart")
     assert (copied / "results.json").read_bytes() == (here / "base/results.json").read_bytes()
     (tmp_path / "run.json").write_text('{"command": "masked finetune", "identity": {}}')
@@ -350,7 +350,7 @@ def test_a_full_disk_and_the_same_command_again(here, capsys, tmp_path, monkeypa
         assert run([*QUICK, "--out", str(copied)]) == 1
     told = capsys.readouterr().err
     assert re.fullmatch(
-        r"error: .*base: No space left on device; what was saved .* goes on.*\n", told
+        r"error: .*base: No space left on device; results saved .* resumes.*\n", told
     )
     output(capsys, *QUICK, "--out", str(copied))
     assert (copied / "results.json").read_bytes() == (here / "base/results.json").read_bytes()

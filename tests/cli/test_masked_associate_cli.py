@@ -25,7 +25,7 @@ def own(tmp_path, monkeypatch):
 
 def test_json_has_the_promised_shape(capsys, own):
     told = json.loads(output(capsys, "masked", "associate", *own, "--json"))
-    assert told["schema"] == "evenhand/1"
+    assert told["schema"] == "evenhand/2"
     assert told["comparisons"] == []
     (model,) = told["models"]
     assert model["model"] == "mini"

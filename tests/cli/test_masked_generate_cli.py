@@ -28,7 +28,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
                "--judge", "mini", "--json", *QUICK)
     )  # fmt: skip
     rows = [json.loads(line) for line in made.read_text().splitlines()]
-    assert (told["schema"], told["command"]) == ("evenhand/1", "masked generate")
+    assert (told["schema"], told["command"]) == ("evenhand/2", "masked generate")
     assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
     assert told["generated"] == len(rows) > 0
     assert told["generated"] + sum(told["nothing"].values()) == 4

@@ -25,7 +25,7 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
             "-o", str(folder), "--format", "svg,html", "--json",
         )
     )  # fmt: skip
-    assert found["schema"] == "evenhand/1"
+    assert found["schema"] == "evenhand/2"
     assert {m["query"] for m in found["measurements"]} == {"tools"}
     assert [m["metric"] for m in found["measurements"]] == [
         "phrase-weat",

@@ -39,7 +39,7 @@ def other(tmp_path):
 
 def test_json_has_the_published_table(capsys, source):
     told = json.loads(output(capsys, "masked", "score", source, "--json"))
-    assert told["schema"] == "evenhand/1"
+    assert told["schema"] == "evenhand/2"
     (model,) = told["models"]
     assert model["model"] == "mini"
     assert model["n"] == 4

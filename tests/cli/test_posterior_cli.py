@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
-from evenhand.posterior.simulation import simulate
-from evenhand.posterior.tables import CONNECTIONS
+from evenhand.posterior.tables import CONNECTIONS, simulate
 
 LEVELS = list(CONNECTIONS)
 SUMMARY = {"mean", "sd", "low", "high", "p_below_zero"}
@@ -41,7 +40,7 @@ def test_fit_as_json(capsys, path, table):
     found = json.loads(
         output(capsys, "posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     )
-    assert found["schema"] == "evenhand/1"
+    assert found["schema"] == "evenhand/2"
     assert found["rows"] == table.rows
     assert found["dropped"] == {"sentinel": 0, "missing": 0, "duplicate": 0}
     assert list(found["models"]) == ["baseline", "coefficients", "separate", "paper", "crossed"]
@@ -93,7 +92,7 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
 
 
 def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
-    one = write(table.of_words(["word1", "word2"]), tmp_path / "one.csv")
+    one = write(table.select_words(["word1", "word2"]), tmp_path / "one.csv")
     found = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
     assert list(found["skipped"]) == ["crossed"]
     assert found["contrasts"] == {}

@@ -55,7 +55,7 @@ def test_json_is_alone_on_stdout(
     out = tmp_path / "out.jsonl"
     assert run(["text", "filter", str(source), "-o", str(out), "--json", "--funnel"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "evenhand/1"
+    assert told["schema"] == "evenhand/2"
     assert [told[k] for k in ("read", "one_pronoun", "no_other_indicator", "linked", "kept")] == [
         5, 3, 2, 2, 1,
     ]  # fmt: skip

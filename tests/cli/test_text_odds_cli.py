@@ -38,7 +38,7 @@ def test_odds_as_json(capsys, table):
         output(capsys, "text", "odds", table, "--label", "job", "--gender", "sex", "--json",
                "--top", "1")
     )  # fmt: skip
-    assert document["schema"] == "evenhand/1"
+    assert document["schema"] == "evenhand/2"
     assert [row["label"] for row in document["rows"]] == ["cook", "pilot", "nurse"]
     assert document["rows"][1]["odds_ratio"] == pytest.approx((6 / 7) / (2 / 9))
     assert document["rows"][0]["exact_high"] is None
@@ -166,7 +166,7 @@ def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
         output(capsys, "text", "annotate", "read", *sheets, "--majority", "3", "--json",
                "--filtered", str(tmp_path / "kept.jsonl"))
     )  # fmt: skip
-    assert document["schema"] == "evenhand/1"
+    assert document["schema"] == "evenhand/2"
     assert document["counts"] == {"sentences": 10, "yes": 8, "no": 2, "undecided": 0}
     assert [m["metric"] for m in document["measurements"]] == [
         "accuracy", "fleiss_kappa", "krippendorff_alpha",

@@ -65,7 +65,7 @@ def test_json_tells_the_counts_and_nothing_else(shell):
     Path("in.txt").write_text(TEXT)
     code, out, err = shell("swap", "in.txt", "-o", "out.txt", "--json")
     told = json.loads(out)
-    assert (code, err, told["schema"]) == (0, "", "evenhand/1")
+    assert (code, err, told["schema"]) == (0, "", "evenhand/2")
     assert (told["documents"], told["changed"], told["edits"]) == (4, 2, 3)
     assert told["rules"] == {"pronoun": 3}
 

@@ -40,7 +40,7 @@ def small(tmp_path_factory, glove):
 
 def test_measure_a_query_as_json(capsys, query):
     document = json.loads(output(capsys, "vectors", "measure", "glove", "--query", query, "--json"))
-    assert document["schema"] == "evenhand/1"
+    assert document["schema"] == "evenhand/2"
     weat = next(m for m in document["measurements"] if m["metric"] == "weat")
     assert {"metric", "query", "value", "low", "high", "prob", "p_value", "n", "ideal", "worse",
             "left_out", "seed"} <= weat.keys()  # fmt: skip

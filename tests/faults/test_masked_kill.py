@@ -156,7 +156,7 @@ def test_a_full_disk_is_told_of_and_the_checkpoint_before_is_whole(small, tmp_pa
     # room for weights and two moments, and none for the best weights, which come later
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(3.5 * len(weights)), hard))
     try:
-        with pytest.raises(PartialFailure, match="File too large; what was saved before is whole"):
+        with pytest.raises(PartialFailure, match="File too large; results saved so far"):
             finetune(small / "small", TEXT, folder=tmp_path / "full", **options)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

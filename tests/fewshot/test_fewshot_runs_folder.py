@@ -163,7 +163,7 @@ class TestFolder:
 
         monkeypatch.setattr(Kept, "save", full)
         settings = runs.done().settings
-        with pytest.raises(PartialFailure, match="run: No space left on device; what was saved"):
+        with pytest.raises(PartialFailure, match="run: No space left on device; results saved"):
             runs.make(settings, tmp_path / "run")
         assert (tmp_path / "run" / "split-0" / "seed-0" / "trained.safetensors").is_file()
         monkeypatch.undo()

@@ -9,8 +9,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from evenhand.posterior.contrasts import connection_contrasts
-from evenhand.posterior.crossed_fit import fit_crossed
-from evenhand.posterior.simulation import simulate
+from evenhand.posterior.crossed import fit_crossed
+from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import fit_thesis
 
 SETS = 200

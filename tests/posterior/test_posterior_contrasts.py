@@ -4,17 +4,22 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.posterior.change import compare_tables, equalised
-from evenhand.posterior.checks import intra_class, posterior_check, prior_check
+from evenhand.posterior.checks import (
+    check_posterior,
+    check_prior,
+    check_sensitivity,
+    intra_class_correlation,
+)
 from evenhand.posterior.contrasts import (
     class_contrasts,
+    compare_tables,
     connection_contrasts,
+    equalised,
     word_contrasts,
     word_levels,
 )
 from evenhand.posterior.models import fit
-from evenhand.posterior.sensitivity import prior_sensitivity
-from evenhand.posterior.simulation import simulate
+from evenhand.posterior.tables import simulate
 
 DESIGN = {"words": (3, 3), "stereotypes": (4, 4), "human": 6, "neutral": 10}
 
@@ -107,7 +112,7 @@ def test_no_change_is_told():
 def test_only_crossed_makes_attributes_that_recur(fitted):
     passed = {}
     for name, result in fitted.fits.items():
-        for check in posterior_check(result, replicates=200):
+        for check in check_posterior(result, replicates=200):
             passed[name, check.statistic] = check.passed
     name = "intra-class correlation by attribute"
     assert [model for model in fitted.fits if passed[model, name]] == ["crossed"]
@@ -121,21 +126,21 @@ def test_the_intra_class_correlation_is_that_of_the_simulation():
     )  # fmt: skip
     scales |= dict.fromkeys(("stereotype", "human", "neutral"), 0.2) | {"error": 0.1}
     table = simulate(words=(8, 8), stereotypes=(30, 30), human=60, neutral=300, scales=scales)
-    found = intra_class(table, table.distance[None])[0]
+    found = intra_class_correlation(table, table.distance[None])[0]
     assert found == pytest.approx(0.04 / (0.04 + 0.01), abs=0.04)
 
 
 @pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", "crossed"])
 def test_prior_predictive_tables(model):
-    found = {c.statistic: c for c in prior_check(model, simulate(**DESIGN), replicates=200)}
+    found = {c.statistic: c for c in check_prior(model, simulate(**DESIGN), replicates=200)}
     assert found["mean none"].low < 0 < 2 < found["mean none"].high
     assert 0.2 < found["share outside 0 to 2"].mean < 0.7
     with pytest.raises(InputError, match="got paper"):
-        prior_check("paper", simulate(**DESIGN))
+        check_prior("paper", simulate(**DESIGN))
 
 
 def test_delta_hardly_depends_on_the_prior():
-    found = prior_sensitivity(simulate(delta=-0.2, seed=1, **DESIGN), draws=320)
+    found = check_sensitivity(simulate(delta=-0.2, seed=1, **DESIGN), draws=320)
     means = {row.name: row.contrasts["associated-different"].mean for row in found}
     assert means["as given"] == pytest.approx(means["levels twice as wide"], abs=0.02)
     assert abs(means["δ ten times narrower"]) < abs(means["as given"])

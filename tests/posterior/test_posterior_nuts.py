@@ -7,10 +7,9 @@ import pytest
 
 from evenhand.errors import MissingExtraError
 from evenhand.posterior.contrasts import contrast_draws
-from evenhand.posterior.diagnostics import mcse_mean
 from evenhand.posterior.models import fit
-from evenhand.posterior.simulation import simulate
-from evenhand.posterior.tables import read_table
+from evenhand.posterior.tables import read_table, simulate
+from evenhand.statistics.mcmc import mcse_mean
 
 missing = importlib.util.find_spec("numpyro") is None
 needs_numpyro = pytest.mark.skipif(missing, reason="needs numpyro, of the extra nuts")

@@ -10,16 +10,16 @@ from threadpoolctl import threadpool_limits
 from evenhand import lexicon
 from evenhand.cli import run
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior import CrossedPrior, connection_contrasts, plan, simulate, simulation
-from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects
-from evenhand.posterior.crossed_fit import fit_crossed
-from evenhand.posterior.planning import MOST, RELIGION
-from evenhand.posterior.power import (
+from evenhand.posterior import CrossedPrior, connection_contrasts, plan, simulate, tables
+from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects, fit_crossed
+from evenhand.posterior.planning import (
+    MAX_ATTRIBUTES,
+    RELIGION,
     SCALES,
     Layout,
     Precision,
-    delta_posterior,
-    simulated_data,
+    sample_delta,
+    simulate_data,
 )
 
 LAYOUT = Layout.of_classes([3, 2])
@@ -35,7 +35,7 @@ def religion():
 def test_known_scales_give_the_posterior_of_delta():
     """The approximation's sd is that of exact draws of δ given the scales, on that very design."""
     rng = np.random.default_rng(0)
-    data = simulated_data(LAYOUT, 6, 0.05, TRUE, rng)
+    data = simulate_data(LAYOUT, 6, 0.05, TRUE, rng)
     marginal = Marginal(data, PRIOR)
     draws = draw_effects(marginal, np.tile(TRUE, (20_000, 1)), rng).beta[:, 1]
     assert float(Precision(LAYOUT, TRUE, PRIOR).sd(6)) == pytest.approx(draws.std(), rel=0.02)
@@ -46,7 +46,7 @@ def test_approximation_is_the_error_of_the_estimate():
     rng = np.random.default_rng(1)
     misses = []
     for _ in range(600):
-        marginal = Marginal(simulated_data(LAYOUT, 8, 0.05, TRUE, rng), PRIOR)
+        marginal = Marginal(simulate_data(LAYOUT, 8, 0.05, TRUE, rng), PRIOR)
         lower = marginal.factor(TRUE[None])[0][0]
         mean = np.linalg.solve(lower[:-1, :-1].T, lower[-1, :-1])
         misses.append(PRIOR.delta_sd * mean[1] - 0.05)
@@ -71,7 +71,7 @@ def test_importance_sampling_agrees_with_the_chains(attributes):
     summary = connection_contrasts(chains)["associated-different"]
     data = CrossedData.of(table)
     with threadpool_limits(1, "blas"):
-        found = delta_posterior(data, PRIOR, TRUE, np.random.default_rng(5))
+        found = sample_delta(data, PRIOR, TRUE, np.random.default_rng(5))
     mean, sd = found.moments()
     assert mean == pytest.approx(summary.mean, abs=0.15 * summary.sd)
     assert sd == pytest.approx(summary.sd, rel=0.12)
@@ -83,7 +83,7 @@ def test_controls_hardly_help():
     """Leaving the controls out, as planning does, costs δ next to nothing."""
     table = simulate(delta=0.05, words=(3, 3), stereotypes=(4, 4), seed=2)
     full = Marginal(CrossedData.of(table), PRIOR)
-    chosen = np.array([simulation.SCALES[name] for name in full.data.scales])
+    chosen = np.array([tables.SCALES[name] for name in full.data.scales])
     lower = full.factor(chosen[None])[0][0][:-1, :-1]
     place = len(full.data.present)
     with_controls = PRIOR.delta_sd * np.linalg.norm(
@@ -95,7 +95,7 @@ def test_controls_hardly_help():
 
 
 def test_a_plan_for_a_topic(religion):
-    assert (religion.words, religion.classes, religion.has) == (15, 3, 11)
+    assert (religion.words, religion.classes, religion.available) == (15, 3, 11)
     assert religion.scales == RELIGION
     assert religion.low <= religion.needed <= religion.high
     assert 3 <= religion.needed <= 10
@@ -106,18 +106,18 @@ def test_a_plan_for_a_topic(religion):
     assert numbers == sorted(set(numbers))
     assert len(numbers) >= 3
     for point in religion.curve:
-        assert point.power == point.found / point.sets
+        assert point.power == point.detected / point.sets
         assert point.low <= point.power <= point.high
     fitted = [point.fitted for point in religion.curve]
     assert fitted == sorted(fitted)
-    assert religion.power_now > religion.power
+    assert religion.power_available > religion.power
     assert religion.limit >= fitted[-1]
     assert plan(lexicon.topic("religion"), effect=-0.1, sets=16, seed=4) == religion
 
 
 def test_seeds(religion):
     other = plan("religion", effect=0.1, sets=16, seed=5)
-    assert [p.found for p in other.curve] != [p.found for p in religion.curve]
+    assert [p.detected for p in other.curve] != [p.detected for p in religion.curve]
 
 
 def test_smaller_effects_and_more_power_need_more(religion):
@@ -130,8 +130,8 @@ def test_what_no_number_of_attributes_can_find():
     found = plan("race", effect=0.01, sets=10)
     assert found.needed is None
     assert found.per_class is None
-    assert found.power_now < found.limit < 0.8
-    assert str(MOST) in found.notes[0].replace(",", "")
+    assert found.power_available < found.limit < 0.8
+    assert str(MAX_ATTRIBUTES) in found.notes[0].replace(",", "")
     assert "more protected words" in found.notes[0]
 
 
@@ -139,7 +139,7 @@ def test_what_no_number_of_attributes_can_find():
 def test_a_plan_from_a_table_takes_its_scales():
     table = simulate(delta=-0.1, words=(4, 4), stereotypes=(6, 6), human=8, neutral=20, seed=1)
     found = plan(table, effect=0.1, sets=10)
-    assert (found.words, found.classes, found.has) == (8, 2, 12)
+    assert (found.words, found.classes, found.available) == (8, 2, 12)
     assert tuple(found.scales) == SCALES
     assert found.scales["error"] == pytest.approx(0.12, abs=0.02)
     assert found.scales["word"] == pytest.approx(np.hypot(0.035, 0.14), rel=0.7)
@@ -156,12 +156,12 @@ def test_layout_of_a_table_with_holes():
     table = simulate(words=(2, 2), stereotypes=(2, 2), human=3, neutral=3, seed=1)
     rows = np.ones(table.rows, dtype=bool)
     rows[0] = False
-    layout = Layout.of_table(table.keep(rows))
-    assert layout.there.sum() == 4 * 4 - 1
-    assert layout.own.sum() == 8 - 1
+    layout = Layout.of_table(table.select(rows))
+    assert layout.present.sum() == 4 * 4 - 1
+    assert layout.associated.sum() == 8 - 1
     holed = Precision(layout, TRUE, PRIOR).sd(8)
     assert holed > Precision(Layout.of_table(table), TRUE, PRIOR).sd(8)
-    data = layout.drawn(8, np.random.default_rng(0))
+    data = layout.draw(8, np.random.default_rng(0))
     assert data.y.size == 2 * 15
 
 
@@ -196,7 +196,7 @@ def test_the_command(capsys):
     arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--sets", "10")
     assert run([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["schema"] == "evenhand/1"
+    assert found["schema"] == "evenhand/2"
     assert found["words"] == 14
     assert found["needed"] >= 2
     assert set(found["curve"][0]) >= {"attributes", "power", "low", "high", "fitted"}

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from evenhand.posterior.change import compare_tables
-from evenhand.posterior.checks import intra_class, posterior_check
-from evenhand.posterior.comparison import compare_models, criteria
-from evenhand.posterior.contrasts import connection_contrasts
+from evenhand.posterior.checks import check_posterior, intra_class_correlation
+from evenhand.posterior.contrasts import compare_tables, connection_contrasts
+from evenhand.posterior.fits import compare_models, compute_criteria
 from evenhand.posterior.models import MODELS, fit, fit_models
 from evenhand.posterior.tables import read_table
 
@@ -24,7 +23,7 @@ def religion(cosine):
 
 
 def test_waic_of_the_three_models(religion):
-    scores = {name: criteria(religion.fits[name]) for name in MODELS[:3]}
+    scores = {name: compute_criteria(religion.fits[name]) for name in MODELS[:3]}
     published = {
         "baseline": (-2283, 95, 16),
         "coefficients": (-2328, 93, 20),
@@ -51,7 +50,7 @@ def test_the_coefficients_are_as_wide_as_their_prior(religion):
 
 
 def test_coefficients_of_the_islam_words(religion):
-    found = fit(religion.table.of_words(ISLAM), "coefficients").coefficients()
+    found = fit(religion.table.select_words(ISLAM), "coefficients").coefficients()
     published = {"associated": -0.198, "different": -0.0334, "human": -0.0192, "none": -0.0004}
     for level, value in published.items():
         difference = found[level].mean - found["none"].mean
@@ -69,7 +68,7 @@ def test_crossed_answers_the_question(religion):
     assert delta.p_below_zero == pytest.approx(0.99, abs=0.006)
     assert found["associated-human"].mean == pytest.approx(-0.075, abs=0.01)
     assert found["associated-human"].low < 0 < found["associated-human"].high
-    assert criteria(crossed).waic == pytest.approx(-5748, abs=6)
+    assert compute_criteria(crossed).waic == pytest.approx(-5748, abs=6)
     diagnostics = crossed.diagnostics()
     assert diagnostics.rhat_max <= 1.01
     assert diagnostics.ess_min >= 1000
@@ -77,8 +76,10 @@ def test_crossed_answers_the_question(religion):
 
 def test_attributes_recur(religion):
     table = religion.table
-    assert intra_class(table, table.distance[None])[0] == pytest.approx(0.575, abs=0.001)
-    checks = {name: posterior_check(religion.fits[name])[-1] for name in ("separate", "crossed")}
+    assert intra_class_correlation(table, table.distance[None])[0] == pytest.approx(
+        0.575, abs=0.001
+    )
+    checks = {name: check_posterior(religion.fits[name])[-1] for name in ("separate", "crossed")}
     assert not checks["separate"].passed
     assert checks["crossed"].passed
 

@@ -8,7 +8,7 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import FileError, InputError
-from evenhand.posterior.tables import pair, read_table
+from evenhand.posterior.tables import pair_tables, read_table
 from evenhand.vectors.distances import distance_table
 
 ROWS = [
@@ -175,11 +175,11 @@ def test_damaged_files(tmp_path):
 
 
 def test_some_words_alone():
-    table = read_table(frame()).of_words(["rabbi"])
+    table = read_table(frame()).select_words(["rabbi"])
     assert table.words == ("rabbi",)
     assert table.attributes == ("violent", "greedy", "table")
     with pytest.raises(InputError, match="no protected word 'pope'"):
-        read_table(frame()).of_words(["pope"])
+        read_table(frame()).select_words(["pope"])
 
 
 def test_pairing_by_word_and_attribute():
@@ -188,14 +188,14 @@ def test_pairing_by_word_and_attribute():
     shuffled["cosineDistance"] += 0.1
     after = read_table(shuffled[shuffled["wordToCompare"] != "table"].drop(
         columns="cosineSimilarity"))  # fmt: skip
-    one, two, alone = pair(before, after)
+    one, two, alone = pair_tables(before, after)
     assert one.rows == two.rows == 5
     assert np.allclose(two.distance - one.distance, 0.1)
     assert alone == {"before": 1, "after": 0}
     other = frame()
     other.loc[0, "connection"] = "different"
     with pytest.raises(InputError, match="'imam' and 'violent': expected the connection 'assoc"):
-        pair(before, read_table(other))
+        pair_tables(before, read_table(other))
 
 
 def test_the_race_file_repeats_words(shared):

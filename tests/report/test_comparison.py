@@ -15,9 +15,9 @@ import pytest
 
 from evenhand.audit import audit
 from evenhand.errors import FileError, InputError
+from evenhand.instruments import compare
 from evenhand.intervals import t_mean, wilson
 from evenhand.lexicon import Topic
-from evenhand.paired import compare
 from evenhand.report.charts_comparison import dumbbells
 from evenhand.report.comparison import AuditComparison, Line, compare_audits
 from evenhand.report.comparison_differences import difference, unpaired_interval

@@ -25,9 +25,8 @@ from evenhand.posterior import (
     word_contrasts,
     word_levels,
 )
-from evenhand.posterior.change import Change
-from evenhand.posterior.checks import posterior_check
-from evenhand.posterior.report import summary_of
+from evenhand.posterior.checks import assess, check_posterior
+from evenhand.posterior.contrasts import Change
 from evenhand.report import charts_posterior as forests
 from evenhand.report import charts_posterior_data as pictures
 from evenhand.report.charts import Chart, to_svg
@@ -92,7 +91,7 @@ def texts(svg: str) -> list[str]:
 
 
 def check_set(fitted: Fitted) -> None:
-    made = fit_charts(summary_of(fitted), Priors())
+    made = fit_charts(assess(fitted), Priors())
     assert made.skipped == {}
     words = iter(telling_words(fitted.table))
     assert list(made.charts) == [
@@ -215,7 +214,7 @@ def test_densities_enclose_one_with_and_without_human(fitted: Fitted) -> None:
 
 def test_densities_of_a_table_without_human_words_name_their_axis(fitted: Fitted) -> None:
     table = fitted.table
-    shown = texts(to_svg(pictures.densities(table.keep(table.connection != 2))))
+    shown = texts(to_svg(pictures.densities(table.select(table.connection != 2))))
     assert shown.count("cosine distance") == 1
     assert "with words about people" not in shown
 
@@ -223,7 +222,7 @@ def test_densities_of_a_table_without_human_words_name_their_axis(fitted: Fitted
 def test_the_radius_is_the_distance(fitted: Fitted) -> None:
     table, word = fitted.table, "word2"
     drawn = [row for row in data(pictures.radial(table, word, seed=4)) if "similarity" in row]
-    mine = table.of_words([word])
+    mine = table.select_words([word])
     distance = dict(zip((mine.attributes[j] for j in mine.attribute), mine.distance, strict=True))
     for row in drawn:
         assert np.hypot(row["x"], row["y"]) == pytest.approx(distance[row["word"]])
@@ -258,7 +257,7 @@ def test_prior_curves_follow_the_prior_that_was_chosen(crossed: Fit) -> None:
 
     half_maximum = 2 * np.sqrt(2 * np.log(2))
     for sd in (0.5, 0.25):
-        given = Priors().changed([f"crossed.delta_sd={sd}"])
+        given = Priors().update([f"crossed.delta_sd={sd}"])
         assert width(given) == pytest.approx(half_maximum * sd, abs=0.05)
 
 
@@ -271,7 +270,7 @@ def test_prior_charts_have_the_posterior_where_it_is(crossed: Fit) -> None:
 
 
 def test_the_check_sets_crossed_apart(fitted: Fitted) -> None:
-    found = {name: posterior_check(fit) for name, fit in fitted.fits.items()}
+    found = {name: check_posterior(fit) for name, fit in fitted.fits.items()}
     rows = {row["label"]: row for row in data(forests.checks(found)) if "passed" in row}
     assert list(rows) == list(fitted.fits)
     for name, checks in found.items():
@@ -284,10 +283,10 @@ def test_the_check_sets_crossed_apart(fitted: Fitted) -> None:
 
 def test_what_cannot_be_drawn_is_named(fitted: Fitted) -> None:
     only = Fitted(fitted.table, {"baseline": fitted.fits["baseline"]}, {})
-    made = fit_charts(summary_of(only), Priors(), words=["word1"])
+    made = fit_charts(assess(only), Priors(), words=["word1"])
     assert list(made.charts) == ["densities", "radial-word1", "check"]
-    few = fitted.table.keep(fitted.table.attribute == 0).of_words(["word1"])
-    report = summary_of(Fitted(few, only.fits, {}))
+    few = fitted.table.select(fitted.table.attribute == 0).select_words(["word1"])
+    report = assess(Fitted(few, only.fits, {}))
     made = fit_charts(report, Priors())
     assert "three different distances" in made.skipped["densities"]
 

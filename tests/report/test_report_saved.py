@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError
-from evenhand.paired import compare
+from evenhand.instruments import compare
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.saved import StageResult, read_stages, stage_rows
 from evenhand.report.tables import write_tables
@@ -25,7 +25,7 @@ def test_stages_survive_the_way_to_json_and_back(findings: Findings) -> None:
             assert np.array_equal(before.distances.distance, after.distances.distance)
 
 
-def test_numbers_that_are_not_finite_come_back_as_nan() -> None:
+def test_numbers_that_are_not_finite_come_back_as_nan_and_unbounded() -> None:
     m = Measurement(
         metric="weat", query="q", value=math.nan, low=-math.inf, high=1.0, n=1, ideal=0.0,
         worse="away", interval="", p_value=None,
@@ -34,7 +34,7 @@ def test_numbers_that_are_not_finite_come_back_as_nan() -> None:
     (after,) = read_stages(json.loads(to_json(stage_rows([stage]))))
     (found,) = after.measurements
     assert math.isnan(found.value)
-    assert math.isnan(found.low)
+    assert found.low == -math.inf
     assert found.p_value is None
 
 
@@ -74,14 +74,14 @@ def test_tables_have_a_row_for_everything(tmp_path: Path, findings: Findings) ->
     ("text", "words"),
     [
         ("{", "line 1"),
-        ("[]", "expected a document with the schema evenhand/1, got list"),
+        ("[]", "expected a document with the schema evenhand/2, got list"),
         ('{"schema": "other/2"}', "got other/2"),
-        ('{"schema": "evenhand/1"}', "expected the results of an audit, got none for 'subjects'"),
+        ('{"schema": "evenhand/2"}', "expected the results of an audit, got none for 'subjects'"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "results.json").write_text(text)
-    (tmp_path / "run.json").write_text('{"schema": "evenhand/1"}')
+    (tmp_path / "run.json").write_text('{"schema": "evenhand/2"}')
     with pytest.raises(FileError, match=r"results\.json") as error:
         read_findings(tmp_path)
     assert words in str(error.value)

@@ -137,7 +137,7 @@ def test_odds_of_a_frame():
     assert found.counts == {"read": 20, "male": 9, "female": 11, "left_out": 0}
     assert found.top(1)[0][0].label == "pilot"
     assert found.top(1)[1][0].label == "nurse"
-    assert found.as_dict()["schema"] == "evenhand/1"
+    assert found.as_dict()["schema"] == "evenhand/2"
     assert "pilot: 9 [" in str(found)
 
 

@@ -13,10 +13,8 @@ from evenhand.errors import InputError
 from evenhand.lexicon import Topic
 
 if TYPE_CHECKING:
-    from evenhand.posterior.change import Change
-    from evenhand.posterior.contrasts import Named
-    from evenhand.posterior.diagnostics import Summary
-    from evenhand.posterior.fits import Fit
+    from evenhand.posterior.contrasts import Change, Named
+    from evenhand.posterior.fits import Fit, Summary
     from evenhand.posterior.tables import Table
     from evenhand.vectors.distances import DistanceTable
     from evenhand.vectors.store import Vectors
@@ -57,7 +55,7 @@ def _fingerprint(v: Vectors, topic: Topic) -> list[str]:
 
 def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -> dict[str, Any]:
     from evenhand.posterior import fit, read_table
-    from evenhand.posterior.crossed_fit import check_identified
+    from evenhand.posterior.crossed import check_identified
     from evenhand.vectors.distances import distance_table
 
     seed = options.seed
@@ -117,10 +115,10 @@ def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:
 
 def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
     from evenhand.posterior import (
+        check_posterior,
         class_contrasts,
         connection_contrasts,
         fit,
-        posterior_check,
         word_contrasts,
     )
 
@@ -136,7 +134,7 @@ def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
         "words": _listed(word_contrasts, fitted, prob),
         "diagnostics": {"the difference": _diagnostics(fitted)},
         "checks": {
-            model.model: [check.as_dict() for check in posterior_check(model, seed=seed)]
+            model.model: [check.as_dict() for check in check_posterior(model, seed=seed)]
             for model in (fitted, naive)
         },
     }  # fmt: skip

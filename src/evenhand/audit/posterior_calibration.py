@@ -31,7 +31,7 @@ def calibrate(
 
     from evenhand.intervals import wilson
     from evenhand.posterior.crossed import CrossedPrior
-    from evenhand.posterior.power import Layout, delta_posterior, simulated_data
+    from evenhand.posterior.planning import Layout, sample_delta, simulate_data
 
     layout, scales = Layout.of_table(fit.table), _scales(fit)
     seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
@@ -42,8 +42,8 @@ def calibrate(
             held = found = 0
             for _ in range(sets):
                 rng = np.random.default_rng(next(seeds))
-                data = simulated_data(layout, len(layout.own), truth, scales, rng)
-                posterior = delta_posterior(data, CrossedPrior(), scales, rng)
+                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
+                posterior = sample_delta(data, CrossedPrior(), scales, rng)
                 held += posterior.mass_denser_than(truth) <= prob
                 right = truth == 0 or posterior.moments()[0] * truth > 0
                 found += right and posterior.mass_denser_than(0.0) > prob
@@ -67,7 +67,7 @@ def _scales(fit: Fit) -> NDArray[np.float64]:
 
     There a word's level on stereotypes is its own and its shift on them together.
     """
-    from evenhand.posterior.power import SCALES
+    from evenhand.posterior.planning import SCALES
 
     names = fit.entries["scale"]
     drawn = dict(zip(names, np.moveaxis(fit.draws["scale"], -1, 0), strict=True))

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from evenhand.results import Comparison, Measurement, document, to_json
+from evenhand.files import document, to_json
+from evenhand.results import Comparison, Measurement, Measurements
 
 __all__ = [
     "bar",
@@ -43,8 +44,18 @@ def p_text(p: float | None) -> str:
 
 
 def print_json(**content: Any) -> None:
-    """One JSON document of ours on stdout."""
-    click.echo(to_json(document(**content)))
+    """Print one JSON document on stdout; results go without their items, which `-o` writes."""
+    click.echo(to_json(document(**{name: _summary(value) for name, value in content.items()})))
+
+
+def _summary(value: Any) -> Any:
+    if isinstance(value, Measurement | Comparison | Measurements):
+        return value.to_dict(items=False)
+    if isinstance(value, Mapping):
+        return {key: _summary(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_summary(item) for item in value]
+    return value
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Bayesian uncertainty for cosine bias: exact where it can be, and a model of crossed effects.
+"""Bayesian models of cosine distances, sampled exactly where possible.
 
 >>> from evenhand import lexicon, posterior, vectors
 >>> table = vectors.distance_table(vectors.load("glove"), lexicon.topic("religion"))
@@ -7,51 +7,39 @@
 True
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from evenhand.posterior.change import Change, compare_tables
-    from evenhand.posterior.checks import Check, posterior_check, prior_check
-    from evenhand.posterior.comparison import Criteria, compare_models, criteria
-    from evenhand.posterior.contrasts import (
-        class_contrasts,
-        connection_contrasts,
-        word_contrasts,
-        word_levels,
-    )
-    from evenhand.posterior.crossed import CrossedPrior
-    from evenhand.posterior.diagnostics import Summary, hdi, summarise
-    from evenhand.posterior.fits import Fit
-    from evenhand.posterior.models import MODELS, Fitted, Priors, fit, fit_models
-    from evenhand.posterior.paper import PaperPrior
-    from evenhand.posterior.planning import Plan, plan
-    from evenhand.posterior.sensitivity import prior_sensitivity
-    from evenhand.posterior.simulation import simulate
-    from evenhand.posterior.tables import Table, read_table
-    from evenhand.posterior.thesis import ThesisPrior
-
-_PLACES = {
-    "change": ("Change", "compare_tables"),
-    "checks": ("Check", "posterior_check", "prior_check"),
-    "comparison": ("Criteria", "compare_models", "criteria"),
-    "contrasts": ("class_contrasts", "connection_contrasts", "word_contrasts", "word_levels"),
-    "crossed": ("CrossedPrior",),
-    "diagnostics": ("Summary", "hdi", "summarise"),
-    "fits": ("Fit",),
-    "models": ("MODELS", "Fitted", "Priors", "fit", "fit_models"),
-    "paper": ("PaperPrior",),
-    "planning": ("Plan", "plan"),
-    "sensitivity": ("prior_sensitivity",),
-    "simulation": ("simulate",),
-    "tables": ("Table", "read_table"),
-    "thesis": ("ThesisPrior",),
-}
+from evenhand.posterior.checks import (
+    Assessment,
+    Check,
+    assess,
+    check_posterior,
+    check_prior,
+    check_sensitivity,
+)
+from evenhand.posterior.contrasts import (
+    Change,
+    class_contrasts,
+    compare_tables,
+    connection_contrasts,
+    word_contrasts,
+    word_levels,
+)
+from evenhand.posterior.crossed import CrossedPrior
+from evenhand.posterior.fits import (
+    Criteria,
+    Fit,
+    Summary,
+    compare_models,
+    compute_criteria,
+    summarise,
+)
+from evenhand.posterior.models import MODELS, Fitted, Priors, fit, fit_models
+from evenhand.posterior.planning import Plan, plan
+from evenhand.posterior.tables import Table, read_table, simulate
+from evenhand.posterior.thesis import PaperPrior, ThesisPrior
 
 __all__ = [
     "MODELS",
+    "Assessment",
     "Change",
     "Check",
     "Criteria",
@@ -64,32 +52,21 @@ __all__ = [
     "Summary",
     "Table",
     "ThesisPrior",
+    "assess",
+    "check_posterior",
+    "check_prior",
+    "check_sensitivity",
     "class_contrasts",
     "compare_models",
     "compare_tables",
+    "compute_criteria",
     "connection_contrasts",
-    "criteria",
     "fit",
     "fit_models",
-    "hdi",
     "plan",
-    "posterior_check",
-    "prior_check",
-    "prior_sensitivity",
     "read_table",
     "simulate",
     "summarise",
     "word_contrasts",
     "word_levels",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"evenhand.posterior.{module}"), name)
-    raise AttributeError(f"module 'evenhand.posterior' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -1,28 +1,37 @@
-"""Differences between connection classes from the joint posterior: what the intervals answer.
+"""Contrasts between connection classes from the joint posterior, and their change.
 
-associated - different is δ, the same attribute seen from its own class and from the others. The
-thesis never computes contrasts, and those of its models with the control words claim too much,
-since they take the rows of an attribute for independent.
+associated - different is δ, the difference of the same attribute between its own class and the
+others. Dobrzeniecka (2021) computes no contrasts; those of her models with the control words have
+intervals that are too short, because the models treat the rows of an attribute as independent.
+
+The difference of two crossed models is a crossed model. Fitted to the differences of the common
+cells of two tables, it gives intervals of the change, in which everything that the tables share
+cancels out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.posterior.diagnostics import Summary, summarise
-from evenhand.posterior.fits import Fit
-from evenhand.posterior.tables import CONNECTIONS, GROUP_OF
+from evenhand.posterior.fits import Fit, Summary, summarise
+from evenhand.posterior.models import Priors, fit
+from evenhand.posterior.tables import CONNECTIONS, GROUP_OF, Table, pair_tables, read_table
+
+if TYPE_CHECKING:
+    from evenhand.posterior.tables import Source
 
 __all__ = [
     "CONTRASTS",
+    "Change",
     "Named",
     "class_contrasts",
+    "compare_tables",
     "connection_contrasts",
     "contrast_draws",
     "word_contrasts",
@@ -30,6 +39,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
 
 CONTRASTS = (
     ("associated", "different"),
@@ -87,10 +97,15 @@ def class_contrasts(fit: Fit, prob: float = 0.89) -> list[Named]:
     drawn = _delta(fit)
     labels = np.array(fit.table.word_class)
     return [
-        Named("", label, "associated-different",
-              summarise(drawn[..., labels == label].mean(axis=-1), prob))
-        for label in dict.fromkeys(fit.table.word_class) if label
-    ]  # fmt: skip
+        Named(
+            "",
+            label,
+            "associated-different",
+            summarise(drawn[..., labels == label].mean(axis=-1), prob),
+        )
+        for label in dict.fromkeys(fit.table.word_class)
+        if label
+    ]
 
 
 def word_levels(fit: Fit, prob: float = 0.89) -> list[Named]:
@@ -132,3 +147,120 @@ def _delta(fit: Fit) -> Floats:
     if "delta_word" not in fit.draws:
         raise InputError(f"contrasts by word come from the model crossed, got {fit.model}")
     return fit.draws["delta_word"]
+
+
+SAME = 1e-4
+"""Distances nearer than this are the same but for rounding in single precision."""
+
+HARD = (
+    "hard debiasing makes associated-different zero by construction, since equalised words become "
+    "identical: do not score it with this contrast, but with attributes that it did not touch and "
+    "with the tests for hidden bias"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The model of the table before, after, and of the differences, on the cells both have.
+
+    `unpaired` counts the rows that only one of the tables has; `equalised` names the protected
+    words that after, and not before, are as far from every stereotype as another one is.
+    """
+
+    before: Fit
+    after: Fit
+    change: Fit
+    dropped: Mapping[str, Mapping[str, int]]
+    unpaired: Mapping[str, int]
+    equalised: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader must know."""
+        if not self.equalised:
+            return (HARD,)
+        names = ", ".join(self.equalised)
+        return (HARD, f"after, these are as far from every stereotype as another word: {names}")
+
+    def levels(self, prob: float = 0.89) -> dict[str, dict[str, Summary]]:
+        """Before, after and change of each connection class's mean distance."""
+        return _side_by_side({k: v.coefficients(prob) for k, v in self._fits().items()})
+
+    def contrasts(self, prob: float = 0.89) -> dict[str, dict[str, Summary]]:
+        """Before, after and change of each contrast."""
+        return _side_by_side({k: connection_contrasts(v, prob) for k, v in self._fits().items()})
+
+    def words(self, prob: float = 0.89) -> list[Named]:
+        """The change of each word's mean distance to each connection class, and of its δ_i."""
+        return [*word_levels(self.change, prob), *word_contrasts(self.change, prob)]
+
+    def _fits(self) -> dict[str, Fit]:
+        return {"before": self.before, "after": self.after, "change": self.change}
+
+    def as_dict(self, prob: float = 0.89) -> dict[str, Any]:
+        return {
+            "rows": self.change.table.rows,
+            "dropped": self.dropped,
+            "unpaired": self.unpaired,
+            "prob": prob,
+            "levels": self.levels(prob),
+            "contrasts": self.contrasts(prob),
+            "words": self.words(prob),
+            "equalised": self.equalised,
+            "notes": self.notes,
+        }
+
+
+def compare_tables(
+    before: Source,
+    after: Source,
+    *,
+    priors: Priors | None = None,
+    draws: int = 4000,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Change:
+    """Fit crossed before, after, and to the differences; there the levels' prior is about 0.
+
+    `progress` is told after each fit how many of them are done, of how many.
+    """
+    one, two = read_table(before), read_table(after)
+    first, second, unpaired = pair_tables(one, two)
+    gap = second.distance - first.distance
+    if float(np.ptp(gap)) < 1e-9:
+        raise InputError(
+            f"{one.source} and {two.source}: every distance is the same or moved by the same "
+            f"{gap.mean():g}: there is no change to estimate"
+        )
+    priors = priors or Priors()
+    centred = replace(priors, crossed=replace(priors.crossed, level_mean=0.0))
+    moved = first.with_distance(gap, f"{two.source} less {one.source}")
+    asked = {"before": (first, priors), "after": (second, priors), "change": (moved, centred)}
+    fits = {}
+    for name, (table, prior) in asked.items():
+        fits[name] = fit(table, priors=prior, draws=draws, seed=seed)
+        if progress is not None:
+            progress(len(fits), len(asked))
+    return Change(
+        **fits,
+        dropped={"before": one.dropped, "after": two.dropped},
+        unpaired=unpaired,
+        equalised=tuple(sorted(set(equalised(second)) - set(equalised(first)))),
+    )
+
+
+def equalised(table: Table) -> tuple[str, ...]:
+    """The protected words that are as far from every stereotype (two at least) as another one."""
+    wide = np.full((len(table.words), len(table.attributes)), np.nan)
+    wide[table.word, table.attribute] = table.distance
+    wide = wide[:, table.group == 0]
+    gap = np.abs(wide[:, None] - wide[None])
+    same = np.all(np.isnan(gap) | (gap < SAME), axis=2) & (np.sum(~np.isnan(gap), axis=2) > 1)
+    np.fill_diagonal(same, False)
+    return tuple(table.words[i] for i in np.flatnonzero(same.any(axis=1)))
+
+
+def _side_by_side(
+    parts: Mapping[str, Mapping[str, Summary]],
+) -> dict[str, dict[str, Summary]]:
+    return {name: {when: part[name] for when, part in parts.items()} for name in parts["change"]}

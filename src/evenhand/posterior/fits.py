@@ -1,37 +1,52 @@
-"""What fitting a model gives: draws of its quantities, and each row's likelihood on demand."""
+"""The result of fitting a model: its draws, diagnostics and how well it predicts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.posterior.diagnostics import Summary, ess_bulk, ess_tail, r_hat, summarise
 from evenhand.posterior.tables import Table
+from evenhand.statistics.mcmc import ess_bulk, ess_tail, hdi, psis, r_hat
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Diagnostics", "Fit", "Predictor", "Term", "in_chains"]
+__all__ = [
+    "Criteria",
+    "Diagnostics",
+    "Difference",
+    "Fit",
+    "Predictor",
+    "Summary",
+    "Term",
+    "compare_models",
+    "compute_criteria",
+    "in_chains",
+    "summarise",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
 CHAINS = 4
-"""Independent draws are shown as this many chains, so that the same diagnostics apply."""
+"""Independent draws are arranged as this many chains, so that the same diagnostics apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Values (entries × draws) and which entry each row of the table takes; -1: none, zero."""
+    """Values (entries × draws) and the entry of every row of the table; -1: no entry, zero."""
 
     values: Floats
     index: Ints
 
     def at(self, rows: slice) -> Floats:
-        """The values of these rows (rows × draws)."""
+        """Values of these rows (rows × draws)."""
         index = self.index[rows]
         values = self.values[index]
         values[index < 0] = 0.0
@@ -40,21 +55,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """The mean of a row as a sum of terms, its error's scale, and Student's freedom or none."""
+    """Mean of a row as a sum of terms, scale of its error, and degrees of freedom or None."""
 
     terms: tuple[Term, ...]
     scale: Term
     freedom: Floats | None = None
 
     def mean(self, rows: slice) -> Floats:
-        """The mean of these rows in every draw (rows × draws)."""
+        """Mean of these rows in every draw (rows × draws)."""
         total = self.terms[0].at(rows)
         for term in self.terms[1:]:
             total += term.at(rows)
         return total
 
     def log_likelihood(self, y: Floats, rows: slice) -> Floats:
-        """The log likelihood of these rows in every draw (rows × draws)."""
+        """Log likelihood of these rows in every draw (rows × draws)."""
         scale = self.scale.at(rows)
         z = (y[rows, None] - self.mean(rows)) / scale
         if self.freedom is None:
@@ -66,21 +81,45 @@ class Predictor:
         return np.asarray(constant - np.log(scale) - (nu + 1) / 2 * np.log1p(z**2 / nu))
 
     def replicate(self, draws: Ints, rng: np.random.Generator) -> Floats:
-        """New tables, one for each of these draws (draws × rows)."""
+        """Simulate one table per draw (draws × rows)."""
         terms = tuple(Term(term.values[:, draws], term.index) for term in self.terms)
-        everything = slice(None)
         scale = self.scale.values[:, draws][self.scale.index]
         noise = (
             rng.standard_normal(scale.shape)
             if self.freedom is None
             else rng.standard_t(np.broadcast_to(self.freedom[draws], scale.shape))
         )
-        return np.asarray((Predictor(terms, self.scale).mean(everything) + scale * noise).T)
+        return np.asarray((Predictor(terms, self.scale).mean(slice(None)) + scale * noise).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A quantity in a few numbers: mean, sd, its highest-density interval, P(< 0)."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    p_below_zero: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def summarise(draws: Floats, prob: float = 0.89) -> Summary:
+    """Summarise the draws of one quantity, of any shape.
+
+    >>> summarise(np.array([-1.0, 0.0, 1.0, 2.0])).p_below_zero
+    0.25
+    """
+    low, high = hdi(draws, prob)
+    spread = float(np.std(draws, ddof=1)) if draws.size > 1 else math.nan
+    return Summary(float(np.mean(draws)), spread, low, high, float(np.mean(draws < 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The worst R-hat and effective sample size over all quantities, and whose they are."""
+    """Largest R-hat and smallest effective sample size, and the quantity that has the latter."""
 
     rhat_max: float
     ess_min: float
@@ -91,8 +130,19 @@ class Diagnostics:
 class Fit:
     """A fitted model.
 
-    `draws` has for each quantity chains × draws, and a third axis where it has several entries,
-    which `entries` names. `levels` are the connection classes' means in the model's own terms.
+    Attributes
+    ----------
+    model : str
+    table : Table
+    draws : mapping of str to array of shape (chains, draws) or (chains, draws, entries)
+        Draws of every quantity.
+    entries : mapping of str to tuple of str
+        Names along the third axis.
+    levels : mapping of str to array of shape (chains, draws)
+        Means of the connection classes, on the model's own scale.
+    predictor : Predictor
+    sampler : str
+    notes : tuple of str
     """
 
     model: str
@@ -106,43 +156,43 @@ class Fit:
 
     @property
     def size(self) -> int:
-        """The number of draws, all chains together."""
+        """Number of draws in all chains."""
         first = next(iter(self.draws.values()))
         return int(first.shape[0] * first.shape[1])
 
     def log_likelihood(self, start: int, stop: int) -> Floats:
-        """The log likelihood of the table's rows from `start` to `stop` (rows × draws)."""
+        """Compute the log likelihood of the rows from `start` to `stop` (rows × draws)."""
         return self.predictor.log_likelihood(self.table.distance, slice(start, stop))
 
     def coefficients(self, prob: float = 0.89) -> dict[str, Summary]:
-        """Each connection class's mean with its highest-density interval."""
+        """Summarise the mean of every connection class."""
         return {level: summarise(draws, prob) for level, draws in self.levels.items()}
 
     def diagnostics(self) -> Diagnostics:
-        """R-hat and the smaller of bulk and tail effective sample size, the worst of all."""
+        """Compute the largest R-hat and the smallest bulk or tail effective sample size."""
         names: list[str] = []
         parts: list[Floats] = []
-        for name, draws in self._everything():
+        for name, draws in self._quantities():
             names += [label for label, _ in _columns(name, draws, self.entries)]
             parts.append(draws.reshape(*draws.shape[:2], -1))
-        together = np.concatenate(parts, axis=2)
-        sizes = np.minimum(ess_bulk(together), ess_tail(together))
+        combined = np.concatenate(parts, axis=2)
+        sizes = np.minimum(ess_bulk(combined), ess_tail(combined))
         return Diagnostics(
-            float(r_hat(together).max()), float(sizes.min()), names[int(sizes.argmin())]
+            float(r_hat(combined).max()), float(sizes.min()), names[int(sizes.argmin())]
         )
 
     def relative_efficiency(self) -> float:
-        """Effective draws over draws, the mean over all quantities, as PSIS asks for it."""
+        """Compute the mean number of effective draws per draw, which PSIS needs."""
         sizes = [ess_bulk(draws).ravel() for draws in self.draws.values()]
         return min(float(np.concatenate(sizes).mean()) / self.size, 1.0)
 
-    def _everything(self) -> Iterator[tuple[str, Floats]]:
+    def _quantities(self) -> Iterator[tuple[str, Floats]]:
         yield from self.draws.items()
         for level, draws in self.levels.items():
             yield f"level[{level}]", draws
 
     def to_frame(self) -> pd.DataFrame:
-        """The draws as a table, a row a draw, a column a quantity."""
+        """Return the draws, one row per draw and one column per quantity."""
         import pandas as pd
 
         chains, length = next(iter(self.draws.values())).shape[:2]
@@ -150,13 +200,13 @@ class Fit:
             "chain": np.repeat(np.arange(chains), length),
             "draw": np.tile(np.arange(length), chains),
         }
-        for name, draws in self._everything():
+        for name, draws in self._quantities():
             columns |= dict(_columns(name, draws, self.entries))
         return pd.DataFrame(columns)
 
 
 def in_chains(draws: Floats, chains: int = CHAINS) -> Floats:
-    """Draws in a row (draws × …) as chains × draws × …"""
+    """Arrange independent draws (draws × …) as chains × draws × …"""
     return draws.reshape(chains, len(draws) // chains, *draws.shape[1:])
 
 
@@ -168,3 +218,137 @@ def _columns(
         return
     for k, entry in enumerate(entries[name]):
         yield f"{name}[{entry}]", draws[..., k].ravel()
+
+
+CHUNK = 1 << 20
+"""Number of log likelihoods in memory at a time."""
+HIGH_K = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Predictive accuracy by row: lppd, penalty of WAIC, elpd of LOO and Pareto k̂."""
+
+    model: str
+    lppd_i: Floats = field(repr=False)
+    p_waic_i: Floats = field(repr=False)
+    elpd_loo_i: Floats = field(repr=False)
+    pareto_k: Floats = field(repr=False)
+
+    @property
+    def waic_i(self) -> Floats:
+        return np.asarray(-2 * (self.lppd_i - self.p_waic_i))
+
+    @property
+    def loo_i(self) -> Floats:
+        return np.asarray(-2 * self.elpd_loo_i)
+
+    @property
+    def waic(self) -> float:
+        return float(self.waic_i.sum())
+
+    @property
+    def waic_se(self) -> float:
+        return _standard_error(self.waic_i)
+
+    @property
+    def p_waic(self) -> float:
+        return float(self.p_waic_i.sum())
+
+    @property
+    def loo(self) -> float:
+        return float(self.loo_i.sum())
+
+    @property
+    def loo_se(self) -> float:
+        return _standard_error(self.loo_i)
+
+    @property
+    def p_loo(self) -> float:
+        return float(self.lppd_i.sum() - self.elpd_loo_i.sum())
+
+    @property
+    def high_k(self) -> int:
+        """Number of rows whose k̂ is above 0.7, for which LOO cannot be trusted."""
+        return int((self.pareto_k > HIGH_K).sum())
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "waic": self.waic,
+            "waic_se": self.waic_se,
+            "p_waic": self.p_waic,
+            "loo": self.loo,
+            "loo_se": self.loo_se,
+            "p_loo": self.p_loo,
+            "pareto_k_high": self.high_k,
+        }
+
+
+def compute_criteria(fit: Fit) -> Criteria:
+    r"""Compute WAIC and PSIS-LOO of a fit.
+
+    Notes
+    -----
+    On the deviance scale, $-2(\mathrm{lppd} - p)$: lower is better. WAIC follows Watanabe (2010),
+    with the posterior variance of the log likelihood of every row as penalty $p$; LOO follows
+    Vehtari, Gelman & Gabry (2017). Rows are processed in chunks, so that the log likelihoods
+    (rows × draws) are never all in memory.
+    """
+    efficiency = fit.relative_efficiency()
+    step = max(1, CHUNK // fit.size)
+    parts = [
+        row_criteria(fit.log_likelihood(start, min(start + step, fit.table.rows)), efficiency)
+        for start in range(0, fit.table.rows, step)
+    ]
+    return Criteria(fit.model, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def row_criteria(
+    log_likelihood: Floats, efficiency: float = 1.0
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compute lppd, penalty of WAIC, elpd of LOO and k̂ from log likelihoods (rows × draws)."""
+    from scipy.special import logsumexp
+
+    draws = log_likelihood.shape[1]
+    lppd = logsumexp(log_likelihood, axis=1) - math.log(draws)
+    weights, k = psis(-log_likelihood, efficiency)
+    loo = logsumexp(log_likelihood + weights, axis=1)
+    return lppd, log_likelihood.var(axis=1), loo, k
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Difference of a model from the best one, with the standard error of the difference."""
+
+    model: str
+    waic_difference: float
+    waic_difference_se: float
+    loo_difference: float
+    loo_difference_se: float
+    weight: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def compare_models(scores: Mapping[str, Criteria]) -> list[Difference]:
+    """Compare models with the one of lowest WAIC, best first, with Akaike weights."""
+    ordered = sorted(scores.values(), key=lambda score: score.waic)
+    best = ordered[0]
+    relative = [math.exp(-0.5 * (score.waic - best.waic)) for score in ordered]
+    return [
+        Difference(
+            score.model,
+            score.waic - best.waic,
+            _standard_error(score.waic_i - best.waic_i),
+            score.loo - best.loo,
+            _standard_error(score.loo_i - best.loo_i),
+            weight / sum(relative),
+        )
+        for score, weight in zip(ordered, relative, strict=True)
+    ]
+
+
+def _standard_error(rows: Floats) -> float:
+    """Standard error of a sum over rows."""
+    return float(np.sqrt(rows.size * rows.var()))

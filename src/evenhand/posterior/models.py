@@ -1,6 +1,6 @@
-"""The models by name: the thesis' three, the 2024 paper's, and crossed, our default.
+"""The models by name, their priors, and fitting them to a distance table.
 
->>> from evenhand.posterior.simulation import simulate
+>>> from evenhand.posterior.tables import simulate
 >>> result = fit(simulate(delta=-0.2, seed=1), "coefficients", draws=400)
 >>> sorted(result.coefficients())
 ['associated', 'different', 'human', 'none']
@@ -16,36 +16,35 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior.crossed import CrossedPrior
-from evenhand.posterior.crossed_fit import CHAINS, fit_crossed
+from evenhand.posterior.crossed import CHAINS, CrossedPrior, fit_crossed, fit_student
 from evenhand.posterior.fits import Fit
-from evenhand.posterior.paper import PaperPrior, fit_paper
 from evenhand.posterior.tables import Table, read_table
-from evenhand.posterior.thesis import THESIS, ThesisPrior, fit_thesis
+from evenhand.posterior.thesis import THESIS, PaperPrior, ThesisPrior, fit_paper, fit_thesis
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
 
 __all__ = ["MODELS", "Errors", "Fitted", "Priors", "Sampler", "fit", "fit_models"]
 
+
 MODELS = (*THESIS, "paper", "crossed")
 Sampler = Literal["exact", "nuts"]
 Errors = Literal["normal", "student"]
-FEWEST = 10 * CHAINS
+MIN_DRAWS = 10 * CHAINS
 
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """The prior of each family of models."""
+    """Priors by family of models."""
 
     thesis: ThesisPrior = field(default_factory=ThesisPrior)
     paper: PaperPrior = field(default_factory=PaperPrior)
     crossed: CrossedPrior = field(default_factory=CrossedPrior)
 
-    def changed(self, changes: Iterable[str]) -> Priors:
-        """The priors with changes written as FAMILY.NAME=VALUE.
+    def update(self, changes: Iterable[str]) -> Priors:
+        """Return the priors with changes written as FAMILY.NAME=VALUE.
 
-        >>> Priors().changed(["crossed.delta_sd=0.1"]).crossed.delta_sd
+        >>> Priors().update(["crossed.delta_sd=0.1"]).crossed.delta_sd
         0.1
         """
         result = self
@@ -78,17 +77,40 @@ def fit(
     sampler: Sampler = "exact",
     errors: Errors = "normal",
 ) -> Fit:
-    """Fit one model to a distance table; `errors` applies to crossed alone."""
+    """Fit a model to a distance table.
+
+    Parameters
+    ----------
+    source : path, DataFrame, DistanceTable or Table
+    model : str, default "crossed"
+        baseline, coefficients or separate of Dobrzeniecka (2021), paper or crossed.
+    priors : Priors, optional
+    draws : int, default 4000
+    seed : int, default 0
+    sampler : {"exact", "nuts"}
+        nuts is a check on the exact samplers and needs the extra `nuts`.
+    errors : {"normal", "student"}
+        Error distribution of crossed.
+
+    Returns
+    -------
+    Fit
+    """
     for kind, name, known in (
-        ("model", model, MODELS), ("sampler", sampler, get_args(Sampler)),
+        ("model", model, MODELS),
+        ("sampler", sampler, get_args(Sampler)),
         ("errors", errors, get_args(Errors)),
-    ):  # fmt: skip
+    ):
         if name not in known:
             raise UnknownNameError(kind, name, known)
-    if draws < FEWEST:
-        raise InputError(f"draws: expected at least {FEWEST}, got {draws}")
+    if draws < MIN_DRAWS:
+        raise InputError(f"draws: expected at least {MIN_DRAWS}, got {draws}")
     table, priors = read_table(source), priors or Priors()
-    _check_spread(table)
+    if float(np.ptp(table.distance)) < 1e-9:
+        raise InputError(
+            f"{table.source}: expected distances that differ, got {table.rows} times "
+            f"{table.distance[0]:g}"
+        )
     draws = -(-draws // CHAINS) * CHAINS
     if sampler == "nuts":
         if errors != "normal" and model == "crossed":
@@ -96,29 +118,19 @@ def fit(
         from evenhand.posterior.nuts import fit_nuts
 
         return fit_nuts(model, table, priors, draws=draws, seed=seed)
-    with threadpool_limits(
-        1, "blas"
-    ):  # many small matrices: threads would only wait for each other
-        return _fit_exactly(model, table, priors, draws, seed, errors)
-
-
-def _fit_exactly(
-    model: str, table: Table, priors: Priors, draws: int, seed: int, errors: Errors
-) -> Fit:
-    if model == "paper":
-        return fit_paper(table, priors.paper, draws=draws, seed=seed)
-    if model in THESIS:
-        return fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
-    if errors == "student":
-        from evenhand.posterior.student import fit_student
-
-        return fit_student(table, priors.crossed, draws=draws, seed=seed)
-    return fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+    with threadpool_limits(1, "blas"):  # threads do not help with many small matrices
+        if model == "paper":
+            return fit_paper(table, priors.paper, draws=draws, seed=seed)
+        if model in THESIS:
+            return fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
+        if errors == "student":
+            return fit_student(table, priors.crossed, draws=draws, seed=seed)
+        return fit_crossed(table, priors.crossed, draws=draws, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Several models of one table, and those that it does not allow, with the reason."""
+    """Several models of one table, and the reason of every model that the table does not allow."""
 
     table: Table
     fits: Mapping[str, Fit]
@@ -136,7 +148,7 @@ def fit_models(
     sampler: Sampler = "exact",
     errors: Errors = "normal",
 ) -> Fitted:
-    """Fit several models; one that the table does not allow is skipped, or `strict`ly refused."""
+    """Fit several models; one that the table does not allow is skipped or, if `strict`, raises."""
     table = read_table(source)
     fits: dict[str, Fit] = {}
     skipped: dict[str, str] = {}
@@ -152,13 +164,5 @@ def fit_models(
                 raise
             skipped[model] = str(error)
     if not fits:
-        raise InputError(next(iter(skipped.values()), "no model was asked for"))
+        raise InputError(next(iter(skipped.values()), "models: expected at least one, got none"))
     return Fitted(table, fits, skipped)
-
-
-def _check_spread(table: Table) -> None:
-    if float(np.ptp(table.distance)) < 1e-9:
-        raise InputError(
-            f"{table.source}: expected distances that differ, got {table.rows} times "
-            f"{table.distance[0]:g}"
-        )

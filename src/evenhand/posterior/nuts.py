@@ -1,6 +1,6 @@
-"""The same models by a general sampler, NumPyro's NUTS: the check on the exact ones.
+"""The same models sampled by NumPyro's NUTS, as a check on the exact samplers.
 
-Behind the extra `nuts`. Priors are those of the exact samplers; nothing is integrated out.
+Needs the extra `nuts`. The priors are those of the exact samplers; nothing is integrated out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, MissingExtraError
-from evenhand.posterior.crossed import CrossedData, CrossedPrior
-from evenhand.posterior.crossed_fit import check_identified, crossed_result
+from evenhand.posterior.crossed import (
+    CrossedData,
+    CrossedPrior,
+    build_crossed_fit,
+    check_identified,
+)
 from evenhand.posterior.fits import Fit
-from evenhand.posterior.thesis import THESIS, ThesisPrior, design, thesis_result
+from evenhand.posterior.thesis import THESIS, ThesisPrior, build_design, build_thesis_fit
 
 if TYPE_CHECKING:
     from evenhand.posterior.models import Priors
     from evenhand.posterior.tables import Table
 
-__all__ = ["fit_nuts", "numpyro_model", "run_nuts"]
+__all__ = ["build_numpyro_model", "fit_nuts", "run_nuts"]
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +37,7 @@ WARM_UP = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Packages:
-    """NumPyro and what of it and of jax is used, imported when asked for."""
+    """NumPyro and jax, imported on demand."""
 
     numpyro: Any
     distributions: Any
@@ -41,42 +45,47 @@ class _Packages:
     jax: Any
 
     @classmethod
-    def found(cls) -> _Packages:
+    def load(cls) -> _Packages:
         try:
             numpyro = import_module("numpyro")
         except ImportError:
             raise MissingExtraError("numpyro", "the sampler nuts", "evenhand[nuts]") from None
         numpyro.enable_x64()
         return cls(
-            numpyro, import_module("numpyro.distributions"), import_module("numpyro.infer"),
+            numpyro,
+            import_module("numpyro.distributions"),
+            import_module("numpyro.infer"),
             import_module("jax"),
-        )  # fmt: skip
+        )
 
 
 def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, seed: int = 0) -> Fit:
-    """Fit one of the thesis' models or crossed by NUTS, in four chains after 1,000 steps each."""
-    described = numpyro_model(model, table, priors)
-    sampled = run_nuts(described, draws, seed, dense=model in THESIS)
+    """Fit baseline, coefficients, separate or crossed by NUTS, in four chains."""
+    sampled = run_nuts(
+        build_numpyro_model(model, table, priors), draws, seed, dense=model in THESIS
+    )
     if model in THESIS:
-        layout = design(model, table)
-        named = {name: sampled[name] for name in (*layout.names, "sigma")}
-        return thesis_result(model, table, layout, named, sampler="nuts")
+        design = build_design(model, table)
+        named = {name: sampled[name] for name in (*design.names, "sigma")}
+        return build_thesis_fit(model, table, design, named, sampler="nuts")
     data = CrossedData.of(table)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in sampled.items()}
     slopes = [flat[f"slope_{k}"] for k in range(len(data.present) - 1)]
     beta = np.concatenate(
         [flat["gamma"], flat["delta"][:, None], flat["word"], flat["delta_gap"], *slopes], axis=1
     )
-    return crossed_result(table, data, sampled["scales"], beta, flat["theta"], sampler="nuts")
+    return build_crossed_fit(table, data, sampled["scales"], beta, flat["theta"], sampler="nuts")
 
 
-def numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None]:
-    """A model as a function that NumPyro can sample."""
-    packages = _Packages.found()
+def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None]:
+    """Build a model as a function that NumPyro can sample."""
+    packages = _Packages.load()
     if model in THESIS:
         return _thesis(packages, model, table, priors.thesis)
     if model != "crossed":
-        raise InputError(f"{model}: expected the sampler exact; nuts has the other models")
+        raise InputError(
+            f"{model}: expected the sampler exact, got nuts, which has the other models only"
+        )
     check_identified(table)
     return _crossed(packages, CrossedData.of(table), priors.crossed)
 
@@ -84,13 +93,17 @@ def numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None
 def run_nuts(
     model: Callable[[], None], draws: int, seed: int, *, dense: bool = False
 ) -> dict[str, Floats]:
-    """Run NUTS; its draws by name, chains × draws × the quantity's own shape."""
-    packages = _Packages.found()
+    """Run NUTS and return draws by name, chains × draws × shape of the quantity."""
+    packages = _Packages.load()
     kernel = packages.infer.NUTS(model, dense_mass=dense, target_accept_prob=0.9)
     mcmc = packages.infer.MCMC(
-        kernel, num_warmup=WARM_UP, num_samples=draws // CHAINS, num_chains=CHAINS,
-        chain_method="sequential", progress_bar=False,
-    )  # fmt: skip
+        kernel,
+        num_warmup=WARM_UP,
+        num_samples=draws // CHAINS,
+        num_chains=CHAINS,
+        chain_method="sequential",
+        progress_bar=False,
+    )
     mcmc.run(packages.jax.random.PRNGKey(seed))
     samples = mcmc.get_samples(group_by_chain=True)
     return {name: np.asarray(x, dtype=float) for name, x in samples.items()}
@@ -99,33 +112,37 @@ def run_nuts(
 def _thesis(
     packages: _Packages, model: str, table: Table, prior: ThesisPrior
 ) -> Callable[[], None]:
-    layout, dist, sample = design(model, table), packages.distributions, packages.numpyro.sample
+    design, dist, sample = (
+        build_design(model, table),
+        packages.distributions,
+        packages.numpyro.sample,
+    )
 
-    def described() -> None:
+    def model_function() -> None:
         total = 0.0
-        for name, entries, index in zip(layout.names, layout.entries, layout.index, strict=True):
+        for name, entries, index in zip(design.names, design.entries, design.index, strict=True):
             mean, sd = (0.0, prior.coefficient_sd) if name == "co" else (prior.mean, prior.mean_sd)
             values = sample(name, dist.Normal(mean, sd).expand([len(entries)]).to_event(1))
             total = total + values[index]
         sigma = sample("sigma", dist.HalfCauchy(prior.error_scale))
         sample("y", dist.Normal(total, sigma), obs=table.distance)
 
-    return described
+    return model_function
 
 
 def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Callable[[], None]:
-    """Effects that the rows tell well are drawn as they are, δ_i as a multiple of its scale."""
+    """Well-identified effects are centred; δ_i is a multiple of its scale."""
     dist, numpyro = packages.distributions, packages.numpyro
     stack = packages.jax.numpy.stack
     sample = numpyro.sample
-    place = np.searchsorted(data.present, data.group)
-    group = place[data.attribute]
+    group_index = np.searchsorted(data.present, data.group)
+    group = group_index[data.attribute]
     words, groups = data.words, len(data.present)
 
     def vector(name: str, spread: Any) -> Any:
         return sample(name, dist.Normal(0.0, spread).expand([words]).to_event(1))
 
-    def described() -> None:
+    def model_function() -> None:
         error = sample("scale_error", dist.HalfCauchy(prior.error_scale))
         others = [
             sample(f"scale_{n}", dist.HalfNormal(prior.effect_scale)) for n in data.scales[1:]
@@ -134,7 +151,7 @@ def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Cal
         levels = dist.Normal(prior.level_mean, prior.level_sd).expand([groups]).to_event(1)
         gamma = sample("gamma", levels)
         tau = stack(others[:groups])
-        theta = sample("theta", dist.Normal(gamma[place], tau[place]).to_event(1))
+        theta = sample("theta", dist.Normal(gamma[group_index], tau[group_index]).to_event(1))
         delta = sample("delta", dist.Normal(0.0, prior.delta_sd))
         multiple = vector("delta_multiple", 1.0)
         gap = numpyro.deterministic("delta_gap", multiple * others[groups])
@@ -145,4 +162,4 @@ def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Cal
             mean = mean + slope[data.word] * (group == k)
         sample("y", dist.Normal(mean, error), obs=data.y)
 
-    return described
+    return model_function

@@ -38,7 +38,7 @@ from evenhand.report.charts_posterior_parts import (
 from evenhand.report.wording import interval, number, percent
 
 if TYPE_CHECKING:
-    from evenhand.posterior.change import Change
+    from evenhand.posterior.contrasts import Change
     from evenhand.posterior.fits import Fit
 
 __all__ = [

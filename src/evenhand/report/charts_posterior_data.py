@@ -97,7 +97,7 @@ def radial(table: Table, word: str, *, controls: int = 5, seed: int = 0) -> Char
     """
     import altair as alt
 
-    chosen = _chosen(table.of_words([word]), controls, seed)
+    chosen = _chosen(table.select_words([word]), controls, seed)
     reach = max(*RINGS, *(row["distance"] for row in chosen)) + 0.12
     turn = 2 * np.pi / (len(chosen) + 2)  # at the top a gap of three turns, for the rings' labels
     for k, row in enumerate(chosen):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.posterior.contrasts import Named
-from evenhand.posterior.diagnostics import Summary
+from evenhand.posterior.fits import Summary
 from evenhand.posterior.tables import CONNECTIONS, Table
 from evenhand.report.charts import GREY, INK, Chart, rows
 from evenhand.report.charts_topic import COLOURS

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.posterior.checks import posterior_check
+from evenhand.posterior.checks import check_posterior
 from evenhand.report import charts_posterior as forests
 from evenhand.report import charts_posterior_data as pictures
 from evenhand.report.charts_posterior_parts import name_of
 from evenhand.report.charts_saving import ChartSet
 
 if TYPE_CHECKING:
-    from evenhand.posterior.change import Change
+    from evenhand.posterior.checks import Assessment
+    from evenhand.posterior.contrasts import Change
     from evenhand.posterior.models import Priors
-    from evenhand.posterior.report import Report
     from evenhand.posterior.tables import Table
 
 __all__ = ["change_charts", "fit_charts", "telling_words"]
 
 
 def fit_charts(
-    report: Report, priors: Priors, *, words: Iterable[str] = (), seed: int = 0
+    report: Assessment, priors: Priors, *, words: Iterable[str] = (), seed: int = 0
 ) -> ChartSet:
     """The charts of a report's models; radial pictures are of these or of two telling words.
 
@@ -54,7 +54,7 @@ def fit_charts(
     for fit in (crossed, naive):
         if fit:
             made.add(f"priors-{fit.model}", partial(pictures.priors, fit, priors))
-    found = report.checks or {name: posterior_check(fit, seed=seed) for name, fit in fits.items()}
+    found = report.checks or {name: check_posterior(fit, seed=seed) for name, fit in fits.items()}
     made.add("check", partial(forests.checks, found))
     return made
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evenhand.paired import compare
+from evenhand.instruments import compare
 from evenhand.results import Measurement
 
 __all__ = ["Difference", "difference", "none", "unpaired_interval"]
@@ -59,8 +59,8 @@ def none(why: str) -> Difference:
 def difference(first: Measurement, second: Measurement, *, same_input: bool = False) -> Difference:
     """The second less the first: paired where both have the same items, else unpaired.
 
-    Pairing needs the value with each item left out (`evenhand.paired.compare`); where the items
-    are not all the same, the two values are about other words and are not paired.
+    Pairing needs the value with each item left out (`evenhand.instruments.compare`); where the
+    items are not all the same, the two values are about other words and are not paired.
     """
     if not (math.isfinite(first.value) and math.isfinite(second.value)):
         return none("one of the two has no value")

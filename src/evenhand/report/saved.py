@@ -8,7 +8,6 @@ same form.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.errors import FileError
-from evenhand.results import SCHEMA, Comparison, Estimate, Measurement
+from evenhand.results import SCHEMA, Comparison, Measurement
 from evenhand.vectors.distances import DistanceTable
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def read_stages(document: Mapping[str, Any]) -> tuple[StageResult, ...]:
     return tuple(
         StageResult(
             **row,
-            measurements=tuple(_measurement(m) for m in of("measurements", row["name"])),
+            measurements=tuple(Measurement.from_dict(m) for m in of("measurements", row["name"])),
             mitigations=tuple(_account(a) for a in of("mitigations", row["name"])),
             distances=next((_table(t) for t in of("distances", row["name"])), None),
             skipped=tuple(of("skipped", row["name"])),
@@ -136,43 +135,13 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
-def _number(value: float | None) -> float:
-    """JSON has no nan: null stands for it where a number must be."""
-    return math.nan if value is None else value
-
-
-def _measurement(row: Mapping[str, Any]) -> Measurement:
-    fields = dict(row)
-    fields |= {name: _number(fields[name]) for name in ("value", "low", "high")}
-    fields |= {name: tuple(fields.get(name) or ()) for name in ("items", "left_out", "notes")}
-    fields["items"] = tuple(map(_item, fields["items"]))
-    return Measurement(**fields)
-
-
-def _item(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An item; what the value would be without it need not be known."""
-    return {**row, "without": _number(row["without"])} if "without" in row else row
-
-
-def _comparison(row: Mapping[str, Any]) -> Comparison:
-    change = row["change"]
-    bounds = {name: _number(change[name]) for name in ("value", "low", "high")}
-    return Comparison(
-        before=_measurement(row["before"]),
-        after=_measurement(row["after"]),
-        change=Estimate(prob=change["prob"], **bounds),
-        interval=row["interval"],
-        paired=row["paired"],
-    )
-
-
 def _account(row: Mapping[str, Any]) -> Account:
     return Account(
         method=row["method"],
         debias=row["debias"],
-        measures=tuple(_comparison(c) for c in row["measures"]),
-        hiding=tuple(_comparison(c) for c in row["hiding"]),
-        utility=tuple(_measurement(m) for m in row["utility"]),
+        measures=tuple(Comparison.from_dict(c) for c in row["measures"]),
+        hiding=tuple(Comparison.from_dict(c) for c in row["hiding"]),
+        utility=tuple(Measurement.from_dict(m) for m in row["utility"]),
     )
 
 

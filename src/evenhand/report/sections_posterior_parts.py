@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.posterior.checks import Check
-from evenhand.posterior.diagnostics import Summary
+from evenhand.posterior.fits import Summary
 from evenhand.posterior.tables import Table as Distances
 from evenhand.posterior.tables import read_table
 from evenhand.report import charts_posterior as forests
@@ -109,7 +109,7 @@ def distance_blocks(
     if densities:
         blocks += _densities(table, name, title)
     for place, word in enumerate(telling_words(table), 1):
-        mine = table.of_words([word])
+        mine = table.select_words([word])
         own = sorted(
             (float(d), told)
             for d, k, told in zip(

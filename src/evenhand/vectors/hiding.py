@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.instruments import compare
 from evenhand.intervals import Floats, fisher_z, wilson
-from evenhand.paired import compare
 from evenhand.results import Comparison, Item, Measurement
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
 from evenhand.vectors.debias.projection import unit_rows

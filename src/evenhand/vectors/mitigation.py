@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.instruments import compare
 from evenhand.lexicon import Topic
-from evenhand.paired import compare
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.debias import METHODS, Debiased
 from evenhand.vectors.debias.leaning import leaning_by_class

@@ -50,12 +50,12 @@ def compare(
     Example:  evenhand posterior compare before.csv after.csv
     """
     from evenhand.cli.output import print_json, table
-    from evenhand.posterior.change import compare_tables
+    from evenhand.posterior.contrasts import compare_tables
     from evenhand.posterior.models import Priors
     from evenhand.results import document, save_json
 
     change = compare_tables(
-        before, after, priors=Priors().changed(priors), draws=draws, seed=seed
+        before, after, priors=Priors().update(priors), draws=draws, seed=seed
     )  # fmt: skip
     if output:
         output.mkdir(exist_ok=True)

@@ -19,9 +19,9 @@ from evenhand.cli.posterior.shared import (
 )
 
 if TYPE_CHECKING:
+    from evenhand.posterior.checks import Assessment
     from evenhand.posterior.contrasts import Named
     from evenhand.posterior.models import Priors
-    from evenhand.posterior.report import Report
 
 __all__ = ["fit"]
 
@@ -83,8 +83,8 @@ def fit(
     """
     from evenhand.cli.output import bar, print_json
     from evenhand.errors import UnknownNameError
+    from evenhand.posterior.checks import assess
     from evenhand.posterior.models import MODELS, Priors, fit_models
-    from evenhand.posterior.report import summary_of
     from evenhand.posterior.tables import read_table
 
     if words and not output:
@@ -95,14 +95,14 @@ def fit(
         if name not in (*MODELS, "all"):
             raise UnknownNameError("model", name, (*MODELS, "all"))
     names = MODELS if everything else tuple(dict.fromkeys(asked))
-    chosen, data = Priors().changed(priors), read_table(table)
+    chosen, data = Priors().update(priors), read_table(table)
     if words:
-        data.of_words(words)  # an unknown word is told of before the work, not after it
+        data.select_words(words)  # an unknown word is told of before the work, not after it
     fitted = fit_models(
         data, bar(names, "fitting", quiet=as_json), strict=not everything, priors=chosen,
         draws=draws, seed=seed, sampler=sampler, errors=errors,
     )  # fmt: skip
-    report = summary_of(fitted, prob=prob, checks=checks, seed=seed)
+    report = assess(fitted, prob=prob, checks=checks, seed=seed)
     if sensitivity:
         report = report.with_sensitivity(chosen.crossed, draws=draws, seed=seed)
     if output:
@@ -118,7 +118,7 @@ def fit(
         )
 
 
-def _save(folder: Path, report: Report) -> None:
+def _save(folder: Path, report: Assessment) -> None:
     from evenhand.results import document, replace_file, save_json
 
     (folder / "draws").mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def _save(folder: Path, report: Report) -> None:
 
 def _draw(
     folder: Path,
-    report: Report,
+    report: Assessment,
     priors: Priors,
     formats: tuple[str, ...],
     words: tuple[str, ...],
@@ -143,7 +143,7 @@ def _draw(
     save_figures(fit_charts(report, priors, words=words, seed=seed), folder, formats)
 
 
-def _print(report: Report) -> None:
+def _print(report: Assessment) -> None:
     from evenhand.cli.output import number, table
 
     fitted, level = report.fitted, f"{report.prob:.0%}"

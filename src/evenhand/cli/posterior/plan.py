@@ -85,7 +85,8 @@ def _print(found: Plan) -> None:
         ("stereotypes", "sd of δ", "approximation", "found", "share", "interval", "curve"),
         (
             (
-                str(p.attributes), number(p.sd, 4), number(p.approximate), f"{p.found} of {p.sets}",
+                str(p.attributes), number(p.sd, 4), number(p.approximate),
+                f"{p.detected} of {p.sets}",
                 number(p.power), f"[{number(p.low)}, {number(p.high)}]", number(p.fitted),
             )
             for p in found.curve
@@ -99,7 +100,7 @@ def _print(found: Plan) -> None:
     )
     if found.scales_range:
         click.echo(f"as the table tells the spreads ({level}): {_range(found.scales_range)}")
-    click.echo(f"with the {found.has} that there are: {number(found.power_now, 2)}")
+    click.echo(f"with the {found.available} that there are: {number(found.power_available, 2)}")
     spreads = ", ".join(f"{name} {number(value)}" for name, value in found.scales.items())
     click.echo(f"spreads: {spreads}")
     for note in found.notes:
@@ -111,6 +112,6 @@ def _range(ends: tuple[int | None, int | None]) -> str:
 
 
 def _count(value: int | None) -> str:
-    from evenhand.posterior.planning import MOST
+    from evenhand.posterior.planning import MAX_ATTRIBUTES
 
-    return f"more than {MOST:,}" if value is None else f"{value:,}"
+    return f"more than {MAX_ATTRIBUTES:,}" if value is None else f"{value:,}"

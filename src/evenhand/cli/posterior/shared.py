@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from evenhand.posterior.contrasts import Named
-    from evenhand.posterior.diagnostics import Summary
+    from evenhand.posterior.fits import Summary
 
 __all__ = [
     "draws_option",

@@ -35,7 +35,11 @@ class RunFolder(folders.RunFolder):
     """The folder of `fewshot run`."""
 
     command = "fewshot run"
-    made = ("results.json", f"split-[0-9]*/seed-*/{ANSWERS}", "split-[0-9]*/seed-*/*.safetensors")
+    products = (
+        "results.json",
+        f"split-[0-9]*/seed-*/{ANSWERS}",
+        "split-[0-9]*/seed-*/*.safetensors",
+    )
     cleared = ("results.json", "splits.json", "split-[0-9]*", "figures", *TABLES)
     temporary = (
         *folders.RunFolder.temporary,

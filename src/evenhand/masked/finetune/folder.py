@@ -21,7 +21,7 @@ class RunFolder(folders.RunFolder):
     """The folder of `masked finetune`."""
 
     command = "masked finetune"
-    made = ("results.json", "model", "control", "checkpoint/*.safetensors")
+    products = ("results.json", "model", "control", "checkpoint/*.safetensors")
     cleared = ("results.json", "curve.csv", "items.csv", "checkpoint", "model", "control",
                "figures")  # fmt: skip
 

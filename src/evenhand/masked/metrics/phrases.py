@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, LexiconError, UnknownNameError
+from evenhand.instruments import compare
 from evenhand.intervals import Floats, effect_size
 from evenhand.lexicon.phrases import Phrases
 from evenhand.masked.metrics.phrases_correlation import (
@@ -36,7 +37,6 @@ from evenhand.masked.metrics.phrases_embedding import (
 from evenhand.masked.metrics.phrases_pronouns import PhrasePronouns, pronouns
 from evenhand.masked.model import MaskedLM, Model
 from evenhand.masked.words import MASKS
-from evenhand.paired import compare
 from evenhand.permutation import Alternative, two_sample
 from evenhand.results import Comparison, Measurement
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.permutation import two_sample
+from evenhand.statistics.tests import two_sample
 
 
 def brute_force(x, y):

@@ -1,16 +1,21 @@
-"""R-hat, effective sample sizes and intervals: known cases, and the same numbers as arviz."""
+"""Diagnostics, intervals, PSIS and the sampler: known cases, and against arviz."""
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import genpareto
 
-from evenhand.posterior.diagnostics import (
+from evenhand.statistics.mcmc import (
     ess_bulk,
     ess_mean,
     ess_tail,
+    fit_pareto,
     hdi,
     mcse_mean,
+    psis,
     r_hat,
-    summarise,
+    sample,
+    start_around_mode,
 )
 
 
@@ -74,7 +79,32 @@ def test_the_shortest_interval():
     assert hdi(np.array([3.0, 1.0, 2.0]), 0.999) == (1.0, 3.0)
 
 
-def test_a_summary():
-    s = summarise(np.array([[-2.0, -1.0], [0.5, 1.5]]), 0.5)
-    assert (s.mean, s.p_below_zero) == (-0.25, 0.5)
-    assert s.sd == pytest.approx(np.std([-2, -1, 0.5, 1.5], ddof=1))
+def test_the_pareto_fit_recovers_its_shape():
+    rng = np.random.default_rng(0)
+    x = np.sort(genpareto.rvs(0.5, scale=2.0, size=(3, 5000), random_state=rng), axis=1)
+    k, scale = fit_pareto(x)
+    assert k == pytest.approx([0.5] * 3, abs=0.06)
+    assert scale == pytest.approx([2.0] * 3, rel=0.1)
+
+
+def test_smoothed_weights_are_weights():
+    weights, _ = psis(np.random.default_rng(0).standard_normal((40, 1000)))
+    assert logsumexp(weights, axis=1) == pytest.approx(np.zeros(40), abs=1e-10)
+    flat, k = psis(np.zeros((2, 100)))
+    assert np.exp(flat) == pytest.approx(np.full((2, 100), 0.01))
+    assert np.all(k < 0)
+
+
+def test_chains_find_a_known_density():
+    factor = np.array([[1.0, 0.0], [0.8, 0.6]])
+
+    def log_density(x):
+        z = np.linalg.solve(factor, (x - [1.0, -2.0]).T)
+        return -0.5 * np.sum(z**2, axis=0)
+
+    rng = np.random.default_rng(0)
+    start = start_around_mode(log_density, np.zeros(2), 16, rng)
+    drawn = sample(log_density, start, draws=1000, rng=rng, thin=2).draws
+    error = mcse_mean(drawn)
+    assert np.all(np.abs(drawn.mean(axis=(0, 1)) - [1, -2]) < 4 * error)
+    assert np.cov(drawn.reshape(-1, 2).T) == pytest.approx(factor @ factor.T, abs=0.06)

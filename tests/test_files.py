@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import folders
 from evenhand.errors import FileError, PartialFailure
-from evenhand.folders import RunFolder, user_cache, versions
+from evenhand.files import RunFolder, user_cache, versions
 
 IDENTITY = {"settings": {"network": "maml", "ways": 5}, "data": "0123456789abcdef0123456789abcdef"}
 
 
 class Baking(RunFolder):
     command = "bake"
-    made = ("results.json", "tin-*/cake")
+    products = ("results.json", "tin-*/cake")
     cleared = ("results.json", "tin-*", "notes.csv")
     temporary = (*RunFolder.temporary, ".results.json.*")
 
@@ -96,7 +95,7 @@ def test_results_without_a_run_are_not_cleared(tmp_path):
 def test_one_process_at_a_time(tmp_path):
     code = (
         "import sys\n"
-        "from evenhand.folders import RunFolder\n"
+        "from evenhand.files import RunFolder\n"
         "with RunFolder.working(sys.argv[1]):\n"
         "    print('in', flush=True)\n"
         "    sys.stdin.read()\n"
@@ -115,10 +114,10 @@ def test_one_process_at_a_time(tmp_path):
 
 
 def test_a_disk_without_locks_will_do(tmp_path, monkeypatch):
-    def flock(*_):
+    def acquire(*_):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
-    monkeypatch.setattr(folders.fcntl, "flock", flock)
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
     with Baking.working(tmp_path) as place:
         assert place.path == tmp_path
 
@@ -129,11 +128,12 @@ def test_what_a_kill_left_is_removed(tmp_path):
     (tmp_path / ".results.json.abcdefgh").write_text("x")
     (tmp_path / ".mine").write_text("x")
     with Baking.working(tmp_path):
-        assert [path.name for path in tmp_path.iterdir()] == [".mine"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", ".mine"]
+    assert [path.name for path in tmp_path.iterdir()] == [".mine"]
 
 
 def test_a_full_disk_is_told_of_with_its_place(tmp_path):
-    told = r"results\.json: No space left on device; what was saved before is whole"
+    told = r"results\.json: No space left on device; results saved so far are complete"
     with pytest.raises(PartialFailure, match=told), Baking.working(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.json")
     with (

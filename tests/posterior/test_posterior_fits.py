@@ -1,14 +1,18 @@
-"""WAIC and PSIS-LOO: by hand, by exact leave-one-out, and the same numbers as arviz."""
+"""WAIC and PSIS-LOO: by hand, by exact leave-one-out, and against arviz."""
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-from scipy.stats import genpareto, norm
+from scipy.stats import norm
 
-from evenhand.posterior import comparison
-from evenhand.posterior.comparison import compare_models, criteria, row_criteria
-from evenhand.posterior.fits import Predictor, Term
-from evenhand.posterior.psis import fit_pareto, smooth
+from evenhand.posterior import fits
+from evenhand.posterior.fits import (
+    Predictor,
+    Term,
+    compare_models,
+    compute_criteria,
+    row_criteria,
+    summarise,
+)
 
 
 def log_likelihoods(rows=40, draws=1000, seed=0):
@@ -54,33 +58,16 @@ def test_loo_is_what_leaving_out_gives():
     assert k[0] > k[1:].mean()
 
 
-def test_the_pareto_fit_recovers_its_shape():
-    rng = np.random.default_rng(0)
-    x = np.sort(genpareto.rvs(0.5, scale=2.0, size=(3, 5000), random_state=rng), axis=1)
-    k, scale = fit_pareto(x)
-    assert k == pytest.approx([0.5] * 3, abs=0.06)
-    assert scale == pytest.approx([2.0] * 3, rel=0.1)
-
-
-def test_smoothed_weights_are_weights():
-    _, ll = log_likelihoods()
-    weights, _ = smooth(-ll)
-    assert logsumexp(weights, axis=1) == pytest.approx(np.zeros(40), abs=1e-10)
-    flat, k = smooth(np.zeros((2, 100)))
-    assert np.exp(flat) == pytest.approx(np.full((2, 100), 0.01))
-    assert np.all(k < 0)
-
-
 def test_chunks_make_no_difference(fitted, monkeypatch):
     fit = fitted.fits["crossed"]
-    whole = criteria(fit)
-    monkeypatch.setattr(comparison, "CHUNK", 7 * fit.size)
-    assert criteria(fit).waic_i == pytest.approx(whole.waic_i, abs=1e-10)
-    assert criteria(fit).loo_i == pytest.approx(whole.loo_i, abs=1e-10)
+    whole = compute_criteria(fit)
+    monkeypatch.setattr(fits, "CHUNK", 7 * fit.size)
+    assert compute_criteria(fit).waic_i == pytest.approx(whole.waic_i, abs=1e-10)
+    assert compute_criteria(fit).loo_i == pytest.approx(whole.loo_i, abs=1e-10)
 
 
 def test_the_model_that_made_the_data_wins(fitted):
-    scores = {name: criteria(fit) for name, fit in fitted.fits.items()}
+    scores = {name: compute_criteria(fit) for name, fit in fitted.fits.items()}
     found = compare_models(scores)
     assert found[0].model == "crossed"
     assert found[0].weight == pytest.approx(1.0)
@@ -117,3 +104,9 @@ def test_student_errors_have_students_density():
     found = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
     expected = t.logpdf(np.array([[0.2], [1.4]]), nu, 1.0, 0.5)
     assert found == pytest.approx(expected)
+
+
+def test_a_summary():
+    s = summarise(np.array([[-2.0, -1.0], [0.5, 1.5]]), 0.5)
+    assert (s.mean, s.p_below_zero) == (-0.25, 0.5)
+    assert s.sd == pytest.approx(np.std([-2, -1, 0.5, 1.5], ddof=1))

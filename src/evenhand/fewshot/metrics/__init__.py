@@ -1,0 +1,1 @@
+"""Instruments that measure few-shot classifiers: one file declares one measure."""

@@ -1,0 +1,497 @@
+r"""Instruments: a measure is declared once, and everything else reads that declaration.
+
+An instrument is a frozen dataclass with a `measure` method. Its fields are its options: the
+options of the command line, the keys of a grid's YAML file and the identity of a grid's cell. The
+declaration above it has the label of tables, the text of the methods page and of the reference,
+and the part that the measure has in a verdict.
+
+A file in the `metrics` folder of a subject that declares an instrument is all it takes to add a
+measure. Other packages add instruments by an entry point of the group `evenhand.instruments`.
+
+>>> from dataclasses import dataclass
+>>> @instrument(name="length", subject="demo", label="Mean length", ideal=None,
+...             question="How long are the words?")
+... @dataclass(frozen=True, kw_only=True)
+... class Length:
+...     limit: int = option(10, minimum=1, help="Longest word that counts.")
+...     def measure(self, subject, material=None, run=Run()):
+...         return None
+>>> Length.declaration.label, [o.name for o in Length.declaration.options]
+('Mean length', ['limit'])
+>>> Length(limit=0)
+Traceback (most recent call last):
+evenhand.errors.InputError: limit: expected 1 or more, got 0
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pkgutil
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
+from evenhand.statistics.intervals import jackknife, two_way_jackknife
+
+__all__ = [
+    "Declaration",
+    "Instrument",
+    "Option",
+    "Progress",
+    "Run",
+    "compare",
+    "find",
+    "instrument",
+    "instruments",
+    "lookup",
+    "measure",
+    "option",
+]
+
+PACKAGES = {
+    "vectors": "evenhand.vectors.metrics",
+    "model": "evenhand.masked.metrics",
+    "corpus": "evenhand.text.metrics",
+    "classifier": "evenhand.fewshot.metrics",
+}
+"""Where the instruments of each subject are declared."""
+
+ENTRY_POINTS = "evenhand.instruments"
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of items done and of all items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How an instrument runs: what its result does not depend on, and seed and probability.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of every random draw.
+    prob : float
+        Probability of the intervals.
+    cache : object, optional
+        Cache of model answers.
+    progress : callable, optional
+        Called with (done, total).
+
+    """
+
+    seed: int = 0
+    prob: float = 0.95
+    cache: Any = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.prob, int | float) and 0 < self.prob < 1):
+            raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of an instrument: a field of its dataclass, with what a user needs to know."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[Any, ...] = ()
+    flag: str | None = None
+    """The name on the command line where it is not `--name`."""
+    multiple: bool = False
+    optional: bool = False
+
+    def check(self, value: Any) -> None:
+        """Raise InputError where the value is not allowed."""
+        if value is None and self.optional:
+            return
+        if self.choices:
+            for each in value if self.multiple else (value,):
+                if each not in self.choices:
+                    raise UnknownNameError(self.name, str(each), map(str, self.choices))
+            return
+        if self.type in (int, float) and not self.multiple:
+            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+                kind = "a whole number" if self.type is int else "a number"
+                raise InputError(f"{self.name}: expected {kind}, got {value!r}")
+            if self.type is int and value != int(value):
+                raise InputError(f"{self.name}: expected a whole number, got {value!r}")
+            below = self.minimum is not None and value < self.minimum
+            above = self.maximum is not None and value > self.maximum
+            if below or above:
+                raise InputError(f"{self.name}: expected {self.range_text}, got {value}")
+
+    @property
+    def range_text(self) -> str:
+        """The allowed range in words."""
+        if self.minimum is not None and self.maximum is not None:
+            return f"{self.minimum:g} to {self.maximum:g}"
+        if self.minimum is not None:
+            return f"{self.minimum:g} or more"
+        return f"{self.maximum:g} or less" if self.maximum is not None else "a number"
+
+
+def option(
+    default: Any,
+    *,
+    help: str,  # noqa: A002
+    minimum: float | None = None,
+    maximum: float | None = None,
+    flag: str | None = None,
+) -> Any:
+    """A field of an instrument that users can set.
+
+    Parameters
+    ----------
+    default : Any
+        The value where the user gives none.
+    help : str
+        One sentence, as the command line shows it.
+    minimum, maximum : float, optional
+        The allowed range, ends included.
+    flag : str, optional
+        The option's name on the command line where it is not `--name`.
+
+    """
+    about = {"help": help, "minimum": minimum, "maximum": maximum, "flag": flag}
+    return field(default=default, metadata={"option": about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What is known of an instrument without running it.
+
+    Parameters
+    ----------
+    name, subject, label, question : str
+        Its name, what it measures ("vectors", "model", "corpus", "classifier"), its label in
+        tables, and the question it answers.
+    formula : str
+        In LaTeX.
+    source : str
+        Who published it.
+    ideal : float or None
+        The value without bias.
+    worse : {"higher", "lower", "away"}
+    decides, confirms : bool
+        Its part in a verdict: whether its test decides, or only supports one that does.
+    stereotype : int
+        The sign of a value that agrees with the stereotype; 0 where the sign has no such meaning.
+    material : str
+        What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
+    reading : str
+        How to read the value, in a sentence or two.
+    caveats : tuple of str
+    audit : bool
+        Whether an audit runs it on its default material.
+
+    """
+
+    name: str
+    subject: str
+    label: str
+    question: str
+    formula: str = ""
+    source: str = ""
+    ideal: float | None = 0.0
+    worse: Worse = "away"
+    decides: bool = False
+    confirms: bool = False
+    stereotype: int = 1
+    material: str = ""
+    reading: str = ""
+    caveats: tuple[str, ...] = ()
+    audit: bool = False
+    options: tuple[Option, ...] = ()
+
+
+class Instrument(Protocol):
+    """What an instrument is: its declaration and `measure`.
+
+    Optional methods: `compare(before, after)` where pairing takes more than the jackknife over
+    items, `read(path)` that reads its material from a file, and `misfit(material)` that says why
+    material of that shape cannot be taken (None where it can).
+    """
+
+    declaration: ClassVar[Declaration]
+
+    def measure(
+        self, subject: Any, material: Any = None, run: Run = ...
+    ) -> Measurement | Sequence[Measurement]: ...
+
+
+C = TypeVar("C")
+
+
+def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
+    """Declare a frozen dataclass with a `measure` method as an instrument.
+
+    Takes the fields of `Declaration` except `options`, which come from the dataclass.
+    """
+
+    def declare(cls: type[C]) -> type[C]:
+        if not dataclasses.is_dataclass(cls):
+            raise TypeError(f"{cls.__name__}: @instrument goes above @dataclass")
+        declaration = Declaration(options=_options_of(cls), **about)
+        original = cls.__init__
+
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            original(self, *args, **kwargs)
+            for each in declaration.options:
+                each.check(getattr(self, each.name))
+
+        cls.__init__ = __init__  # type: ignore[assignment]
+        cls.declaration = declaration  # type: ignore[attr-defined]
+        return cls
+
+    return declare
+
+
+def _options_of(cls: type) -> tuple[Option, ...]:
+    hints = typing.get_type_hints(cls)
+    return tuple(
+        _option_of(each.name, hints[each.name], each.default, each.metadata["option"])
+        for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+        if "option" in each.metadata
+    )
+
+
+def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> Option:
+    optional = multiple = False
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        (hint,) = (each for each in typing.get_args(hint) if each is not types.NoneType)
+        optional = True
+    if typing.get_origin(hint) is tuple:
+        hint, multiple = typing.get_args(hint)[0], True
+    choices: tuple[Any, ...] = ()
+    if typing.get_origin(hint) is Literal:
+        choices = typing.get_args(hint)
+        hint = type(choices[0])
+    return Option(
+        name=name,
+        type=hint,
+        default=default,
+        choices=choices,
+        multiple=multiple,
+        optional=optional,
+        **about,
+    )
+
+
+_LOADED: dict[str, dict[str, Any]] = {}
+
+
+def instruments(subject: str) -> Mapping[str, Any]:
+    """The instruments of a subject by name: our own first, then those of other packages."""
+    if subject not in PACKAGES:
+        raise UnknownNameError("subject", subject, PACKAGES)
+    if subject not in _LOADED:
+        package = import_module(PACKAGES[subject])
+        declared: dict[str, Any] = {}
+        for module in pkgutil.iter_modules(package.__path__):
+            for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
+                declaration = getattr(cls, "declaration", None)
+                if isinstance(cls, type) and isinstance(declaration, Declaration):
+                    declared[declaration.name] = cls
+        for entry in entry_points(group=ENTRY_POINTS):
+            cls = entry.load()
+            if cls.declaration.subject == subject:
+                declared.setdefault(cls.declaration.name, cls)
+        _LOADED[subject] = declared
+    return types.MappingProxyType(_LOADED[subject])
+
+
+def lookup(subject: str, name: str) -> Any:
+    """The instrument of that name; an unknown name is an error that suggests the nearest."""
+    known = instruments(subject)
+    if name not in known:
+        raise UnknownNameError("metric", name, known)
+    return known[name]
+
+
+def find(name: str) -> Any | None:
+    """The instrument of that name, of any subject, or None."""
+    for subject in PACKAGES:
+        cls = instruments(subject).get(name)
+        if cls is not None:
+            return cls
+    return None
+
+
+def subject_of(value: Any) -> str:
+    """The kind of a subject: every class that can be measured says it in `subject_kind`."""
+    kind = getattr(value, "subject_kind", None)
+    if kind is None and hasattr(value, "tokenizer") and hasattr(value, "logits"):
+        kind = "model"
+    if kind not in PACKAGES:
+        raise InputError(
+            "measure: expected word vectors, a language model, a corpus or a few-shot run, got "
+            f"{type(value).__name__}"
+        )
+    return str(kind)
+
+
+def measure(
+    subject: Any,
+    material: Any = None,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Measurements:
+    """Measure word vectors, a language model, a corpus or a few-shot run.
+
+    Parameters
+    ----------
+    subject : Vectors, model, corpus or few-shot run
+        What is measured.
+    material : optional
+        What the question is about: a topic or a query for vectors, sentences or sentence pairs
+        for models. Without it every instrument uses its default material.
+    metrics : str or sequence of str, optional
+        The names of the instruments; without them every one that fits.
+    seed, prob, cache, progress
+        As for `Run`.
+    **options
+        Options of the instruments. One that no chosen instrument has is an error.
+
+    Returns
+    -------
+    Measurements
+        A named metric that does not fit is an error; without names, what does not fit is left out
+        and what fails for want of data is listed in `skipped` with the reason.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> [m.metric for m in measure(v, eh.lexicon.weat(7), ["weat", "mac"])]
+    ['weat', 'mac']
+
+    """
+    kind = subject_of(subject)
+    known = instruments(kind)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    classes = [lookup(kind, name) for name in (known if names is None else names)]
+    accepted = {each.name for cls in classes for each in cls.declaration.options}
+    for name in options:
+        if name not in accepted:
+            raise UnknownNameError("option", name, {*accepted, "seed", "prob"})
+    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    results: list[Measurement] = []
+    skipped: list[dict[str, str]] = []
+    for cls in classes:
+        own = {each.name for each in cls.declaration.options}
+        chosen = cls(**{name: value for name, value in options.items() if name in own})
+        reason = chosen.misfit(material) if hasattr(chosen, "misfit") else None
+        if reason is not None:
+            if names is not None:
+                raise InputError(f"metric '{cls.declaration.name}' {reason}")
+            continue
+        try:
+            result = chosen.measure(subject, material, run)
+        except InputError as error:
+            if names is not None:
+                raise
+            query = str(getattr(material, "name", ""))
+            skip = {"metric": cls.declaration.name, "query": query, "reason": str(error)}
+            skipped.append(skip)
+            continue
+        results += [result] if isinstance(result, Measurement) else result
+    return Measurements(results, skipped)
+
+
+def compare(before: Measurement, after: Measurement) -> Comparison:
+    """The change from `before` to `after`: the same measurement of other vectors or models.
+
+    What both share (easy words, hard words) cancels, since items are paired. An instrument may
+    have a paired method of its own; otherwise the interval is the paired jackknife over items.
+
+    Parameters
+    ----------
+    before, after : Measurement
+        Of the same metric and query.
+
+    Returns
+    -------
+    Comparison
+        Without paired items the interval is unbounded, and says so.
+
+    """
+    if (before.metric, before.query) != (after.metric, after.query):
+        raise InputError(
+            f"compare: expected the same measurement twice, got {before.metric} '{before.query}' "
+            f"and {after.metric} '{after.query}'"
+        )
+    cls = find(before.metric)
+    if cls is not None and hasattr(cls, "compare"):
+        comparison: Comparison = cls.compare(before, after)
+        return comparison
+    return paired_jackknife(before, after)
+
+
+def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
+    """Compare by the values with each item left out (`without`), which both measurements have.
+
+    Their differences are the jackknife replicates of the change. Where the items are of two kinds
+    (`axis`: attributes and protected words), both count. What the measurement's own interval
+    holds fixed is held fixed here too.
+    """
+    first, second = _replicates(before), _replicates(after)
+    shared = [key for key in first if key in second]
+    axes: dict[str, list[float]] = {}
+    for key in shared:
+        axes.setdefault(key[0], []).append(second[key] - first[key])
+    value = after.value - before.value
+    if len(axes) == 2:
+        rows, columns = axes.values()
+        low, high = two_way_jackknife(value, rows, columns, prob=before.prob)
+    else:
+        differences = [x for axis in axes.values() for x in axis]
+        low, high = jackknife(value, differences, before.prob)
+    interval = f"paired jackknife; each value: {before.interval}"
+    return Comparison(
+        before=before,
+        after=after,
+        change=Estimate(value=value, low=low, high=high, prob=before.prob),
+        interval=interval if shared else "none: no paired items",
+        paired=len(shared),
+    )
+
+
+def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
+    if "without" not in measurement.items:
+        return {}
+    return {
+        (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]
+        for item in measurement.items
+        if math.isfinite(item["without"])
+    }
+
+
+def identity(chosen: Any) -> dict[str, Any]:
+    """What the result of an instrument depends on besides its subject and material."""
+    declaration: Declaration = chosen.declaration
+    options = {each.name: getattr(chosen, each.name) for each in declaration.options}
+    return {"metric": declaration.name, **options}
+
+
+def all_declarations(subjects: Iterable[str] = tuple(PACKAGES)) -> list[Declaration]:
+    """The declarations of every instrument of these subjects."""
+    return [cls.declaration for subject in subjects for cls in instruments(subject).values()]

@@ -1,0 +1,1 @@
+"""Statistics on arrays: intervals, tests, jackknife, association. Arrays in, arrays out."""

@@ -1,0 +1,44 @@
+r"""The association of words with two attribute sets, the arithmetic that every WEAT shares.
+
+$s(w, A, B) = \operatorname{mean}_{a \in A} \cos(w, a) - \operatorname{mean}_{b \in B} \cos(w, b)$
+
+$d = \dfrac{\operatorname{mean}_{x \in X} s(x) - \operatorname{mean}_{y \in Y} s(y)}
+{\operatorname{std}_{w \in X \cup Y} s(w)}$
+
+Caliskan, Bryson & Narayanan (2017), with n - 1 in the standard deviation as in their own code.
+Words, phrases and sentences use the same functions; only their vectors differ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.statistics.intervals import Floats
+
+__all__ = ["association", "effect", "unit"]
+
+
+def unit(vectors: Floats) -> Floats:
+    """Each vector scaled to length one (a zero vector stays zero)."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1.0))
+
+
+def association(words: Floats, a: Floats, b: Floats) -> Floats:
+    """s(w, A, B) of each row of `words`; all three are arrays of unit vectors.
+
+    >>> association(np.eye(2), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    array([ 1., -1.])
+    """
+    return np.asarray(words @ (a.mean(axis=0) - b.mean(axis=0)))
+
+
+def effect(scores: Floats, labels: NDArray[np.intp]) -> Floats:
+    """D of scores (…, n) whose words belong to X (label 0) or Y (label 1).
+
+    >>> float(effect(np.array([1.0, 2.0, 0.0, 1.0]), np.array([0, 0, 1, 1])).round(3))
+    1.225
+    """
+    difference = scores[..., labels == 0].mean(axis=-1) - scores[..., labels == 1].mean(axis=-1)
+    return np.asarray(difference / scores.std(axis=-1, ddof=1))

@@ -1,0 +1,399 @@
+"""Intervals on arrays: the statistics behind every `low` and `high`.
+
+Every function takes plain numbers and returns plain numbers. The caller decides, and documents,
+which items are the sampling unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Floats",
+    "bootstrap_mean",
+    "crossed_mean",
+    "effect_size",
+    "fisher_z",
+    "jackknife",
+    "paired_shares",
+    "t_mean",
+    "two_way_jackknife",
+    "welch",
+    "wilson",
+]
+
+Floats = NDArray[np.float64]
+
+_FAR = 200.0
+"""Above this Student's t counts as far out."""
+
+
+def t_mean(x: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
+    """The mean and its Student-t interval; with fewer than two values the interval is unbounded.
+
+    >>> [round(v, 3) for v in t_mean([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
+    """
+    x = np.asarray(x, dtype=float)
+    n = x.size
+    mean = float(x.mean()) if n else math.nan
+    if n < 2:
+        return mean, -math.inf, math.inf
+    half = _t_quantile(prob, n - 1) * float(x.std(ddof=1)) / math.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def welch(x: ArrayLike, y: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
+    """The difference of two means with Welch's interval (unequal variances).
+
+    >>> [round(v, 3) for v in welch([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])]
+    [1.0, -1.267, 3.267]
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    difference = float(x.mean() - y.mean())
+    if min(x.size, y.size) < 2:
+        return difference, -math.inf, math.inf
+    a, b = float(x.var(ddof=1)) / x.size, float(y.var(ddof=1)) / y.size
+    if a + b == 0:
+        return difference, difference, difference
+    freedom = (a + b) ** 2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1))
+    half = _t_quantile(prob, freedom) * math.sqrt(a + b)
+    return difference, difference - half, difference + half
+
+
+def jackknife(
+    value: float,
+    without: ArrayLike,
+    prob: float = 0.95,
+    *,
+    strata: ArrayLike | None = None,
+    scale: tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]] | None = None,
+) -> tuple[float, float]:
+    """Tukey's jackknife interval from the values with one item left out each.
+
+    `strata` labels the items of groups whose sizes are given, not drawn: only the spread inside
+    each counts. `scale` is a pair (to, back) of functions: the interval is made on the
+    transformed scale, which keeps a bounded or skewed statistic inside its range.
+
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> [round(v, 3) for v in jackknife(x.mean(), [(6 - v) / 2 for v in x])]
+    [-0.484, 4.484]
+    """
+    replicates = np.asarray(without, dtype=float)
+    labels = np.zeros(replicates.size, dtype=int) if strata is None else np.asarray(strata)
+    to, back = scale or (np.asarray, np.asarray)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre, moved = to(np.asarray(value, dtype=float)), to(replicates)
+        groups = [moved[labels == label] for label in np.unique(labels)]
+        freedom = replicates.size - len(groups)
+        if freedom < 1:
+            return -math.inf, math.inf
+        variance = sum((group.size - 1) * float(group.var()) for group in groups)
+        half = _t_quantile(prob, freedom) * math.sqrt(variance)
+        low, high = float(back(centre - half)), float(back(centre + half))
+    if math.isnan(low) or math.isnan(high):
+        return -math.inf, math.inf
+    return low, high
+
+
+def two_way_jackknife(
+    value: float, one: ArrayLike, two: ArrayLike, cells: float = 0.0, prob: float = 0.95
+) -> tuple[float, float]:
+    """The interval of a statistic on a table whose rows and columns are both samples.
+
+    The jackknife variances over rows (`one`) and columns (`two`) add up; `cells`, the variance
+    that the cells' own noise gives the statistic, is in both and so is taken off once. Degrees
+    of freedom by Satterthwaite's rule.
+    """
+    ways = [x[np.isfinite(x)] for x in (np.asarray(one, float), np.asarray(two, float))]
+    if min(x.size for x in ways) < 2:
+        return -math.inf, math.inf
+    variances = [(x.size - 1) * float(x.var()) for x in ways]
+    total = max(sum(variances) - cells, *variances)
+    if total == 0:
+        return value, value
+    freedom = total**2 / sum(s**2 / (x.size - 1) for s, x in zip(variances, ways, strict=True))
+    half = _t_quantile(prob, max(1.0, freedom)) * math.sqrt(total)
+    return value - half, value + half
+
+
+def wilson(successes: int, n: int, prob: float = 0.95) -> tuple[float, float, float]:
+    """A share and its Wilson score interval (Wilson, 1927).
+
+    >>> [round(v, 3) for v in wilson(8, 10)]
+    [0.8, 0.49, 0.943]
+    """
+    from scipy.special import ndtri
+
+    if n == 0:
+        return math.nan, 0.0, 1.0
+    z = float(ndtri((1 + prob) / 2))
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return share, centre - half if successes else 0.0, centre + half if successes < n else 1.0
+
+
+def fisher_z(
+    r: float, n: int, prob: float = 0.95, *, spearman: bool = False
+) -> tuple[float, float]:
+    """Fisher's interval for a correlation; for Spearman's with Bonett & Wright's (2000) variance.
+
+    Ranks that agree throughout do not prove a correlation of 1: Spearman's r counts as no more
+    than that of ranks with one neighbouring pair exchanged, and the quantile is Student's, which
+    keeps the coverage near nominal for short lists and strong correlations.
+
+    >>> [round(v, 3) for v in fisher_z(0.5, 28)]
+    [0.156, 0.736]
+    """
+    from scipy.special import ndtri
+
+    if n < 4 or math.isnan(r):
+        return -1.0, 1.0
+    if not spearman:
+        if abs(r) >= 1:
+            return r, r
+        half = float(ndtri((1 + prob) / 2)) / math.sqrt(n - 3)
+        return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    most = 1 - 12 / (n * (n * n - 1))
+    shrunk = min(max(r, -most), most)
+    half = _t_quantile(prob, n - 2) * math.sqrt((1 + shrunk * shrunk / 2) / (n - 3))
+    low, high = math.tanh(math.atanh(shrunk) - half), math.tanh(math.atanh(shrunk) + half)
+    return (low if r > -most else -1.0), (high if r < most else 1.0)
+
+
+def effect_size(x: ArrayLike, y: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
+    r"""The difference of means over the standard deviation of the union, with its interval.
+
+    $d = (\bar x - \bar y) / s_{x \cup y}$, with $n - 1$ under the square root as in Caliskan,
+    Bryson & Narayanan (2017). d is an increasing function of Student's t, so the noncentral-t
+    interval for $\delta = (\mu_x - \mu_y)/\sigma$ carries over exactly: with the shares
+    $w, 1-w$ of the two groups, the union's spread is $\sigma\sqrt{1 + w(1-w)\delta^2}$. That
+    holds for normal scores; cosines are skewed where an effect is very large, so an end is moved
+    out to the jackknife's where that lies further. (In few words d cannot reach the 2 that it can
+    reach in a population; the interval then takes in d itself.)
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    nx, ny = x.size, y.size
+    n, difference = nx + ny, float(x.mean() - y.mean())
+    spread = float(np.concatenate([x, y]).std(ddof=1)) if n > 1 else 0.0
+    value = difference / spread if spread > 0 else math.nan
+    within = float(((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum())
+    if n < 3 or spread == 0:
+        return value, -math.inf, math.inf
+    if within <= 1e-24 * n * spread**2:
+        return value, value, value
+    root, share = math.sqrt(nx * ny / n), nx / n * (ny / n)
+    delta = difference / math.sqrt(within / (n - 2))
+    limits = [limit / root for limit in _noncentral_t(delta * root, n - 2, prob)]
+    if min(nx, ny) > 2:
+        wider = _jackknifed_delta(x, y, delta, prob)
+        limits = [min(limits[0], wider[0]), max(limits[1], wider[1])]
+    low, high = (limit / math.sqrt(1 + share * limit * limit) for limit in limits)
+    return value, min(low, value), max(high, value)
+
+
+def _jackknifed_delta(x: Floats, y: Floats, delta: float, prob: float) -> tuple[float, float]:
+    r"""The jackknife interval of δ on the scale asinh(cδ), which evens out its variance.
+
+    Leaving out $x_i$ moves the mean and takes $n/(n-1) (x_i - \bar x)^2$ from the squares.
+    """
+    sizes = np.array([x.size, y.size])
+    n = int(sizes.sum())
+    squares = float(((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum())
+    replicates = []
+    for side, size, sign in ((x, x.size, -1.0), (y, y.size, 1.0)):
+        gap = side - side.mean()
+        rest = np.maximum(squares - size / (size - 1) * gap**2, 1e-12 * squares)
+        difference = x.mean() - y.mean() + sign * gap / (size - 1)
+        replicates.append(difference / np.sqrt(rest / (n - 3)))
+    curve = math.sqrt(x.size * y.size / 2) / n
+    unbiased = delta * (1 - 3 / (4 * (n - 2) - 1))
+    return jackknife(
+        unbiased,
+        np.concatenate(replicates),
+        prob,
+        strata=np.repeat([0, 1], sizes),
+        scale=(lambda d: np.arcsinh(curve * d), lambda z: np.sinh(z) / curve),
+    )
+
+
+def crossed_mean(
+    table: ArrayLike,
+    strata: ArrayLike | None = None,
+    prob: float = 0.95,
+) -> tuple[float, float, float]:
+    r"""The mean of a table whose rows AND columns are both samples, with its interval.
+
+    Every row (say a protected word) meets every column (an attribute), so the cells are not
+    independent. `strata` labels the columns of fixed groups that count equally (attribute sets).
+    The variance is rows' + columns' - cells' contribution (two-way random effects), its degrees
+    of freedom come from Satterthwaite's rule.
+    """
+    y = np.asarray(table, dtype=float)
+    rows, columns = y.shape
+    labels = np.zeros(columns, dtype=int) if strata is None else np.asarray(strata)
+    _, groups, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    w = 1 / (sizes.size * sizes[groups])
+    mean = float((y @ w).mean())
+    if rows < 2 or columns <= sizes.size:
+        return mean, -math.inf, math.inf
+    row_means, column_means = y @ w, y.mean(axis=0)
+    group_means = np.bincount(groups, column_means) / sizes
+    by_rows = float(row_means.var(ddof=1)) / rows
+    spread = float(((column_means - group_means[groups]) ** 2).sum()) / (columns - sizes.size)
+    by_columns = spread * float(w @ w)
+    residual = y - row_means[:, None] - column_means[None, :] + mean
+    freedom = (rows - 1) * (columns - 1)
+    by_cells = float((residual**2).sum()) / freedom * float(w @ w) / rows
+    variance = max(by_rows + by_columns - by_cells, by_rows, by_columns)
+    if variance == 0:
+        return mean, mean, mean
+    parts = by_rows**2 / (rows - 1) + by_columns**2 / (columns - sizes.size) + by_cells**2 / freedom
+    half = _t_quantile(prob, max(1.0, variance**2 / parts)) * math.sqrt(variance)
+    return mean, mean - half, mean + half
+
+
+def _t_quantile(prob: float, freedom: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + prob) / 2))
+
+
+def _noncentral_t(t: float, freedom: int, prob: float) -> tuple[float, float]:
+    """The noncentralities at which t is the upper and the lower (1-prob)/2 point.
+
+    Far out only the spread's own uncertainty counts: there they are t·√(χ²/freedom).
+    """
+    from scipy.optimize import brentq
+    from scipy.special import chdtri, nctdtr
+
+    tail = (1 - prob) / 2
+    if abs(t) > _FAR:
+        ends = [t * math.sqrt(float(chdtri(freedom, p)) / freedom) for p in (tail, 1 - tail)]
+        return min(ends), max(ends)
+
+    def limit(level: float) -> float:
+        def excess(centre: float) -> float:
+            # nctdtr loses digits for negative t (so take the mirror image) and gives nan far out
+            share = 1 - nctdtr(freedom, -centre, -t) if t < 0 else nctdtr(freedom, centre, t)
+            return (float(centre < t) if math.isnan(share) else float(share)) - level
+
+        reach = 5 * math.sqrt(1 + t * t / (2 * freedom))
+        while excess(t - reach) < 0 or excess(t + reach) > 0:
+            reach *= 1.5
+        return float(brentq(excess, t - reach, t + reach, xtol=1e-10))
+
+    return limit(1 - tail), limit(tail)
+
+
+def paired_shares(
+    both: int, first: int, second: int, neither: int, *, prob: float = 0.95
+) -> tuple[float, float, float]:
+    r"""The second share minus the first, of the same items, with its interval.
+
+    Newcombe (1998), method 10: the Wilson intervals of the two shares, combined with the
+    correlation $\phi$ that the pairing gives them.
+
+    >>> [round(x, 4) for x in paired_shares(36, 2, 12, 0)]
+    [0.2, 0.0569, 0.3404]
+    """
+    n = both + first + second + neither
+    if not n:
+        return math.nan, -1.0, 1.0
+    one, low_one, high_one = wilson(both + first, n, prob)
+    two, low_two, high_two = wilson(both + second, n, prob)
+    product = float(both * neither - first * second)
+    if product > 0:
+        product = max(product - n / 2, 0.0)
+    margins = (both + first) * (second + neither) * (both + second) * (first + neither)
+    phi = product / math.sqrt(margins) if margins else 0.0
+
+    def distance(a: float, b: float) -> float:
+        return math.sqrt(max(a * a - 2 * phi * a * b + b * b, 0.0))
+
+    value = two - one
+    low = value - distance(two - low_two, high_one - one)
+    return value, low, value + distance(high_two - two, one - low_one)
+
+
+RESAMPLES = 4000
+_GROUPS = 512  # from 4 times this many values on, neighbours are resampled in groups
+_VALUES_AT_ONCE = 1 << 22
+_MIN_BOOTSTRAP = 8
+_PRIOR_OBSERVATIONS = 0.5
+
+
+def bootstrap_mean(
+    x: ArrayLike,
+    *,
+    prob: float = 0.95,
+    seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    resamples: int = RESAMPLES,
+) -> tuple[float, float, float]:
+    r"""The mean and its bootstrap-t interval (Efron 1979); the values are the sampling unit.
+
+    With $t^* = (\bar x^* - \bar x)/s^*$ over resamples the interval is
+    $[\bar x - q_{1-\alpha/2}(t^*) s,\ \bar x - q_{\alpha/2}(t^*) s]$, cut at `bounds`, the range
+    of the values. $s^{*2}$ includes half an observation's worth of $s^2$, so that a resample
+    without the only outlier does not have zero spread. In simulation on usual, skewed, bimodal
+    and one-sided scores it covers 93 to 98 % for 30 to 400 values and 90 to 96 % for 8, where the
+    percentile interval covers 89 to 95 % and 82 to 90 %, BCa 90 to 96 % and 83 to 93 %. Fewer
+    than 8 values get Student's interval.
+
+    Values that are all equal have no spread to resample. Then at most a share
+    $q = 1 - (\alpha/2)^{1/n}$ of the population differs, and the interval is what that allows.
+    From 2,048 values on, neighbours are resampled in 512 groups, with no visible effect.
+
+    >>> value, low, high = bootstrap_mean([0.4, 0.6, 0.7, 0.5, 0.8, 0.6])
+    >>> round(value, 2), low < 0.55, high > 0.65
+    (0.6, True, True)
+    """
+    values = np.sort(np.asarray(x, dtype=float))
+    n, tail = values.size, (1 - prob) / 2
+    minimum, maximum = bounds
+    if n == 0:
+        return math.nan, minimum, maximum
+    mean = float(values.mean())
+    if values[0] == values[-1]:
+        share = 1 - tail ** (1 / n)
+        value = float(values[0])
+        return value, value - share * (value - minimum), value + share * (maximum - value)
+    if n < _MIN_BOOTSTRAP:
+        _, low, high = t_mean(values, prob)
+    else:
+        t = np.sort(_studentised(values, np.random.default_rng(seed), resamples))
+        spread = float(values.std(ddof=1)) / math.sqrt(n)
+        lower = t[math.floor(tail * (resamples - 1))]
+        upper = t[math.ceil((1 - tail) * (resamples - 1))]
+        low, high = mean - float(upper) * spread, mean - float(lower) * spread
+    return mean, min(max(low, minimum), mean), max(min(high, maximum), mean)
+
+
+def _studentised(values: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+    """t* of each resample."""
+    n, mean = values.size, values.mean()
+    centred = values - mean
+    if n >= 4 * _GROUPS:
+        groups = np.array_split(centred, _GROUPS)
+        sizes = np.array([group.size for group in groups])
+        drawn = rng.multinomial(n, sizes / n, size=resamples) / n
+        means = drawn @ np.array([group.mean() for group in groups])
+        squares = drawn @ np.array([(group**2).mean() for group in groups])
+    else:
+        means, squares = np.empty(resamples), np.empty(resamples)
+        step = max(1, _VALUES_AT_ONCE // n)
+        for start in range(0, resamples, step):
+            drawn = centred[rng.integers(0, n, (min(step, resamples - start), n))]
+            means[start : start + step] = drawn.mean(axis=1)
+            squares[start : start + step] = (drawn**2).mean(axis=1)
+    variance = np.maximum(squares - means**2, 0)
+    smoothed = (n * variance + _PRIOR_OBSERVATIONS * (centred**2).mean()) / (
+        n + _PRIOR_OBSERVATIONS
+    )
+    return np.asarray(means / np.sqrt(smoothed / (n - 1)))

@@ -1,0 +1,1 @@
+"""Instruments that measure corpora: one file declares one measure."""
