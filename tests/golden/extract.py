@@ -62,10 +62,11 @@ def measurements(document: Document) -> Iterator[Row]:
 def dimension(document: Document) -> Iterator[Row]:
     """`vectors null --dimension`: the slope and the spread at each dimension."""
     yield from measurements(document)
-    for item in document["measurements"][0]["items"]:
-        name = f"dimension_spread/{item['dimension']}"
-        yield f"{name}/normal", numbers(item["sd_normal"])
-        yield f"{name}/uniform", numbers(item["sd_uniform"])
+    items = document["measurements"][0]["items"]
+    columns = (items[name] for name in ("dimension", "sd_normal", "sd_uniform"))
+    for size, normal, uniform in zip(*columns, strict=True):
+        yield f"dimension_spread/{size}/normal", numbers(normal)
+        yield f"dimension_spread/{size}/uniform", numbers(uniform)
 
 
 def distances(document: Document) -> Iterator[Row]:
@@ -313,7 +314,7 @@ def plan(document: Document) -> Iterator[Row]:
     """`posterior plan`."""
     yield "needed", numbers(document["needed"], document["low"], document["high"])
     yield "approximate", numbers(document["approximate"])
-    yield "power_now", numbers(document["power_now"])
+    yield "power_now", numbers(document["power_available"])
     for point in document["curve"]:
         name = f"power/{point['attributes']}"
         yield name, numbers(point["power"], point["low"], point["high"])
@@ -448,8 +449,7 @@ def audit(document: Document) -> Iterator[Row]:
         for row in debias(data):
             yield f"{data['stage']}/{row[0]}", row[1]
     for data in document["contents"]:
-        found = data["content"].get("contrasts")
-        for name, values in (found or {}).items():
+        for name, values in (data["content"].get("contrasts") or {}).items():
             yield f"{data['stage']}/contrasts/{name}", posterior(values)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}

@@ -73,7 +73,7 @@ def weat(
 
     >>> from evenhand.lexicon.phrases import phrases
     >>> from evenhand.masked import load
-    >>> of = embedded(load("mini").embed, phrases().chosen(["neutral"]), source="mini")
+    >>> of = embedded(load("mini").embed, phrases().select(["neutral"]), source="mini")
     >>> weat(of, "neutral").details["partitions"]
     9075135300
     """
