@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError, VocabularyError
 from evenhand.grid import files
-from evenhand.grid.tasks import Place, Task
+from evenhand.grid.task import Task, Workspace
 from evenhand.grid.vector_files import vectors_digest, vectors_of
 from evenhand.instruments import Job, Run, plan, run_jobs
 
@@ -118,7 +118,7 @@ class _Vectors:
     def group(self, settings: VectorSettings) -> str:
         return f"{settings.vectors} {settings.case} {settings.limit}"
 
-    def compute(self, settings: VectorSettings, place: Place) -> dict[str, Any]:
+    def compute(self, settings: VectorSettings, place: Workspace) -> dict[str, Any]:
         v = vectors_of(settings.vectors, settings.case, settings.limit)
         result: dict[str, Any] = {"vectors": {"name": v.name, "words": len(v), "dim": v.dim}}
         options: dict[str, Any] = {"prob": settings.prob, "seed": settings.seed}
@@ -171,7 +171,7 @@ def _asked(settings: VectorSettings) -> Asked:
     )
 
 
-def _told(jobs: Sequence[Job], place: Place) -> Iterator[Job]:
+def _told(jobs: Sequence[Job], place: Workspace) -> Iterator[Job]:
     """The jobs, the progress told as each is taken."""
     for number, job in enumerate(jobs):
         if place.progress is not None:

@@ -1,0 +1,495 @@
+"""Flat numbers from the JSON documents of the commands: one function per kind of result.
+
+This is the only file of the golden tests that knows the shape of the JSON. When that shape
+changes, rewrite these functions so that they yield the same logical names, and leave the stored
+numbers as they are.
+
+A function takes the document of one command and yields `(logical name, numbers)`; the numbers are
+a mapping with some of `value`, `low`, `high`, `p`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+Numbers = dict[str, float | str]
+Row = tuple[str, Numbers]
+Document = Mapping[str, Any]
+
+
+def numbers(value: Any = None, low: Any = None, high: Any = None, p: Any = None) -> Numbers:
+    """Those of the four that exist."""
+    given = {"value": value, "low": low, "high": high, "p": p}
+    return {
+        name: number
+        for name, number in given.items()
+        if number is not None and not (isinstance(number, float) and math.isnan(number))
+    }
+
+
+def estimate(data: Mapping[str, Any], p: Any = None) -> Numbers:
+    """Value, interval and p of anything that calls them so."""
+    p_value = data.get("p_value") if p is None else p
+    return numbers(data["value"], data.get("low"), data.get("high"), p_value)
+
+
+def posterior(data: Mapping[str, Any]) -> Numbers:
+    """Mean, interval and probability below zero of a posterior."""
+    return numbers(data["mean"], data["low"], data["high"], data.get("p_below_zero"))
+
+
+# vectors
+
+
+def _measurement(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    details = data["details"]
+    yield name, estimate(data)
+    if "null_mean" in details:
+        null = numbers(details["null_mean"], details["null_low"], details["null_high"])
+        yield f"{name}/null", null
+    if details.get("p_attributes") is not None:
+        yield f"{name}/attributes", numbers(p=details["p_attributes"])
+
+
+def measurements(document: Document) -> Iterator[Row]:
+    """`vectors measure`, `null`, `analogies`, and `text annotate read`."""
+    for data in document["measurements"]:
+        yield from _measurement(data, f"{data['metric']}/{data['query']}")
+
+
+def dimension(document: Document) -> Iterator[Row]:
+    """`vectors null --dimension`: the slope and the spread at each dimension."""
+    yield from measurements(document)
+    items = document["measurements"][0]["items"]
+    columns = (items[name] for name in ("dimension", "sd_normal", "sd_uniform"))
+    for size, normal, uniform in zip(*columns, strict=True):
+        yield f"dimension_spread/{size}/normal", numbers(normal)
+        yield f"dimension_spread/{size}/uniform", numbers(uniform)
+
+
+def distances(document: Document) -> Iterator[Row]:
+    """`vectors distances`: the contrast, and the mean and median of each connection."""
+    yield from measurements(document)
+    for name, data in document["connections"].items():
+        yield f"connection/{name}/mean", numbers(data["mean"])
+        yield f"connection/{name}/median", numbers(data["median"])
+        yield f"connection/{name}/rows", numbers(data["size"])
+
+
+def _comparison(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    for part in ("before", "after", "change"):
+        yield f"{name}/{part}", estimate(data[part])
+
+
+def debias(document: Document) -> Iterator[Row]:
+    """`vectors debias`: each measure before and after, hidden bias, and the utility left."""
+    for data in (*document["measures"], *document["hiding"]):
+        yield from _comparison(data, f"{data['metric']}/{data['query']}")
+    for data in document["utility"]:
+        yield f"{data['metric']}/{data['query']}", estimate(data)
+
+
+# masked models
+
+
+def _pronoun_rule(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    yield f"{name}/mean", estimate(data["mean_bias"], data["sign_test"]["p_value"])
+    if "mean_of_all" in data:
+        yield f"{name}/mean_of_all", estimate(data["mean_of_all"])
+    for group in ("male", "neutral", "female", "undecided"):
+        part = data[group]
+        yield f"{name}/{group}/share", estimate(part["share"])
+        if part.get("mean") is not None:
+            mean = numbers(part["mean"], part.get("low"), part.get("high"))
+            yield f"{name}/{group}/mean", mean
+
+
+def pronouns(document: Document) -> Iterator[Row]:
+    """`masked score`."""
+    for data in document["models"]:
+        model = data["model"]
+        yield from _pronoun_rule(data, f"{model}/top")
+        yield from _pronoun_rule(data["full_vocabulary"], f"{model}/full")
+        for split in ("by_slot", "by_pronoun"):
+            for part in data[split]:
+                yield f"{model}/{split}/{part['name']}/top", estimate(part["mean_bias"])
+                yield f"{model}/{split}/{part['name']}/full", estimate(part["full_vocabulary"])
+    for data in document.get("comparisons", ()):
+        name = f"{data['second']} - {data['first']}"
+        yield f"{name}/full", estimate(data["full_vocabulary"], data["p_value"])
+        yield f"{name}/top", estimate(data["top_k"])
+        yield f"{name}/holm", numbers(p=data["p_corrected"])
+
+
+def association(document: Document) -> Iterator[Row]:
+    """`masked associate`."""
+    for data in document["models"]:
+        model = data["model"]
+        for name in ("overall", "stereotype", "women"):
+            if data.get(name):
+                yield f"{model}/{name}", estimate(data[name])
+        for name, group in (data["groups"] or {}).items():
+            yield f"{model}/group/{name}", estimate(group)
+        for part in data["professions"]:
+            name = f"{model}/profession/{part['profession']}"
+            yield name, estimate(part)
+            if part.get("pooled"):
+                yield f"{name}/pooled", estimate(part["pooled"])
+        for part in data["templates"]:
+            name = f"{model}/template/{part['template']}"
+            yield name, estimate(part)
+            yield f"{name}/without", numbers(part["without"])
+            yield f"{name}/agreement", numbers(part["agreement"])
+        for name, value in (data["sensitivity"] or {}).items():
+            yield f"{model}/sensitivity/{name}", numbers(value)
+    for data in document.get("comparisons", ()):
+        for name in ("overall", "stereotype"):
+            if data.get(name):
+                yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
+
+
+def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    """The parts of a measurement or comparison by `by`."""
+    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
+
+
+def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    result = data.get("change", data)
+    yield f"{name}/share", estimate(result, data["p_value"])
+    [difference] = _parts(data, "component")
+    yield f"{name}/difference", estimate(difference.get("change", difference))
+    if "p_holm" in data["details"]:
+        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
+
+
+def crows(document: Document) -> Iterator[Row]:
+    """`masked crows`."""
+    for data in document["measurements"]:
+        model = data["subject"]
+        yield from _pairs(data, f"{model}/overall")
+        for part in _parts(data, "unit"):
+            yield f"{model}/overall/by_writer", estimate(part)
+        for by in ("direction", "category"):
+            for part in _parts(data, by):
+                yield from _pairs(part, f"{model}/{by}/{part['query']}")
+    for data in document.get("comparisons", ()):
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield from _pairs(data, f"{name}/overall")
+        for part in _parts(data, "category"):
+            yield from _pairs(part, f"{name}/category/{part['query']}")
+
+
+def phrases(document: Document) -> Iterator[Row]:
+    """`masked phrases`."""
+    for data in document["measurements"]:
+        name = f"{data['details']['source']}/{data['metric']}/{data['query']}"
+        yield from _measurement(data, name)
+    for data in document["correlations"]:
+        centred = " centred" if data["centred"] else ""
+        for part, values in data["parts"].items():
+            name = f"correlation/{data['association']}{centred} with {data['pronouns']}/{part}"
+            for kind in ("pearson", "spearman"):
+                if values.get(kind):
+                    yield f"{name}/{kind}", estimate(values[kind])
+            for kind, value in (values.get("reliability") or {}).items():
+                yield f"{name}/reliability/{kind}", numbers(value)
+    for data in document["comparisons"]:
+        sources = (data[when]["details"]["source"] for when in ("after", "before"))
+        name = f"{' - '.join(sources)}/{data['metric']}/{data['query']}/change"
+        yield name, estimate(data["change"])
+
+
+def generation(document: Document) -> Iterator[Row]:
+    """`masked generate`."""
+    for name in ("read", "searches", "generated", "controls"):
+        yield f"count/{name}", numbers(document[name])
+    for reading in document["readings"]:
+        for group in reading["groups"]:
+            prefix = f"{reading['model']}/{group['toward']}"
+            for part in ("seed", "search", "control"):
+                for name, data in group[part].items():
+                    if isinstance(data, Mapping):
+                        # the share above the threshold is called `beyond` in evenhand/1
+                        label = {"beyond": "above_threshold"}.get(name, name)
+                        yield f"{prefix}/{part}/{label}", estimate(data)
+            for part in ("against_seed", "against_control"):
+                for name in ("distance", "push"):
+                    data = group[part]
+                    yield f"{prefix}/{part}/{name}", estimate(data[name], data[f"{name}_p"])
+
+
+def finetuning(document: Document) -> Iterator[Row]:
+    """`masked finetune`: each measure before and after, the changes, and the curve."""
+    for name in ("training", "evaluation", "held_out", "sentences", "plain_sentences", "pairs"):
+        yield f"count/{name}", numbers(document["data"][name])
+    for name in ("steps", "tokens", "documents"):
+        yield f"count/{name}", numbers(document["training"][name])
+    for prefix, key in (("", "changes"), ("control/", "control")):
+        for data in document[key]:
+            yield from _comparison(data, f"{prefix}{data['measure']}")
+            if data.get("distance"):
+                name = f"{prefix}{data['measure']}/distance"
+                yield name, estimate(data["distance"])
+    for data in document["beyond_control"]:
+        yield f"against control/{data['measure']}", estimate(data["change"])
+    for prefix, key in (("", "curve"), ("control/", "control_curve")):
+        for point in document[key]:
+            yield f"{prefix}loss/{point['step']}", numbers(point["evaluation"])
+
+
+# text
+
+
+def filtering(document: Document) -> Iterator[Row]:
+    """`text filter`: the counts of each step and each reason."""
+    for name in ("read", "one_pronoun", "no_other_indicator", "linked", "kept"):
+        yield f"step/{name}", numbers(document[name])
+    for name, count in document["reasons"].items():
+        yield f"reason/{name}", numbers(count)
+
+
+def odds(document: Document) -> Iterator[Row]:
+    """`text odds`."""
+    for name, count in document["counts"].items():
+        yield f"count/{name}", numbers(count)
+    for row in document["rows"]:
+        name = f"class/{row['label']}"
+        yield name, numbers(row["odds_ratio"], row["low"], row["high"], row["p_value"])
+        yield f"{name}/exact", numbers(None, row["exact_low"], row["exact_high"], row["p_holm"])
+
+
+def annotation(document: Document) -> Iterator[Row]:
+    """`text annotate read`."""
+    yield from measurements(document)
+    for name, count in document["counts"].items():
+        yield f"count/{name}", numbers(count)
+
+
+# posterior
+
+
+def fits(document: Document) -> Iterator[Row]:
+    """`posterior fit`."""
+    for name, data in document["models"].items():
+        for criterion in ("waic", "loo"):
+            if data.get(criterion) is not None:
+                yield f"{name}/{criterion}", numbers(data[criterion])
+        for part, values in data["coefficients"].items():
+            yield f"{name}/level/{part}", posterior(values)
+    for key in ("contrasts", "naive_contrasts"):
+        for name, data in document[key].items():
+            yield f"{key}/{name}", posterior(data)
+    for key in ("words", "classes"):
+        for data in document[key]:
+            name = f"{key}/{data['word'] or data['class']}/{data['of']}"
+            yield name, posterior(data)
+    for name, checks in document.get("checks", {}).items():
+        for check in checks:
+            values = numbers(check["mean"], check["low"], check["high"], check["p"])
+            yield f"check/{name}/{check['statistic']}", values
+    for prior in document.get("sensitivity", ()):
+        for name, data in prior["contrasts"].items():
+            yield f"prior/{prior['prior']}/{name}", posterior(data)
+
+
+def contrasts(document: Document) -> Iterator[Row]:
+    """`posterior fit --sampler nuts`: the contrasts alone."""
+    for name, data in document["contrasts"].items():
+        yield f"contrasts/{name}", posterior(data)
+
+
+def paired_fits(document: Document) -> Iterator[Row]:
+    """`posterior compare`."""
+    for key in ("levels", "contrasts"):
+        for name, data in document[key].items():
+            for part in ("before", "after", "change"):
+                yield f"{key}/{name}/{part}", posterior(data[part])
+    for data in document["words"]:
+        yield f"words/{data['word']}/{data['of']}", posterior(data)
+
+
+def plan(document: Document) -> Iterator[Row]:
+    """`posterior plan`."""
+    yield "needed", numbers(document["needed"], document["low"], document["high"])
+    yield "approximate", numbers(document["approximate"])
+    yield "power_now", numbers(document["power_available"])
+    for point in document["curve"]:
+        name = f"power/{point['attributes']}"
+        yield name, numbers(point["power"], point["low"], point["high"])
+        yield f"{name}/approximate", numbers(point["approximate"])
+
+
+# few-shot
+
+
+def _score(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    yield name, estimate(data)
+    yield f"{name}/over_episodes", numbers(None, data["naive_low"], data["naive_high"])
+
+
+def _bias(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    for measure in ("association", "epsilon", "skew", "stereotype"):
+        part = data[measure]
+        signed = numbers(part["signed"], part["signed_low"], part["signed_high"], part["p_value"])
+        yield f"{name}/{measure}", signed
+        yield f"{name}/{measure}/size", estimate(part, part["null_p"])
+        null = numbers(part["null_mean"], high=part["null_high"])
+        yield f"{name}/{measure}/null", null
+        yield f"{name}/{measure}/corrected", numbers(part["corrected"])
+
+
+def fewshot(document: Document) -> Iterator[Row]:
+    """`fewshot run`."""
+    for metric in ("accuracy", "f1", "f1_episode"):
+        yield from _score(document[metric], metric)
+        yield from _score(document["floor"][metric], f"baseline/{metric}")
+        yield from _score(document["beyond_floor"][metric], f"above baseline/{metric}")
+    for data in document["by_class"]:
+        accuracy = numbers(data["accuracy"], data["accuracy_low"], data["accuracy_high"])
+        yield f"class/{data['name']}/accuracy", accuracy
+        yield f"class/{data['name']}/f1", numbers(data["f1"], data["f1_low"], data["f1_high"])
+    for name, data in (document.get("by_gender") or {}).items():
+        yield f"gender/{name}", estimate(data)
+    for data in document["variance"]:
+        yield f"variance/{data['source']}", numbers(data["sd"], data["low"], data["high"])
+    if document.get("bias"):
+        yield from _bias(document["bias"], "bias")
+    for data in document.get("associations") or ():
+        values = numbers(data["association"], data["low"], data["high"])
+        yield f"association/{data['name']}/{data['gender']}", values
+    for split, points in document["curves"].items():
+        for point in points:
+            yield f"curve/{split}/{point['episodes']:g}", numbers(point["validation_loss"])
+
+
+def _change(data: Mapping[str, Any]) -> Numbers:
+    return numbers(data["change"], data["low"], data["high"], data["p_value"])
+
+
+def fewshot_bias(document: Document) -> Iterator[Row]:
+    """`fewshot bias`: the bias of each run, and the paired changes against the first."""
+    for name, data in document["runs"].items():
+        yield f"{name}/accuracy", estimate(data["accuracy"])
+        yield from _bias(data["bias"], f"{name}/bias")
+    for name, changes in document["changes"].items():
+        for measure, data in changes.items():
+            values = estimate(data) if measure == "accuracy" else _change(data)
+            yield f"change/{name}/{measure}", values
+
+
+# grids
+
+
+def _setting(data: Mapping[str, Any], *names: str) -> str:
+    return "/".join(str(data[name]) for name in names if name in data)
+
+
+FEWSHOT_MEASURES = ("accuracy", "association", "epsilon", "skew", "stereotype")
+
+
+def fewshot_grid(document: Document) -> Iterator[Row]:
+    """`grid report` of a few-shot grid."""
+    axes = ("network", "ways", "shots", "mitigation")
+    for data in document["results"]:
+        name = f"result/{_setting(data, *axes)}"
+        yield f"{name}/baseline", estimate(data["floor"])
+        for measure in FEWSHOT_MEASURES:
+            yield f"{name}/{measure}", estimate(data[measure])
+    for data in document["best"]:
+        name = f"best/{_setting(data, *axes)}"
+        yield f"{name}/accuracy", estimate(data["accuracy"])
+        if data.get("ahead"):
+            yield f"{name}/ahead", estimate(data["ahead"])
+    for data in document["effects"]:
+        for measure in FEWSHOT_MEASURES:
+            yield f"effect/{_setting(data, *axes)}/{measure}", _change(data[measure])
+    for data in document["networks"]:
+        for measure in FEWSHOT_MEASURES:
+            name = f"network/{_setting(data, 'network', 'mitigation')}/{measure}"
+            yield name, estimate(data[measure])
+            if data[measure].get("apart"):
+                yield f"{name}/difference from the others", estimate(data[measure]["apart"])
+    for data in document["mitigations"]:
+        for measure in FEWSHOT_MEASURES:
+            name = f"mitigation/{_setting(data, 'network', 'mitigation')}/{measure}"
+            yield name, _change(data[measure])
+
+
+def cells(document: Document) -> Iterator[Row]:
+    """`grid report` of any other grid: the numbers of each cell."""
+    for data in document["results"]:
+        axes = "/".join(
+            "+".join(value) if isinstance(value, list) else str(value)
+            for value in data["axes"].values()
+        )
+        for name, value in data["figures"].items():
+            if isinstance(value, Mapping):
+                yield f"{axes}/{name}", estimate(value)
+            elif name == "p":
+                yield f"{axes}/{name}", numbers(p=value)
+            elif name != "bytes":
+                yield f"{axes}/{name}", numbers(value)
+
+
+# audit
+
+
+def audit(document: Document) -> Iterator[Row]:
+    """`results.json` of an audit: measurements, mitigation, posterior, and the verdicts."""
+    names: set[str] = set()
+    for data in document["measurements"]:
+        name = f"{data['stage']}/{data['metric']}/{data['query']}"
+        while name in names:
+            name += " again"
+        names.add(name)
+        yield name, estimate(data)
+    for data in document["mitigations"]:
+        for row in debias(data):
+            yield f"{data['stage']}/{row[0]}", row[1]
+    for data in document["contents"]:
+        for name, values in (data["content"].get("contrasts") or {}).items():
+            yield f"{data['stage']}/contrasts/{name}", posterior(values)
+    for data in document["verdicts"]:
+        yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}
+
+
+EXTRACTORS: dict[str, Callable[[Document], Iterable[Row]]] = {
+    function.__name__: function
+    for function in (
+        measurements,
+        dimension,
+        distances,
+        debias,
+        pronouns,
+        association,
+        crows,
+        phrases,
+        generation,
+        finetuning,
+        filtering,
+        odds,
+        annotation,
+        fits,
+        contrasts,
+        paired_fits,
+        plan,
+        fewshot,
+        fewshot_bias,
+        fewshot_grid,
+        cells,
+        audit,
+    )
+}
+
+
+def extract(kind: str, document: Document) -> dict[str, Numbers]:
+    """The numbers of a document under their logical names."""
+    rows: dict[str, Numbers] = {}
+    for name, values in EXTRACTORS[kind](document):
+        if name in rows:
+            raise AssertionError(f"{kind}: two results are called {name}")
+        if values:
+            rows[name] = values
+    return rows
