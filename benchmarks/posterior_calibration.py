@@ -29,7 +29,7 @@ from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
 from evenhand.posterior.thesis import fit_paper, fit_thesis
-from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, rows, to_svg
+from evenhand.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, data, to_svg
 from evenhand.results import replace_file
 
 EFFECT = -0.05
@@ -165,7 +165,7 @@ def figure(cells: list[Cell]) -> Chart:
             values.append(
                 {"contrast": name, "model": model, "value": value, "low": low, "high": high}
             )
-    data = alt.Chart(rows(values))
+    data = alt.Chart(data(values))
     base = data.encode(
         y=alt.Y("model:N", sort=list(FITS), title=None,
                 axis=alt.Axis(ticks=False, domain=False, labelPadding=8)),

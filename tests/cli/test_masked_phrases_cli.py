@@ -65,9 +65,9 @@ def test_each_panel_of_the_forest_shows_its_own_source(glove):
     from evenhand.lexicon.phrases import phrases
     from evenhand.masked import load
     from evenhand.masked.metrics.phrases import WordMean, measure
-    from evenhand.report.charts_masked_phrases import forest, scatter
+    from evenhand.report.masked import forest, scatter
 
-    small = phrases().chosen(["neutral"])
+    small = phrases().select(["neutral"])
     report = measure({"mini": load("mini")}, small, embeds={"glove": WordMean(glove)})
     chart = forest(report).to_dict()
     shown = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from evenhand.report.charts_saving import ChartSet
+    from evenhand.charts import ChartSet
 
 __all__ = ["format_option", "save_figures"]
 
@@ -18,7 +18,7 @@ def _formats(
     parameter: click.Parameter,  # noqa: ARG001
     value: str,
 ) -> tuple[str, ...]:
-    from evenhand.report.charts_saving import FORMATS
+    from evenhand.charts import FORMATS
 
     asked = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
     for name in asked:
@@ -35,7 +35,7 @@ format_option = click.option(
 
 def save_figures(made: ChartSet, folder: Path, formats: tuple[str, ...]) -> None:
     """Write the charts into the folder's figures; those that could not be made are named."""
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
 
     save_charts(made.charts, folder / "figures", formats)
     for name, reason in made.skipped.items():

@@ -29,7 +29,7 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
       evenhand report before after --output compared.html
     """
     if len(folders) > 1:
-        from evenhand.report.comparison_page import write_comparison
+        from evenhand.report.comparison import write_comparison
 
         click.echo(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
         return

@@ -93,7 +93,7 @@ def associate(
             model = replace(model, name=source)
         with scoring_bar(f"asking {model.name}", " words") as progress:
             found = association.associate(
-                model, asked, prob=prob, kept=open_cache(cache), progress=progress
+                model, asked, prob=prob, cache=open_cache(cache), progress=progress
             )
         results.append(found)
     changes = association.compare(results, prob) if len(results) > 1 else ()
@@ -145,7 +145,7 @@ def _save(
 ) -> None:
     import pandas as pd
 
-    from evenhand.report.charts_masked_association import association_charts
+    from evenhand.report.masked import association_charts
     from evenhand.results import document, replace_file, save_json
 
     folder.mkdir(exist_ok=True)

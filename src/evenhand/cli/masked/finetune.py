@@ -129,8 +129,8 @@ def finetune(
     from evenhand.masked.finetune import Settings
     from evenhand.masked.finetune import finetune as work
     from evenhand.masked.finetune.reading import input_hashes, read_documents
-    from evenhand.masked.metrics.crows import read_pairs
     from evenhand.masked.metrics.pronouns import read_sentences
+    from evenhand.masked.pairs import read_pairs
 
     cut = form_of(files, field, form)
     named = [*files, *(name for name in (sentences, crows) if name)]
@@ -153,7 +153,7 @@ def finetune(
 
 def _draw(result: FinetuneResult) -> None:
     from evenhand.cli.figures import save_figures
-    from evenhand.report.charts_masked_training import finetune_charts
+    from evenhand.report.masked import finetune_charts
 
     save_figures(finetune_charts(result), result.folder, ("svg",))
 

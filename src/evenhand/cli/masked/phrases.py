@@ -82,7 +82,7 @@ def phrases(
     )
     with scoring_bar("asking for pronouns") as progress:
         report = measure(
-            loaded, lists, prob=prob, seed=seed, progress=progress, kept=open_cache(cache),
+            loaded, lists, prob=prob, seed=seed, progress=progress, cache=open_cache(cache),
             embeds={source: WordMean(load_vectors(source, "fallback")) for source in sources},
         )  # fmt: skip
     if output:
@@ -104,17 +104,17 @@ def _lists(names: tuple[str, ...]) -> Phrases:
     files = [name for name in names if name.endswith(".toml")]
     chosen = [name for name in names if name not in files]
     if not files:
-        return built_in().chosen(chosen) if chosen else built_in()
+        return built_in().select(chosen) if chosen else built_in()
     if len(files) > 1:
         raise InputError(f"--sets: expected one file, got {len(files)}: {', '.join(files)}")
     own = read_phrases(files[0])
-    return own.joined(built_in().chosen(chosen)) if chosen else own
+    return own.join(built_in().select(chosen)) if chosen else own
 
 
 def _save(folder: Path, report: PhraseReport, formats: tuple[str, ...]) -> None:
     import pandas as pd
 
-    from evenhand.report.charts_masked_phrases import phrase_charts
+    from evenhand.report.masked import phrase_charts
     from evenhand.results import document, replace_file, save_json
 
     folder.mkdir(exist_ok=True)
@@ -131,7 +131,7 @@ def _save(folder: Path, report: PhraseReport, formats: tuple[str, ...]) -> None:
 
 
 def _print(report: PhraseReport) -> None:
-    from evenhand.cli.output import comparisons_table, number, p_text, table
+    from evenhand.cli.output import number, p_text, print_comparisons, table
 
     table(
         "Phrase WEAT: effect size d of each set",
@@ -150,7 +150,7 @@ def _print(report: PhraseReport) -> None:
         ],
     )
     if report.comparisons:
-        comparisons_table("Against the first model, paired by phrase", report.comparisons)
+        print_comparisons("Against the first model, paired by phrase", report.comparisons)
     for found in report.correlations:
         _print_correlation(found)
     for source, words in report.left_out.items():

@@ -113,7 +113,7 @@ def score(
     loaded = _load(tuple(dict.fromkeys(models)), device, dtype, int8)
     with scoring_bar("scoring", " sentences") as progress:
         scores = score_file(
-            loaded, file, rule=rule, output=output, kept=open_cache(cache), progress=progress,
+            loaded, file, rule=rule, output=output, cache=open_cache(cache), progress=progress,
             keep=keep,
         )  # fmt: skip
     comparisons = compare(scores)
@@ -149,8 +149,8 @@ def _draw(
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.report.charts_masked_scores import score_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.report.masked import score_charts
+    from evenhand.charts import save_charts
 
     made = score_charts(scores, comparisons)
     save_charts(made.charts, folder, formats)

@@ -61,7 +61,7 @@ def compare(
         output.mkdir(exist_ok=True)
         save_named(output / "words.csv", change.words(prob))
         save_json(output / "results.json", document(**change.as_dict(prob)))
-        from evenhand.report.charts_posterior_sets import change_charts
+        from evenhand.report.posterior import change_charts
 
         save_figures(change_charts(change, prob), output, formats)
     if as_json:

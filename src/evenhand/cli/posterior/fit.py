@@ -138,7 +138,7 @@ def _draw(
     words: tuple[str, ...],
     seed: int,
 ) -> None:
-    from evenhand.report.charts_posterior_sets import fit_charts
+    from evenhand.report.posterior import fit_charts
 
     save_figures(fit_charts(report, priors, words=words, seed=seed), folder, formats)
 

@@ -17,8 +17,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from evenhand.fewshot.encoders.tokens import Group
-from evenhand.masked.forward import entering
-from evenhand.masked.layers import Layer, layers_of
+from evenhand.masked.forward import Layer, entering, layers_of
 
 __all__ = ["packed"]
 

@@ -24,8 +24,8 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.encoders.cache import Cache
 from evenhand.fewshot.encoders.packed import packed
 from evenhand.fewshot.encoders.tokens import Rows, check_rows, pieces
+from evenhand.masked.forward import guard_half
 from evenhand.masked.model import Model, load
-from evenhand.masked.precision import guard_half
 
 __all__ = ["DTYPES", "Tuned"]
 

@@ -1,0 +1,111 @@
+"""Eight bits: how far from float32, and never mixed up with it."""
+
+from __future__ import annotations
+
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from transformers import MPNetConfig, MPNetForMaskedLM
+
+import evenhand as eh
+from evenhand.errors import InputError
+from evenhand.masked import forward
+from evenhand.masked.forward import Int8, guard_half, int8_stages
+from evenhand.masked.scoring import Place, log_probs
+
+TEXTS = [
+    f"{who} {did} [MASK] {what}."
+    for who in ("the nurse", "a young farmer", "the old judge", "my neighbour", "the captain")
+    for did in ("lost", "sold", "found", "carried", "spoke about")
+    for what in ("keys", "horse on the market", "book in the garden of the school", "sister")
+]
+
+
+def places(model):
+    rows = [tuple(ids) for ids in model.tokenizer(TEXTS)["input_ids"]]
+    return [Place(row, row.index(model.tokenizer.mask_token_id)) for row in rows]
+
+
+def test_a_linear_map_in_eight_bits():
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(64, 48), torch.nn.Linear(64, 16)
+    states = torch.nn.functional.gelu(torch.randn(200, 64) * torch.logspace(-3, 3, 200)[:, None])
+    with torch.inference_mode():
+        exact = torch.cat([first(states), second(states)], dim=1)
+        made = Int8(first, second)(states)
+        residual = torch.randn(200, 64)
+        added = Int8(first, second).onto(residual, states)
+    size = exact.sub(torch.cat([first.bias, second.bias])).norm(dim=1)
+    assert ((made - exact).norm(dim=1) / size).max() < 0.02  # each row by its own scale
+    assert torch.allclose(added, made + residual, atol=1e-4)
+
+
+def test_mini_in_eight_bits_is_near():
+    """Not a promise of accuracy: per tensor and in seven bits it was off by 4 and more."""
+    exact, model = eh.masked.load("mini"), eh.masked.load("mini", int8=True)
+    words = model.tokenizer.convert_tokens_to_ids(["his", "her"])
+    asked = places(model)
+    plain, found = log_probs(exact, asked, words), log_probs(model, asked, words)
+    assert 0 < np.abs(found - plain).mean() < 0.1
+    assert np.abs(found - plain).max() < 0.6
+    assert np.corrcoef(found[:, 0] - found[:, 1], plain[:, 0] - plain[:, 1])[0, 1] > 0.99
+    near = model.embed(TEXTS[:5]) / exact.embed(TEXTS[:5])
+    assert 0 < np.abs(np.median(near) - 1) < 0.05
+
+
+def test_the_batch_hardly_changes_the_numbers():
+    """Rounding may carry a state over to the next of 256 levels; nothing more than that."""
+    model = eh.masked.load("mini", int8=True)
+    asked = places(model)
+    together = log_probs(model, asked, [5, 6])
+    for tokens in (1, 100):
+        assert np.allclose(
+            log_probs(model, asked, [5, 6], batch_tokens=tokens), together, atol=0.02
+        )
+
+
+def test_every_family(family):
+    exact, model = eh.masked.load(family), eh.masked.load(family, int8=True)
+    asked = [Place((2, 5, 9, 4, 7, 11, 3), 3), Place((2, 4, 8, 3), 1)]
+    every = range(model.network.config.vocab_size)
+    plain, found = log_probs(exact, asked, every), log_probs(model, asked, every)
+    assert 0 < np.abs(found - plain).mean() < 0.05
+    assert model.logits([asked[0].ids], [3]).shape == (1, len(every))
+
+
+def test_it_says_what_it_is():
+    exact, model = eh.masked.load("mini"), eh.masked.load("mini", int8=True)
+    assert model.name == "mini (int8)"
+    assert model.fingerprint == f"int8 {exact.fingerprint}"
+
+
+def test_what_cannot_be_in_eight_bits():
+    with pytest.raises(InputError, match="expected device cpu and dtype float32, got cpu and fl"):
+        eh.masked.load("mini", int8=True, dtype="float16", device="cpu")
+    config = MPNetConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=20,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="int8: expected a model of the BERT family, got MPNet"):
+        int8_stages(MPNetForMaskedLM(config).eval())
+
+
+@pytest.mark.parametrize(("flags", "code", "on"), [
+    ("amx_tile", -4, False), ("amx_tile", 0, True), ("sse", -4, True),
+])  # fmt: skip
+def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
+    """Where trying it ends another process, oneDNN is switched off in this one."""
+    was = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.set_flags(_enabled=True)
+    monkeypatch.setattr(forward, "_processor", lambda: flags)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=code))
+    guard_half.cache_clear()
+    try:
+        guard_half()
+        assert torch.backends.mkldnn.enabled is on
+    finally:
+        torch.backends.mkldnn.set_flags(_enabled=was)
+        guard_half.cache_clear()
