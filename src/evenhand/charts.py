@@ -15,6 +15,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -105,8 +106,9 @@ def panel_heading(text: str, *lines: str, width: int = 60) -> Any:
     """The title of one panel of several, above its plot."""
     import altair as alt
 
+    titled = wrap(text, width).split("\n")
     return alt.TitleParams(
-        wrap(text, width).split("\n"),
+        titled if len(titled) > 1 else text,
         fontSize=12,
         frame="group",
         offset=4,
@@ -135,13 +137,18 @@ def rule(value: float, *, colour: str = GREY, vertical: bool = True) -> Chart:
     return base.encode(x="at:Q") if vertical else base.encode(y="at:Q")
 
 
-def look(field_name: str, looks: Looks, *, title: str = "", shown: bool = True) -> tuple[Any, Any]:
-    """Colour and shape by a field; no legend where there is a single series."""
+def look(
+    field_name: str, looks: Looks, *, title: str = "", shown: Iterable[str] | None = None
+) -> tuple[Any, Any]:
+    """Colour and shape by a field; the legend has these series, if they are several."""
     import altair as alt
 
     legend = None
-    if shown and len(looks) > 1:
-        legend = alt.Legend(title=title or None, symbolOpacity=1, columns=min(4, len(looks)))
+    named = list(looks if shown is None else shown)
+    if len(named) > 1:
+        legend = alt.Legend(
+            title=title or None, symbolOpacity=1, columns=min(4, len(named)), values=named
+        )
     colours, shapes = (
         alt.Scale(domain=list(looks), range=[one[i] for one in looks.values()]) for i in (0, 1)
     )
@@ -193,7 +200,7 @@ def forest(
     ticks: int | Sequence[float] = 6,
     tick_format: str = "",
     labels: bool = True,
-    key: bool = True,
+    key: bool | Sequence[str] = True,
 ) -> Chart:
     """One row per label: a dot at `value` and a line from `low` to `high`.
 
@@ -226,8 +233,8 @@ def forest(
         The colour where there are no series.
     digits, width, step, line, extent, domain, log, ticks, tick_format, labels, key
         Digits of shown numbers, the plot's width, the height of a row, the longest line of a
-        label, the least width of the labels, the range and kind of the value axis, its ticks, and
-        whether labels and legend are shown.
+        label, the least width of the labels, the range and kind of the value axis, its ticks,
+        whether labels are shown, and the series of the legend (True: those that the rows have).
 
     Returns
     -------
@@ -245,27 +252,22 @@ def forest(
 
     values = [_forest_row(row, digits, line) for row in rows]
     ideals = {row["ideal"] for row in values if row.get("ideal") is not None}
-    also = [
-        finite(found.get(name))
-        for group, names in (
-            (values, ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low",
-                      "inner_high")),
-            (references, ("value",)),
-            (points, ("value",)),
-        )
-        for found in group
-        for name in names
-    ]  # fmt: skip
-    domain = list(domain or _domain(values, also, log=log))
+    if domain is None:
+        also = _drawn_numbers(values, references, points)
+        domain = _domain([*values, *_bands(references)], also, log=log)
     values = _placed(values, domain)
     looks = looks or {}
     grouped = bool(looks)
-    names = dict.fromkeys(row["series"] for row in values) if grouped else {}
-    colours, shapes = look("series", {n: looks[n] for n in looks if n in names} or looks,
-                           title=legend, shown=key) if grouped else (alt.value(colour), None)  # fmt: skip
-    x_of = _value_axis(x, domain, log=log, ticks=ticks, tick_format=tick_format)
+    if key is True:
+        key = [name for name in looks if any(row["series"] == name for row in values)]
+    colours, shapes = (
+        look("series", looks, title=legend, shown=key or ())
+        if grouped
+        else (alt.value(colour), None)
+    )
+    axis = partial(_value_axis, x, domain, log=log, ticks=ticks, tick_format=tick_format)
     order = list(dict.fromkeys(row["label"] for row in [*values, *_labelled(points, line)]))
-    base = alt.Chart(data(values)).encode(
+    base = alt.Chart().encode(
         y=_label_axis(order, labels=labels, extent=extent),
         tooltip=_forest_tips(values, tips or {}, grouped=grouped, digits=digits),
     )
@@ -280,19 +282,19 @@ def forest(
     layers: list[Chart] = []
     if "band_low" in has:
         layers.append(base.mark_bar(color=PALE, height=13).encode(x="band_low:Q", x2="band_high:Q"))
-    layers += _references(references, domain, width)
+    layers += _references(references, domain)
     if len(ideals) == 1:
         layers.append(rule(ideals.pop()))
     elif ideals:
         layers.append(base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x="ideal:Q"))
     if points:
-        layers += _points(points, line, order, tips or {}, x_of)
+        layers += _points(points, line, order, tips or {}, axis("value"))
     if "before" in has:
         link = base.mark_rule(color="#b5b5b5", strokeWidth=1)
         layers.append(link.encode(x="before:Q", x2="value:Q"))
     layers.append(
         base.mark_rule(strokeWidth=1.4 if inner else 2.2).encode(
-            x=x_of, x2="end:Q", strokeDash=dash, color=colours
+            x=axis("begin"), x2="end:Q", strokeDash=dash, color=colours
         )
     )
     if inner:
@@ -327,7 +329,7 @@ def forest(
     height: Any = {"step": max(step, 14 * lines + 6)}
     if beside and len(looks) > 1:
         height = {"step": max(14, step // 2), "for": "offset"}
-    chart = alt.layer(*layers).properties(width=width, height=height)
+    chart = alt.layer(*layers, data=data(values)).properties(width=width, height=height)
     cut = [CUT] if any(row["cut"] for row in values) else []
     if title or subtitle:
         return chart.properties(title=heading(title, *subtitle, *cut))
@@ -371,26 +373,32 @@ def forests(
     digits, line = every.get("digits", 3), every.get("line", 48 if columns == 1 else 34)
     every = {**every, "line": line}
     longest = max(
-        (len(part) for rows in drawn.values() for row in rows
-         for part in wrap(str(row["label"]), line).split("\n")), default=0,
-    )  # fmt: skip
+        (
+            len(part)
+            for rows in drawn.values()
+            for row in rows
+            for part in wrap(str(row["label"]), line).split("\n")
+        ),
+        default=0,
+    )
     groups: dict[str, list[Row]] = {}
     for name, rows in drawn.items():
         groups.setdefault(scale(name) if scale else name, []).extend(rows)
     charts, cut = [], False
+    series = {row.get("series") for rows in drawn.values() for row in rows}
+    named = [name for name in every.get("looks") or () if name in series]
     last = len(drawn) - columns
     for place, (name, rows) in enumerate(drawn.items()):
         own = {**every, **(options or {}).get(name, {})}
         alike = [_forest_row(row, digits, line) for row in groups[scale(name) if scale else name]]
-        fields = ("ideal", "before", "tick", "other", "band_low", "band_high")
-        also = [finite(row.get(key)) for row in alike for key in fields]
-        also += [finite(one["value"]) for one in own.get("references", ())]
         if own.get("domain") is None:
-            own["domain"] = _domain(alike, also, log=bool(own.get("log")))
+            lines = own.get("references", ())
+            also = _drawn_numbers(alike, lines)
+            own["domain"] = _domain([*alike, *_bands(lines)], also, log=bool(own.get("log")))
         cut = cut or any(
-            row["cut"] for row in _placed([_forest_row(r, digits, line) for r in rows],
-                                          own["domain"])
-        )  # fmt: skip
+            row["cut"]
+            for row in _placed([_forest_row(r, digits, line) for r in rows], own["domain"])
+        )
         axis = x if isinstance(x, str) else x.get(name, "")
         single = isinstance(x, str) and columns == 1 and scale is not None
         chart = forest(
@@ -399,7 +407,7 @@ def forests(
             width=width,
             labels=place % columns == 0,
             extent=min(320, 14 + 6 * longest) if place % columns == 0 else 0,
-            key=place == 0,
+            key=named if place == 0 else False,
             **own,
         )
         charts.append(chart.properties(title=panel_heading(name, width=max(20, width // 6))))
@@ -421,10 +429,7 @@ def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
     value = finite(row.get("value"))
     low, high = (finite(row.get(end)) if value is not None else None for end in ("low", "high"))
     text = interval(low, high, digits)
-    given = {
-        name: finite(one) if isinstance(one, float) else one
-        for name, one in row.items()
-    }  # fmt: skip
+    given = {name: finite(one) if isinstance(one, float) else one for name, one in row.items()}
     return {
         **given,
         "label": wrap(str(row["label"]), line) or " ",
@@ -437,14 +442,32 @@ def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
     }
 
 
+def _drawn_numbers(
+    values: Sequence[Row], references: Sequence[Row] = (), points: Sequence[Row] = ()
+) -> list[float | None]:
+    """All that is drawn beside the values and their intervals."""
+    names = ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low", "inner_high")
+    numbers = [finite(row.get(name)) for row in values for name in names]
+    return numbers + [finite(row.get("value")) for row in (*references, *points)]
+
+
+def _bands(references: Sequence[Row]) -> list[Row]:
+    """The references with an interval, which has room in the plot as those of rows have."""
+    ends = ("value", "low", "high")
+    rows = [{name: finite(row.get(name)) for name in ends} for row in references]
+    return [row for row in rows if None not in row.values()]
+
+
 def _domain(values: Sequence[Row], also: Iterable[float | None], *, log: bool) -> list[float]:
     """A range for all values and all intervals but those far wider than the others."""
     if log:
         logs = [
-            {name: math.log(row[name]) if row[name] and row[name] > 0 else None
-             for name in ("value", "low", "high")}
+            {
+                name: math.log(row[name]) if row[name] and row[name] > 0 else None
+                for name in ("value", "low", "high")
+            }
             for row in values
-        ]  # fmt: skip
+        ]
         points = [math.log(point) for point in also if point and point > 0]
         low, high = _domain(logs, points, log=False)
         return [math.exp(low), math.exp(high)]
@@ -477,7 +500,13 @@ def _placed(values: Sequence[Row], domain: Sequence[float]) -> list[dict[str, An
 
 
 def _value_axis(
-    title: str, domain: Sequence[float], *, log: bool, ticks: int | Sequence[float], tick_format: str
+    title: str,
+    domain: Sequence[float],
+    field: str,
+    *,
+    log: bool,
+    ticks: int | Sequence[float],
+    tick_format: str,
 ) -> Any:
     import altair as alt
 
@@ -486,7 +515,7 @@ def _value_axis(
     axis: dict[str, Any] = {"tickCount": ticks} if isinstance(ticks, int) else {"values": ticks}
     if tick_format:
         axis["format"] = tick_format
-    return alt.X("begin:Q", title=title or None, scale=scale, axis=alt.Axis(**axis))
+    return alt.X(f"{field}:Q", title=title or None, scale=scale, axis=alt.Axis(**axis))
 
 
 def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> Any:
@@ -536,13 +565,15 @@ def _forest_tips(
     return tips
 
 
-def _references(references: Sequence[Row], domain: Sequence[float], width: int) -> list[Chart]:
+def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Chart]:
     """Lines across all rows; texts of two lines stand on either side of them."""
     import altair as alt
 
     layers: list[Chart] = []
-    shown = sorted((r for r in references if finite(r.get("value")) is not None),
-                   key=lambda r: float(r["value"]))  # fmt: skip
+    shown = sorted(
+        (r for r in references if finite(r.get("value")) is not None),
+        key=lambda r: float(r["value"]),
+    )
     named = [r for r in shown if r.get("text")]
     for row in shown:
         colour = row.get("colour", GREY)
@@ -553,8 +584,9 @@ def _references(references: Sequence[Row], domain: Sequence[float], width: int) 
             layers.append(band.encode(x="low:Q", x2="high:Q"))
         layers.append(rule(row["value"], colour=colour))
     for place, row in enumerate(named):
-        side: Any = {"align": "left", "dx": 3} if place or len(named) == 1 else {
-            "align": "right", "dx": -3}  # fmt: skip
+        side: Any = (
+            {"align": "left", "dx": 3} if place or len(named) == 1 else {"align": "right", "dx": -3}
+        )
         label = alt.Chart(data([{"at": row["value"], "text": row["text"]}]))
         layers.append(
             label.mark_text(fontSize=11, color=row.get("colour", GREY), **side).encode(
@@ -579,7 +611,7 @@ def _points(
         for place, point in enumerate(_labelled(points, line))
     ]
     base = alt.Chart(data(values)).encode(
-        x=alt.X("value:Q", title=x.title, scale=x.scale, axis=x.axis),
+        x=x,
         y=_label_axis(order, labels=True, extent=0),
         yOffset=alt.YOffset("shift:Q", scale=alt.Scale(domain=[0, 1])),
         tooltip=tooltips({name: tips[name] for name in tips if name in values[0]}, values),
@@ -642,25 +674,43 @@ def curves(
     legend = None
     if key and len(looks) > 1:
         stroke: Any = alt.Undefined if points else "stroke"
-        legend = alt.Legend(title=None, columns=columns, symbolOpacity=1, symbolType=stroke,
-                            symbolSize=alt.Undefined if points else 300)  # fmt: skip
+        legend = alt.Legend(
+            title=None,
+            columns=columns,
+            symbolOpacity=1,
+            symbolType=stroke,
+            symbolSize=alt.Undefined if points else 300,
+        )
     names = list(looks)
     colours = [colour for colour, _ in looks.values()]
     dashes = [list(dash) or [1, 0] for _, dash in looks.values()]
     lines = [name for name, (_, dash) in looks.items() if dash]
-    base = alt.Chart(data(rows)).encode(
-        x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**{"nice": False, **(x_scale or {})}),
-                axis=alt.Axis(**(x_axis or {}))),
-        y=alt.Y(f"{y}:Q", title=y_title, stack=None,
-                scale=alt.Scale(**{"nice": False, **(y_scale or {})}),
-                axis=alt.Axis(**y_axis) if y_axis is not None else alt.Undefined),
-        color=alt.Color("series:N", legend=legend, sort=names,
-                        scale=alt.Scale(domain=names, range=colours)),
+    base = alt.Chart().encode(
+        x=alt.X(
+            f"{x}:Q",
+            title=x_title,
+            scale=alt.Scale(**{"nice": False, **(x_scale or {})}),
+            axis=alt.Axis(**(x_axis or {})),
+        ),
+        y=alt.Y(
+            f"{y}:Q",
+            title=y_title,
+            stack=None,
+            scale=alt.Scale(**{"nice": False, **(y_scale or {})}),
+            axis=alt.Axis(**y_axis) if y_axis is not None else alt.Undefined,
+        ),
+        color=alt.Color(
+            "series:N", legend=legend, sort=names, scale=alt.Scale(domain=names, range=colours)
+        ),
         tooltip=tooltips({"series": " ", **(tips or {x: x, y: y})}, rows),
-    )  # fmt: skip
+    )
     drawn = base.transform_filter(alt.FieldOneOfPredicate(field="series", oneOf=lines))
-    dash = alt.StrokeDash("series:N", legend=None if points else legend, sort=names,
-                          scale=alt.Scale(domain=names, range=dashes))  # fmt: skip
+    dash = alt.StrokeDash(
+        "series:N",
+        legend=None if points else legend,
+        sort=names,
+        scale=alt.Scale(domain=names, range=dashes),
+    )
     layers: list[Chart] = []
     for mark in marks:
         at = alt.Chart(data([dict(mark)])).encode(x=f"{x}:Q")
@@ -674,7 +724,9 @@ def curves(
     layers.append(drawn.mark_line(strokeWidth=2).encode(strokeDash=dash))
     if points:
         dots = base.mark_point(filled=True, size=34, opacity=1)
-        layers.append(dots.encode(shape=alt.Shape("series:N", legend=legend, sort=names)))
+        shapes = alt.Scale(domain=names, range=["circle", "square", "diamond", "triangle-up"])
+        shape = alt.Shape("series:N", legend=legend, sort=names, scale=shapes)
+        layers.append(dots.encode(shape=shape))
     if any(row.get("chosen") for row in rows):
         chosen = base.transform_filter("datum.chosen")
         layers += [
@@ -685,7 +737,7 @@ def curves(
                 color=alt.value(INK)
             ),
         ]
-    chart = alt.layer(*layers).properties(width=width, height=height)
+    chart = alt.layer(*layers, data=data(rows)).properties(width=width, height=height)
     return chart if title is None else chart.properties(title=title)
 
 
@@ -704,9 +756,15 @@ def densities(
     shown = {name: looks[name] for name in looks if any(row["series"] == name for row in rows)}
     options = {"width": 560, "height": 260, "y_title": "density", **options}
     return curves(
-        rows, shown, x="x", y="density", x_title=x_title, tips={"x": x_title, "density": "density"},
-        x_axis={"tickCount": 10, "format": ".1f"}, **options,
-    )  # fmt: skip
+        rows,
+        shown,
+        x="x",
+        y="density",
+        x_title=x_title,
+        tips={"x": x_title, "density": "density"},
+        x_axis={"tickCount": 10, "format": ".1f"},
+        **options,
+    )
 
 
 def density_rows(groups: Mapping[str, Any], points: int = 161) -> list[dict[str, Any]]:
@@ -774,9 +832,7 @@ def scatter(
     )
     layers: list[Chart] = []
     if level is not None:
-        layers.append(
-            alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q")
-        )  # fmt: skip
+        layers.append(alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
     if fit:
         line = base.transform_regression(x, y)
         layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
@@ -940,7 +996,11 @@ def heatmap(
             sort=None,
             scale=alt.Scale(domain=list(across)),
             axis=alt.Axis(
-                labels=labels, ticks=False, domain=False, labelAngle=0, labelPadding=6,
+                labels=labels,
+                ticks=False,
+                domain=False,
+                labelAngle=0,
+                labelPadding=6,
                 labelExpr="split(datum.label, ', ')",
             ),
         ),
@@ -952,7 +1012,7 @@ def heatmap(
             axis=alt.Axis(ticks=False, domain=False, labelLimit=260, labelPadding=6),
         ),
         tooltip=tooltips({"down": "", "across": " ", **names}, values),
-    )  # fmt: skip
+    )
     ink = alt.Color("ink:N", scale=None)
     scale = alt.Scale(domain=domain, range=list(colours), interpolate="lab", clamp=True)
     found = "isValid(datum.value)"

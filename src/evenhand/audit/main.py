@@ -5,35 +5,31 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
-from evenhand.audit.inputs import Inputs, gather
-from evenhand.audit.inputs_places import check_out
+from evenhand.audit.inputs import Inputs, check_out, gather
 from evenhand.audit.stages import Options, Progress, Silent, Stage, run_stage
 from evenhand.errors import FileError, InputError, VocabularyError
-from evenhand.folders import RunFolder, versions
+from evenhand.files import RunFolder, document, read_document, save_csv, save_json, versions
 from evenhand.lexicon import Topic
 from evenhand.report.cards import write_cards
-from evenhand.report.findings import Findings
-from evenhand.report.html import write_report
-from evenhand.report.judging import verdicts
-from evenhand.report.saved import StageResult, read_json, stage_rows
-from evenhand.report.tables import slug, write_tables
-from evenhand.report.verdicts import Verdict
-from evenhand.results import Comparison, Measurement, document, save_json
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.page import write_report
+from evenhand.report.vectors import HIDING
+from evenhand.report.verdicts import Verdict, verdicts
+from evenhand.results import Comparison, Measurement
+from evenhand.wording import slug
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
-
-__all__ = ["DEFAULT_TOPICS", "Audit", "audit"]
 
 DEFAULT_TOPICS = ("gender", "religion", "race")
 PACKAGES = ("scipy", "scikit-learn", "torch", "transformers")
@@ -58,8 +54,7 @@ class Audit:
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every measure and hiding test before and after a mitigation."""
-        accounts = (account for stage in self.stages for account in stage.mitigations)
-        return tuple(c for account in accounts for c in (*account.measures, *account.hiding))
+        return tuple(c for stage in self.stages for c in stage.comparisons)
 
     @property
     def failed(self) -> dict[str, str]:
@@ -113,29 +108,30 @@ def audit(
             found, took = run_stage(stage, folder / "stages", stage.key(common), shown)
             done.append(found)
             seconds[stage.title] = took
-        if not any(s.content or (s.measurements and s.kind != "dimension") for s in done):
+        if not any(not s.empty and s.kind != "dimension" for s in done):
             if new and not any(stage.failed for stage in done):
                 shutil.rmtree(folder)
             raise _nothing(given, done)
         (folder / "tables").mkdir(exist_ok=True)
         told = {**settings, "quick": quick, "parts": given.parts}
         run = document(
-            command=list(command), time=datetime.now(UTC).isoformat(timespec="seconds"),
-            configuration={**told, "topics": [topic.name for topic in asked]}, seed=seed,
-            versions=used, subjects=given.subjects, seconds=seconds,
-        )  # fmt: skip
+            command=list(command),
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            configuration={**told, "topics": [topic.name for topic in asked]},
+            seed=seed,
+            versions=used,
+            subjects=given.subjects,
+            seconds=seconds,
+        )
         findings = Findings(
-            subjects=given.subjects, settings=told, stages=tuple(done), run=run,
+            subjects=given.subjects,
+            settings=told,
+            stages=tuple(done),
+            run=run,
             topics=tuple(asked) if given.vectors is not None else (),
-        )  # fmt: skip
-        judged = tuple(verdicts(findings))
-        save_json(
-            folder / "results.json",
-            document(
-                subjects=given.subjects, settings=told, verdicts=judged,
-                topics=[asdict(topic) for topic in findings.topics], **stage_rows(done),
-            ),
-        )  # fmt: skip
+        )
+        findings = replace(findings, verdicts=verdicts(findings))
+        save_json(folder / "results.json", findings.to_dict())
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
         page, *figures = write_report(folder)
@@ -146,7 +142,7 @@ def audit(
             (folder / stale).unlink(missing_ok=True)
         save_json(folder / "run.json", {**run, "files": files})
         write_cards(folder)
-        return Audit(verdicts=judged, stages=tuple(done), out=folder, report=page)
+        return Audit(verdicts=findings.verdicts, stages=tuple(done), out=folder, report=page)
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
@@ -207,7 +203,7 @@ def _nothing(given: Inputs, done: Sequence[StageResult]) -> VocabularyError:
 def _files(folder: Path) -> list[str]:
     """The tables and figures that an earlier audit left here."""
     try:
-        listed = read_json(folder / "run.json").get("files", [])
+        listed = read_document(folder / "run.json").get("files", [])
     except FileError:
         return []
     return [name for name in listed if Path(name).parent.as_posix() in ("tables", "figures")]
@@ -229,3 +225,84 @@ def _update(digest: hashlib._Hash, place: Traversable) -> None:
         return
     for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
         _update(digest, entry)
+
+
+FIELDS = (
+    "metric",
+    "query",
+    "value",
+    "low",
+    "high",
+    "prob",
+    "p_value",
+    "n",
+    "ideal",
+    "worse",
+    "interval",
+    "test",
+    "seed",
+)
+
+
+def write_tables(folder: Path, stages: Sequence[StageResult]) -> list[Path]:
+    """Write measurements, items, comparisons, utility and distances under `folder/tables`."""
+    measuring = [stage for stage in stages if stage.kind != "mitigation"]
+    mitigating = [stage for stage in stages if stage.kind == "mitigation" and stage.comparisons]
+    rows: dict[str, Iterable[Mapping[str, Any]]] = {
+        "measurements": ({"stage": s.name, **_row(m)} for s in measuring for m in s.measurements),
+        "items": (
+            {"stage": s.name, "metric": m.metric, "query": m.query, **_flat(item)}
+            for s in measuring
+            for m in s.measurements
+            for item in m.items
+        ),
+        "comparisons": (_comparison_row(s, c) for s in mitigating for c in s.comparisons),
+        "utility": (
+            {"topic": s.topic, "method": s.details["method"], **_row(m)}
+            for s in mitigating
+            for m in s.measurements
+        ),
+    }
+    written = []
+    for name, listed in rows.items():
+        written.append(folder / "tables" / f"{name}.csv")
+        save_csv(written[-1], listed)
+    for stage in stages:
+        if stage.distances is not None:
+            written.append(folder / "tables" / f"distances-{slug(stage.distances.topic)}.csv")
+            stage.distances.save(written[-1])
+    return written
+
+
+def _row(m: Measurement) -> dict[str, Any]:
+    row = {name: getattr(m, name) for name in FIELDS}
+    row |= {name: m.details.get(name) for name in ("null_low", "null_median", "null_high")}
+    return {**row, "left_out": "; ".join(m.left_out)}
+
+
+def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: " ".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in item.items()
+    }
+
+
+def _comparison_row(stage: StageResult, c: Comparison) -> dict[str, Any]:
+    row = {
+        "topic": stage.topic,
+        "method": stage.details["method"],
+        "kind": "hiding" if c.metric in HIDING else "measure",
+        "metric": c.metric,
+        "query": c.query,
+    }
+    for name in ("before", "after", "change"):
+        side = getattr(c, name)
+        row |= {name: side.value, f"{name}_low": side.low, f"{name}_high": side.high}
+    return {
+        **row,
+        "prob": c.change.prob,
+        "ideal": c.before.ideal,
+        "worse": c.before.worse,
+        "paired": c.paired,
+        "interval": c.interval,
+    }

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.masked_finetune import tune
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.audit.text import structural
+from evenhand.errors import InputError
+from evenhand.files import plain
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.results import Measurement
+from evenhand.results import Items, Measurement
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
     from evenhand.fewshot.data import Dataset
+    from evenhand.masked.finetune import FinetuneResult, Settings
     from evenhand.masked.metrics.pronouns import PronounScores, Sentence
     from evenhand.masked.model import Model
-
-__all__ = ["loaded", "masked_stages"]
 
 FEWEST = 20
 """Sentences of the data that are worth a score of their own."""
@@ -35,25 +37,33 @@ def masked_stages(model: str, data: Dataset, options: Options) -> list[Stage]:
     with_data = {**depends, "data": data.digest}
     stages = [
         Stage(
-            kind="pronouns", title="model: pronouns", depends=with_data | {"quick": options.quick},
+            kind="pronouns",
+            title="model: pronouns",
+            depends=with_data | {"quick": options.quick},
             compute=partial(_pronouns, model, data, options),
         ),
         Stage(
-            kind="profession", title="model: professions", depends=depends,
+            kind="professions",
+            title="model: professions",
+            depends=depends,
             compute=partial(_professions, model, options),
         ),
         Stage(
-            kind="phrases", title="model: phrases", depends=depends,
+            kind="phrases",
+            title="model: phrases",
+            depends=depends,
             compute=partial(_phrases, model, options),
         ),
-    ]  # fmt: skip
+    ]
     if not options.quick:
         stages.append(
             Stage(
-                kind="finetune", title="model: before and after fine-tuning", depends=with_data,
+                kind="finetune",
+                title="model: before and after fine-tuning",
+                depends=with_data,
                 compute=lambda progress: tune(loaded(model), model, data, options, progress),
             )
-        )  # fmt: skip
+        )
     return stages
 
 
@@ -86,14 +96,18 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
     scores: dict[str, PronounScores] = {}
     for name, sentences in sets.items():
         scores[name] = score(
-            model, sentences, prob=options.prob, seed=options.seed, cache=_answers(options),
+            model,
+            sentences,
+            prob=options.prob,
+            seed=options.seed,
+            cache=_answers(options),
             progress=_onwards(progress.step, scored, of),
-        )  # fmt: skip
+        )
         scored += len(sentences)
     groups = built_in.group_of
     return {
         "measurements": tuple(_measured(name, told, groups) for name, told in scores.items()),
-        "content": {
+        "details": {
             "model": model.name,
             "provenance": built_in.provenance,
             "built_in": _content(scores[BUILT_IN], groups),
@@ -127,17 +141,25 @@ def _measured(name: str, told: PronounScores, groups: Mapping[str, str]) -> Meas
     """The mean full-vocabulary score of the decided sentences, with the sentences as items."""
     full = told.full
     return Measurement(
-        metric="pronoun_score", query=name, value=full.mean_bias.value, low=full.mean_bias.low,
-        high=full.mean_bias.high, prob=told.rule.prob, n=full.decided, ideal=0.5, worse="away",
-        interval="studentised bootstrap over sentences", p_value=full.p_value,
+        metric="pronouns",
+        query=name,
+        value=full.mean_bias.value,
+        low=full.mean_bias.low,
+        high=full.mean_bias.high,
+        prob=told.rule.prob,
+        n=full.decided,
+        ideal=0.5,
+        worse="away",
+        interval="studentised bootstrap over sentences",
+        p_value=full.p_value,
         test="sign test: as many decided sentences above .5 as below",
         seed=told.rule.seed,
-        items=tuple(
+        items=Items(
             {"word": row.pop("masked"), "score": row.pop("full_bias"), **row}
             for row in _items(told, groups)
         ),
         details={"above": full.above, "below": full.below},
-    )  # fmt: skip
+    )
 
 
 def _items(told: PronounScores, groups: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -169,15 +191,18 @@ def _groups(told: PronounScores, groups: Mapping[str, str]) -> list[dict[str, An
     labels = np.array([groups[sentence.text] for sentence in told.sentences or ()])
     return [
         {
-            "group": name, "title": group.title, "n": int((labels == name).sum()),
+            "group": name,
+            "title": group.title,
+            "n": int((labels == name).sum()),
             "decided": int(((labels == name) & decided).sum()),
             **bootstrap_mean(
                 told.full_bias[(labels == name) & decided],
-                prob=told.rule.prob, seed=told.rule.seed,
+                prob=told.rule.prob,
+                seed=told.rule.seed,
             ).as_dict(),
         }
         for name, group in pronoun_sentences().groups.items()
-    ]  # fmt: skip
+    ]
 
 
 def _professions(source: str, options: Options, progress: Progress) -> dict[str, Any]:
@@ -189,8 +214,8 @@ def _professions(source: str, options: Options, progress: Progress) -> dict[str,
     found = [told.overall, *told.groups.values()]
     found += [told.stereotype] if told.stereotype else []
     return {
-        "measurements": tuple(replace(m, metric="profession_association") for m in found),
-        "content": told.as_dict(),
+        "measurements": tuple(replace(m, metric="professions") for m in found),
+        "details": plain(told),
     }
 
 
@@ -200,16 +225,22 @@ def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any
 
     model, lists = loaded(source), phrases()
     report = measure(
-        {model.name: model}, lists, prob=options.prob, seed=options.seed,
-        cache=_answers(options), progress=progress.step,
-    )  # fmt: skip
+        {model.name: model},
+        lists,
+        prob=options.prob,
+        seed=options.seed,
+        cache=_answers(options),
+        progress=progress.step,
+    )
     return {
-        "measurements": report.measurements,
-        "content": {
+        "measurements": tuple(replace(m, metric="phrases") for m in report.measurements),
+        "details": {
             "model": model.name,
             "sets": {
                 name: {
-                    "title": one.title, "neutral": one.neutral, "sides": list(one.targets),
+                    "title": one.title,
+                    "neutral": one.neutral,
+                    "sides": list(one.targets),
                 }
                 for name, one in lists.sets.items()
             },
@@ -222,4 +253,215 @@ def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any
             "left_out": {name: list(words) for name, words in report.left_out.items()},
             "notes": list(report.notes),
         },
-    }  # fmt: skip
+    }
+
+
+# ------------------------------------------------------------------------------------- fine-tuning
+
+MOST_WEIGHTS = 150_000_000
+"""A larger model is not fine-tuned: on a CPU that would take hours."""
+TOKENS, LEAST_TOKENS = 160_000, 40_000
+"""Tokens that `mini` learns from, and the fewest that a larger model does."""
+WEIGHTS = 8_000_000
+"""The weights of `mini`, by which the tokens are scaled."""
+
+LONGEST = 600
+"""Seconds that the stage may take as far as a measured step tells; more is not begun."""
+ROWS, LENGTH = 2, 256
+"""The texts of the step that is measured, and their tokens."""
+
+PHASES = {
+    "pronouns before": 2,
+    "perplexity before": 15,
+    "training": 60,
+    "pronouns after": 1,
+    "perplexity after": 12,
+    "professions": 7,
+    "phrases": 3,
+}
+"""What is done in turn, and the percentage of the time that it takes."""
+
+
+def settings_for(weights: int, options: Options) -> Settings:
+    """The settings: half of the texts swapped, and as many tokens as a few minutes allow.
+
+    >>> from pathlib import Path
+    >>> settings_for(8_000_000, Options(work=Path())).max_tokens
+    160000
+    """
+    from evenhand.masked.finetune import Settings
+
+    tokens = max(LEAST_TOKENS, min(TOKENS, TOKENS * WEIGHTS // max(weights, 1)))
+    return Settings(
+        rewrite="substitute",
+        max_tokens=tokens,
+        evaluations=6,
+        patience=6,
+        evaluation=0.03,
+        prob=options.prob,
+        seed=options.seed,
+    )
+
+
+def tune(
+    model: Model, source: str, data: Dataset, options: Options, progress: Progress
+) -> dict[str, Any]:
+    """Fine-tune on the data with the genders of half of the texts swapped, and measure again.
+
+    The pronouns are those of the built-in sentences, so that before and after speak of the same
+    as the verdict does; the perplexity is that of texts held out.
+    """
+    from evenhand.masked.finetune import finetune
+
+    weights = sum(weight.numel() for weight in model.network.parameters())
+    if weights > MOST_WEIGHTS:
+        return _skipped(
+            f"the model has {weights:,} weights; more than {MOST_WEIGHTS:,} take too long here: "
+            "`evenhand masked finetune` does it on a GPU"
+        )
+    settings = settings_for(weights, options)
+    tell = _phases(progress)
+    parts = (model.fingerprint, data.digest, repr(settings.as_dict()))
+    name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+    folder = options.work / f"finetune-{name}"
+    if weights > WEIGHTS and not folder.exists():  # what was begun is ended
+        seconds = seconds_for(settings.max_tokens, _speed(model))
+        if seconds > LONGEST:
+            return _skipped(
+                f"a step of learning was measured, and at its speed the {weights:,} weights would "
+                f"take about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} that an "
+                "audit gives them: `evenhand masked finetune` takes its time, or a GPU"
+            )
+    options.work.mkdir(parents=True, exist_ok=True)
+    try:
+        result = finetune(
+            source,
+            data.texts,
+            settings,
+            folder,
+            sentences=pronoun_sentences().sentences,
+            progress=lambda what, done, of, _: tell(what, done, of),
+        )
+    except InputError as error:
+        return _skipped(str(error))
+    return {
+        "details": {
+            **result.as_dict(),
+            "weights": weights,
+            "data_name": data.name,
+            "others": _others(model, result, options, tell),
+        }
+    }
+
+
+def seconds_for(tokens: int, speed: float) -> float:
+    """The time of the whole stage for so many tokens at a speed, in tokens a second.
+
+    What else is done takes a share of the time of `mini` (`PHASES`), and as much longer for
+    another model as its steps do.
+
+    >>> round(seconds_for(160_000, 4_000)), round(seconds_for(40_000, 330))
+    (67, 444)
+    """
+    learning = PHASES["training"] / sum(PHASES.values())
+    return (tokens + TOKENS * (1 - learning) / learning) / speed
+
+
+def _speed(model: Model) -> float:
+    """Tokens a second of a step of learning, the second of two; the weights stay as they are."""
+    import torch
+
+    network: Any = model.network
+    length = min(LENGTH, model.longest)
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        ids = torch.randint(len(model.tokenizer), (ROWS, length), device=model.device)
+        network.train()
+        try:
+            for _ in range(2):
+                began = time.monotonic()
+                network(input_ids=ids, labels=ids).loss.backward()
+                seconds = time.monotonic() - began
+        finally:
+            network.eval()
+            network.zero_grad(set_to_none=True)
+    return ROWS * length / seconds
+
+
+def _skipped(reason: str) -> dict[str, Any]:
+    return {"skipped": ({"metric": "finetune", "query": "fine-tuning", "reason": reason},)}
+
+
+def _phases(progress: Progress) -> Callable[[str, int, int], None]:
+    """Tells of the phases as parts of one whole, and never goes back."""
+    whole = sum(PHASES.values())
+    begins = {name: sum(list(PHASES.values())[:i]) for i, name in enumerate(PHASES)}
+    furthest = 0
+
+    def tell(what: str, done: int, of: int) -> None:
+        nonlocal furthest
+        if what in PHASES:
+            share = begins[what] + PHASES[what] * min(1.0, done / max(of, 1))
+            furthest = max(furthest, round(10 * share))
+            progress.step(furthest, 10 * whole)
+
+    return tell
+
+
+def _others(
+    model: Model, result: FinetuneResult, options: Options, tell: Callable[[str, int, int], None]
+) -> list[dict[str, Any]]:
+    """Professions and phrases before and after, paired; these words were not trained towards."""
+    from evenhand.cache import Cache
+    from evenhand.lexicon.phrases import phrases
+    from evenhand.masked.metrics import association
+    from evenhand.masked.metrics.phrases import measure
+    from evenhand.masked.model import load
+
+    cache = Cache(options.work / "answers")
+    after = load(result.folder / "model")
+
+    def associate(one: Model, begun: int) -> association.Association:
+        return association.associate(
+            one,
+            prob=options.prob,
+            cache=cache,
+            progress=lambda done, of: tell("professions", done + begun * of, 2 * of),
+        )
+
+    both = [associate(one, begun) for begun, one in enumerate((model, after))]
+    [change] = association.compare(both, options.prob)
+    found: list[dict[str, Any]] = []
+    if change.stereotype is not None and both[0].stereotype and both[1].stereotype:
+        found.append(
+            {
+                "measure": "professions, men's less women's",
+                "n": change.n,
+                "ideal": 0.0,
+                "before": both[0].stereotype.estimate.as_dict(),
+                "after": both[1].stereotype.estimate.as_dict(),
+                "change": change.stereotype.as_dict(),
+            }
+        )
+    lists = phrases()
+    told = measure(
+        {"before": model, "after": after},
+        lists,
+        prob=options.prob,
+        seed=options.seed,
+        cache=cache,
+        progress=lambda done, of: tell("phrases", done, of),
+    )
+    found += [
+        {
+            "measure": f"phrases, {one.before.query}",
+            "n": one.paired,
+            "ideal": 0.0,
+            "before": one.before.estimate.as_dict(),
+            "after": one.after.estimate.as_dict(),
+            "change": one.change.as_dict(),
+        }
+        for one in told.comparisons
+        if one.before.details["centred"] and not lists.sets[one.before.query].neutral
+    ]
+    return found

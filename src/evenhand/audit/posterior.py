@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.posterior_calibration import calibrate
+import numpy as np
+from numpy.typing import NDArray
+
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from evenhand.posterior.tables import Table
     from evenhand.vectors.distances import DistanceTable
     from evenhand.vectors.store import Vectors
-
-__all__ = ["posterior_stages"]
 
 DRAWS = 3200
 TABLES, EFFECT = 80, -0.05
@@ -35,15 +35,20 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
         asked = [next((topic for topic in asked if topic.name == "gender"), asked[0])]
     return [
         Stage(
-            kind="posterior", title=f"{topic.name}: how sure", topic=topic,
+            kind="posterior",
+            title=f"{topic.name}: how sure",
+            topic=topic,
             depends={
-                "draws": DRAWS, "tables": TABLES, "effect": EFFECT, "quick": options.quick,
+                "draws": DRAWS,
+                "tables": TABLES,
+                "effect": EFFECT,
+                "quick": options.quick,
                 "vectors": _fingerprint(v, topic),
             },
             compute=partial(_posterior, v, topic, options),
         )
         for topic in asked
-    ]  # fmt: skip
+    ]
 
 
 def _fingerprint(v: Vectors, topic: Topic) -> list[str]:
@@ -86,11 +91,15 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
         []
         if options.quick
         else calibrate(
-            fitted, effect=EFFECT, sets=TABLES, prob=options.prob, seed=seed,
+            fitted,
+            effect=EFFECT,
+            sets=TABLES,
+            prob=options.prob,
+            seed=seed,
             told=lambda done: progress.step(FITS + done, total),
         )
-    )  # fmt: skip
-    return {"content": content, "skipped": tuple(skipped)}
+    )
+    return {"details": content, "skipped": tuple(skipped)}
 
 
 def _change(
@@ -125,8 +134,12 @@ def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
     table = fitted.table
     naive = fit(table, "coefficients", draws=DRAWS, seed=seed)
     return {
-        "prob": prob, "draws": fitted.size, "rows": table.rows, "dropped": dict(table.dropped),
-        "protected": len(table.words), "attributes": len(table.attributes),
+        "prob": prob,
+        "draws": fitted.size,
+        "rows": table.rows,
+        "dropped": dict(table.dropped),
+        "protected": len(table.words),
+        "attributes": len(table.attributes),
         "stereotypes": int((table.group == 0).sum()),
         "contrasts": _named(connection_contrasts, fitted, prob),
         "naive_contrasts": _named(connection_contrasts, naive, prob),
@@ -137,7 +150,7 @@ def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
             model.model: [check.as_dict() for check in check_posterior(model, seed=seed)]
             for model in (fitted, naive)
         },
-    }  # fmt: skip
+    }
 
 
 def _changed(change: Change, prob: float) -> dict[str, Any]:
@@ -186,3 +199,63 @@ def _compact(distances: DistanceTable) -> dict[str, Any]:
     names = ("topic", "protected", "protected_class", "attributes", "attribute_class")
     lines = [" ".join(f"{x:.6f}" for x in row) for row in distances.distance]
     return {**{name: getattr(distances, name) for name in names}, "distance": lines}
+
+
+def calibrate(
+    fit: Fit, *, effect: float, sets: int, prob: float, seed: int, told: Callable[[int], None]
+) -> list[dict[str, Any]]:
+    """How often the interval of δ holds the truth and how often it excludes 0, in `sets` tables.
+
+    Once where the truth is 0, where excluding it is a false alarm, and once where it is `effect`,
+    where it counts if the interval lies on the effect's side. `told` hears how many are done.
+    """
+    import scipy.optimize  # noqa: F401  (before its threads are limited)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from evenhand.intervals import wilson
+    from evenhand.posterior.crossed import CrossedPrior
+    from evenhand.posterior.planning import Layout, sample_delta, simulate_data
+
+    layout, scales = Layout.of_table(fit.table), _scales(fit)
+    seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
+    rows = []
+    done = 0
+    with threadpool_limits(1, "blas"):
+        for truth in (0.0, effect):
+            held = found = 0
+            for _ in range(sets):
+                rng = np.random.default_rng(next(seeds))
+                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
+                posterior = sample_delta(data, CrossedPrior(), scales, rng)
+                held += posterior.mass_denser_than(truth) <= prob
+                right = truth == 0 or posterior.moments()[0] * truth > 0
+                found += right and posterior.mass_denser_than(0.0) > prob
+                done += 1
+                told(done)
+            rows.append(
+                {
+                    "truth": truth,
+                    "tables": sets,
+                    "held": _share(wilson(held, sets)),
+                    "found": _share(wilson(found, sets)),
+                }
+            )
+    return rows
+
+
+def _share(found: tuple[float, float, float]) -> dict[str, float]:
+    return dict(zip(("value", "low", "high"), found, strict=True))
+
+
+def _scales(fit: Fit) -> NDArray[np.float64]:
+    """The medians of the spreads of the model without control words.
+
+    There a word's level on stereotypes is its own and its shift on them together.
+    """
+    from evenhand.posterior.planning import SCALES
+
+    names = fit.entries["scale"]
+    drawn = dict(zip(names, np.moveaxis(fit.draws["scale"], -1, 0), strict=True))
+    if "slope_stereotype" in drawn:
+        drawn["word"] = np.hypot(drawn["word"], drawn["slope_stereotype"])
+    return np.array([float(np.median(drawn[name])) for name in SCALES])

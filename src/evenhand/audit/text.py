@@ -16,8 +16,6 @@ from evenhand.results import Measurement
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
 
-__all__ = ["Structural", "structural", "text_stages"]
-
 MOST_TEXTS, QUICK_TEXTS = 20_000, 5_000
 """Texts that the structural filter reads at most; of more a sample is drawn."""
 EXAMPLES = 200
@@ -42,16 +40,18 @@ def text_stages(data: Dataset, options: Options) -> list[Stage]:
     depends = {"data": data.digest}
     return [
         Stage(
-            kind="odds", title="data: odds ratios",
+            kind="odds",
+            title="data: odds ratios",
             depends={**depends, "name": data.name, "prob": options.prob},
             compute=partial(_odds, data, options),
         ),
         Stage(
-            kind="filter", title="data: structural filter",
+            kind="filter",
+            title="data: structural filter",
             depends={**depends, "most": _most(options), "seed": options.seed},
             compute=partial(_filter, data, options),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def structural(data: Dataset, options: Options, progress: Progress | None = None) -> Structural:
@@ -113,7 +113,7 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
     elif len(told) < 2:
         reason = f"expected two classes or more with genders, got only '{told[0]}'"
     if reason:
-        return {"skipped": ({"metric": "odds_ratio", "query": data.name, "reason": reason},)}
+        return {"skipped": ({"metric": "odds", "query": data.name, "reason": reason},)}
     rows = class_odds(
         {name: men[name] for name in told}, {name: women[name] for name in told}, options.prob
     )
@@ -121,22 +121,34 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
     return {
         "measurements": tuple(
             Measurement(
-                metric="odds_ratio", query=row.label, value=row.odds_ratio, low=row.low,
-                high=row.high, prob=options.prob, n=row.male + row.female, ideal=1.0, worse="away",
+                metric="odds",
+                query=row.label,
+                value=row.odds_ratio,
+                low=row.low,
+                high=row.high,
+                prob=options.prob,
+                n=row.male + row.female,
+                ideal=1.0,
+                worse="away",
                 interval="normal on the logarithm, texts taken as independent",
-                p_value=row.p_value, test="Fisher's exact test, two-sided",
+                p_value=row.p_value,
+                test="Fisher's exact test, two-sided",
                 details={name: getattr(row, name) for name in _DETAILS},
             )
             for row in rows
         ),
-        "content": {
-            "name": data.name, "texts": len(data), "classes": len(rows),
-            "men": sum(men.values()), "women": sum(women.values()),
+        "details": {
+            "name": data.name,
+            "texts": len(data),
+            "classes": len(rows),
+            "men": sum(men.values()),
+            "women": sum(women.values()),
             "unknown": len(data) - sum(men.values()) - sum(women.values()),
             "without_gender": [name for name in data.classes if name not in told],
-            "left_out": dict(data.left_out), "prob": options.prob,
+            "left_out": dict(data.left_out),
+            "prob": options.prob,
         },
-    }  # fmt: skip
+    }
 
 
 _DETAILS = ("p_holm", "male", "female", "exact_low", "exact_high", "corrected")
@@ -147,8 +159,10 @@ def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, An
 
     found = structural(data, options, progress)
     return {
-        "content": {
-            "name": data.name, "texts": found.texts, "of": len(data),
+        "details": {
+            "name": data.name,
+            "texts": found.texts,
+            "of": len(data),
             "steps": {step: found.counts.get(step, 0) for step in STEPS},
             "reasons": {name: found.counts.get(f"reason:{name}", 0) for name in REASONS},
             "examples": [
@@ -156,4 +170,4 @@ def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, An
                 for one in found.kept[:EXAMPLES]
             ],
         }
-    }  # fmt: skip
+    }

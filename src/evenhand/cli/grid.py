@@ -458,8 +458,8 @@ def _is_fewshot(summary: Summary) -> bool:
 
 
 def _draw(content: Mapping[str, Any], folder: Path) -> int:
-    from evenhand.report.grid import grid_charts
     from evenhand.charts import save_charts
+    from evenhand.report.grid import grid_charts
 
     drawn = grid_charts(content)
     save_charts(drawn.charts, folder, FORMATS)

@@ -12,9 +12,12 @@ __all__ = ["report"]
 @click.command(short_help="Make the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
     help="The page of the comparison of several audits; by default comparison.html.",
-)  # fmt: skip
+)
 def report(folders: tuple[Path, ...], output: Path | None) -> None:
     """Make report.html, its figures and the cards again from what an audit saved in DIR.
 

@@ -150,19 +150,20 @@ class Prose:
 
         return say
 
-    def lines(self, name: str, *values: Any, **named: Any) -> list[str]:
+    def lines(self, name: str, /, *values: Any, **named: Any) -> list[str]:
         """The items of a text that is a list, each beginning with a dash on a new line."""
-        text = str(getattr(_texts().get_template(f"{self._template}.jinja").module, name)(
-            *values, **named))  # fmt: skip
+        text = str(
+            getattr(_texts().get_template(f"{self._template}.jinja").module, name)(*values, **named)
+        )
         items = re.split(r"^- ", text.strip(), flags=re.MULTILINE)
         return [re.sub(r"[ \n]+", " ", item).strip() for item in items if item.strip()]
 
-    def text(self, name: str, *values: Any, **named: Any) -> Text:
+    def text(self, name: str, /, *values: Any, **named: Any) -> Text:
         """The text as a paragraph."""
         return Text(getattr(self, name)(*values, **named))
 
     def figure(
-        self, name: str, draw: Callable[[], Chart], text: str = "", **named: Any
+        self, name: str, draw: Callable[[], Chart], text: str = "", /, **named: Any
     ) -> Figure | Text:
         """The figure with its caption (`caption_…`) and its description (`words_…`).
 
@@ -192,7 +193,7 @@ def _environment(*, html: bool) -> Environment:
 
     environment = Environment(
         loader=PackageLoader("evenhand.report"),
-        autoescape=html,
+        autoescape=html,  # noqa: S701 (plain texts are escaped by the page)
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -40,8 +40,12 @@ TASKS: Mapping[str, tuple[str, str]] = {
 """The hub's name of what is done with each subject, and ours."""
 
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
-PARTS = {"data": ("text",), "vectors": ("vectors", "posterior"), "model": ("masked",),
-         "classifier": ("fewshot",)}  # fmt: skip
+PARTS = {
+    "data": ("text",),
+    "vectors": ("vectors", "posterior"),
+    "model": ("masked",),
+    "classifier": ("fewshot",),
+}
 FACTS = {
     "words": "words",
     "dim": "dimensions",
@@ -324,10 +328,15 @@ def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
     for subject in subjects:
         for part in PARTS[subject]:
             if part == "vectors":
-                tested = {t["metric"] for v in findings.verdicts if v.subject == "vectors"
-                          for t in v.tests}  # fmt: skip
-                rows += [known for name in methods(part) if name in tested
-                         and (known := method(name))]  # fmt: skip
+                tested = {
+                    t["metric"]
+                    for v in findings.verdicts
+                    if v.subject == "vectors"
+                    for t in v.tests
+                }
+                rows += [
+                    known for name in methods(part) if name in tested and (known := method(name))
+                ]
             elif part in findings.settings["parts"]:
                 rows += methods(part).values()
     titles = [SUBJECTS[subject] for subject in subjects]
@@ -382,8 +391,9 @@ def _mitigated(findings: Findings) -> str:
 
 
 def _links(files: Sequence[str], folder: str) -> list[tuple[str, str]]:
-    return [(Path(name).stem.replace("-", " "), name) for name in files
-            if name.startswith(f"{folder}/")]  # fmt: skip
+    return [
+        (Path(name).stem.replace("-", " "), name) for name in files if name.startswith(f"{folder}/")
+    ]
 
 
 def _data_facts(findings: Findings) -> dict[str, Any]:
@@ -468,8 +478,13 @@ def _result(findings: Findings, verdict: Verdict, one: Number) -> EvalResult:
     task, task_name = TASKS[verdict.subject]
     dataset, dataset_name = _dataset(findings, verdict)
     prob = findings.settings["prob"]
-    values = {"low": one.low, "high": one.high, "prob": prob, "p_value": one.p_value,
-              "ideal": one.ideal}  # fmt: skip
+    values = {
+        "low": one.low,
+        "high": one.high,
+        "prob": prob,
+        "p_value": one.p_value,
+        "ideal": one.ideal,
+    }
     return EvalResult(
         task_type=task,
         task_name=task_name,

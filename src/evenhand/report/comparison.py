@@ -28,7 +28,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.cards import without_aside
 from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
-from evenhand.report.methods import SCALES, label_of, scale_of
+from evenhand.report.methods import COSINES, PRODUCTS, label_of, scale_of
 from evenhand.report.verdicts import SUBJECTS, Verdict
 from evenhand.results import Items, Measurement
 from evenhand.wording import interval, number, percent, slug
@@ -143,8 +143,7 @@ class Line:
         """The measure and its query."""
         if not self.metric:
             return self.query
-        m = next(m for m in self.sides if m is not None)
-        return label_of(m, self.topic)
+        return label_of(self.metric, self.topic, self.query)
 
     @property
     def ideal(self) -> float | None:
@@ -352,10 +351,10 @@ def _not_comparable(one: Findings, two: Findings, topic: str, metric: str) -> st
     if _same(one, two, "vectors"):
         return ""
     scale = scale_of(metric)
-    if scale == "product":
+    if scale == PRODUCTS:
         return prose.other_lengths()
     dims = [findings.subjects["vectors"]["dim"] for findings in (one, two)]
-    if dims[0] != dims[1] and (scale == "cosine" or metric == "mac"):
+    if dims[0] != dims[1] and (scale == COSINES or metric == "mac"):
         return prose.other_dimensions(*dims)
     return ""
 
@@ -450,7 +449,7 @@ def _quantile(prob: float) -> float:
 
 def _keys(m: Measurement) -> set[tuple[str, str, str]]:
     """The items by what they are; none where the value without an item is not known for all."""
-    if "without" not in m.items:
+    if m.items.get("without") is None:
         return set()
     keys = {(item.get("axis", ""), item["word"], item.get("group", "")) for item in m.items}
     known = all(math.isfinite(item["without"]) for item in m.items)
@@ -459,7 +458,7 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
 
 def _with_replicates(m: Measurement) -> Measurement:
     """The measurement with the value without each item, where it is a mean of the items."""
-    if m.metric not in MEANS or "word" not in m.items:
+    if m.metric not in MEANS or m.items.get("word") is None:
         return m
     scores = [
         math.nan if item.get("full_verdict") == "undecided" else item["score"] for item in m.items
@@ -527,7 +526,7 @@ def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
     options: dict[str, dict[str, Any]] = {}
     for line in lines:
         if line.shared:
-            scale = SCALES.get(scale_of(line.metric)) or label_of(line.metric) or "Other numbers"
+            scale = scale_of(line.metric) or label_of(line.metric) or "Other numbers"
             rows = parts.setdefault(scale, [])
             if line.metric in RATIOS:
                 options[scale] = {"log": True}
@@ -699,12 +698,20 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
             lambda: line_forests(lines, names),
             "lines",
             names=names,
-            lines=[(line.label, [(m, side.letter)
-                                 for m, side in zip(line.sides, compared.sides, strict=True)
-                                 if m is not None]) for line in lines],
+            lines=[
+                (
+                    line.label,
+                    [
+                        (m, side.letter)
+                        for m, side in zip(line.sides, compared.sides, strict=True)
+                        if m is not None
+                    ],
+                )
+                for line in lines
+            ],
         ),
         _values(compared, title, lines),
-    ]  # fmt: skip
+    ]
     differences = _differences(compared, title, lines)
     blocks += [differences] if differences.rows else []
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -747,7 +754,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
     """One row per difference that can be computed."""
     first = compared.sides[0]
     level = percent(first.findings.settings["prob"])
-    rows = []
+    rows: list[list[Cell | str]] = []
     for line in lines:
         for place, (found, side) in enumerate(zip(line.differences, compared.sides, strict=True)):
             if found is not None and found.kind != "none":

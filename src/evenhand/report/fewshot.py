@@ -264,11 +264,16 @@ def associations(found: Sequence[Row]) -> Chart:
         legend="gender of the texts",
         beside=True,
         references=[{"value": 0}],
-        tips={"leaning": "leans", "series": "gender of the texts", "texts": "texts",
-              "value": "association", "interval": "interval"},
+        tips={
+            "leaning": "leans",
+            "series": "gender of the texts",
+            "texts": "texts",
+            "value": "association",
+            "interval": "interval",
+        },
         width=360,
         step=28,
-    )  # fmt: skip
+    )
 
 
 def bias_measures(runs: Mapping[str, Row]) -> Chart:
@@ -397,8 +402,16 @@ def _measure_panels(
     elif cost is not None:
         missing.append("accuracy")
     lines = [*subtitle, *([f"no value at all: {', '.join(missing)}"] if missing else [])]
-    own = {COST: {"tips": {"value": "change of accuracy", "interval": "interval, new classes",
-                           "naive": "interval, naive", "p": "p"}}}  # fmt: skip
+    own = {
+        COST: {
+            "tips": {
+                "value": "change of accuracy",
+                "interval": "interval, new classes",
+                "naive": "interval, naive",
+                "p": "p",
+            }
+        }
+    }
     return forests(
         parts,
         columns=2,
@@ -458,12 +471,15 @@ def learning_curves(every: Mapping[str, Points]) -> Chart:
                 height=height,
                 x_scale={"domain": [0, max(1, last)]},
                 y_scale={"domain": domains[measure]},
-                x_axis={"format": ",d", "tickCount": max(2, width // 80),
-                        "labels": lowest and measure == "loss"},
+                x_axis={
+                    "format": ",d",
+                    "tickCount": max(2, width // 80),
+                    "labels": lowest and measure == "loss",
+                },
                 y_axis={"tickCount": 5, "labels": left, "minExtent": 36 if left else 0},
             )
             for measure, height in heights.items()
-        ]  # fmt: skip
+        ]
         charts.append(_stack(stack))
     broken = any(row["value"] is None and row["episodes"] > start for row in rows)
     return panels(
@@ -668,9 +684,7 @@ def fewshot_section(findings: Findings) -> Section:
 def _accuracy(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
     rows = tables["fewshot-accuracy"]
     first = contents[0]["runs"]["none"]
-    runs = [
-        {"name": run_name(**named), **run["accuracy"]} for named, run in _runs(contents)
-    ]
+    runs = [{"name": run_name(**named), **run["accuracy"]} for named, run in _runs(contents)]
     figure = prose.figure(
         "fewshot-accuracy",
         lambda: accuracies(runs, chance=first["chance"], baseline=first["floor"]["accuracy"]),

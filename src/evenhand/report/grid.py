@@ -24,7 +24,7 @@ def grid_charts(report: Mapping[str, Any]) -> ChartSet:
         best = _by_setting(report.get("best") or ()).get(setting, [])
         changes = _by_setting(report.get("effects") or ()).get(setting, [])
         end = f"-{slug(setting)}" if setting else ""
-        given = {"setting": setting, "prob": prob}
+        given: dict[str, Any] = {"setting": setting, "prob": prob}
         for name in dict.fromkeys(row["mitigation"] for row in results):
             part = [row for row in results if row["mitigation"] == name]
             first = [row for row in best if row["mitigation"] == name]

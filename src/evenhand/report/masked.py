@@ -31,7 +31,7 @@ from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, cou
 from evenhand.report.findings import Findings
 from evenhand.report.text import not_measured
 from evenhand.results import Measurement
-from evenhand.wording import interval, number, p_value, percent
+from evenhand.wording import interval, number, p_relation, p_value, percent
 
 prose = Prose("masked")
 
@@ -174,6 +174,7 @@ def sentence_strip(items: Sequence[Row], groups: Sequence[Row], prob: float) -> 
         digits=2,
         domain=[0, 1],
         ticks=[0, 0.25, 0.5, 0.75, 1],
+        tick_format=".2~f",
         width=420,
         step=46,
     )
@@ -324,7 +325,9 @@ def phrase_scatter(row: Row) -> Chart:
         if kind in present
     }
     how = "centred on control phrases" if row["centred"] else "raw"
-    lines = [_correlation_line(name, row["parts"][name]) for name in ("all phrases", "within groups")]
+    lines = [
+        _correlation_line(name, row["parts"][name]) for name in ("all phrases", "within groups")
+    ]
     return scatter(
         [{**item, "series": item["kind"]} for item in row["items"]],
         x="association",
@@ -351,7 +354,7 @@ def _correlation_line(name: str, part: Row) -> str:
     r = part["pearson"]
     return (
         f"{name}: r = {number(r['value'], 2)} {interval(r['low'], r['high'], 2)} "
-        f"({percent(r['prob'])}), p = {p_value(r['p_value'])}, n = {part['n']}"
+        f"({percent(r['prob'])}), p {p_relation(r['p_value'])}, n = {part['n']}"
     )
 
 
@@ -379,12 +382,16 @@ def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
     loss is on the same hidden tokens every time. They fall together unless the model overfits.
     """
     rows = [
-        {"step": point["step"], "epoch": round(point["epoch"], 2), "loss": point[name],
-         "series": name}
+        {
+            "step": point["step"],
+            "epoch": round(point["epoch"], 2),
+            "loss": point[name],
+            "series": name,
+        }
         for point in curve
         for name in ("training", "evaluation")
         if point[name] is not None
-    ]  # fmt: skip
+    ]
     return curves(
         rows,
         {"training": (ORANGE, (1, 0)), "evaluation": (BLUE, (1, 0))},
@@ -403,22 +410,22 @@ def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
 
 
 def bias_changes(changes: Sequence[Row]) -> Chart:
-    """The pronoun bias before and after with intervals, beside the ideal; the change at the right."""
+    """The pronoun bias before and after, beside the ideal; the change at the right."""
     rows = []
     for change in changes:
         if "bias" in change["measure"] and change["n"]:
             moved = change["change"]
             text = f"{number(moved['value'])} {interval(moved['low'], moved['high'])}"
-            for time in TIMES:
-                rows.append(
-                    {
-                        "label": measure_label(change["measure"]),
-                        "series": time,
-                        "ideal": change["ideal"],
-                        "change": text if time == "after" else "",
-                        **_ends(change[time]),
-                    }
-                )
+            rows += [
+                {
+                    "label": measure_label(change["measure"]),
+                    "series": time,
+                    "ideal": change["ideal"],
+                    "change": text if time == "after" else "",
+                    **_ends(change[time]),
+                }
+                for time in TIMES
+            ]
     if not rows:
         raise InputError("bias: no sentence was scored both before and after")
     return forest(
@@ -680,9 +687,7 @@ def _finetune(findings: Findings) -> Section:
     training, changes = content["training"], content["changes"]
     named = {change["measure"]: change for change in changes}
     blocks: list[Block] = [
-        prose.text(
-            "finetune", training=training, data=content["data"], name=content["data_name"]
-        ),
+        prose.text("finetune", training=training, data=content["data"], name=content["data_name"]),
         prose.text(
             "finetune_result",
             mean=named["mean bias"],

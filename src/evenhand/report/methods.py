@@ -15,14 +15,9 @@ from typing import Any
 from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 
-SCALES = {
-    "cosine": "Difference of cosines (ideal: 0)",
-    "one": "Mean distance and rank agreement (ideal: 1)",
-    "effect": "Effect size in standard deviations (ideal: 0)",
-    "product": "Inner product, depends on the vectors' length (ideal: 0)",
-    "divergence": "Divergence from an even spread (ideal: 0)",
-}
-"""Groups of measures that share an axis."""
+COSINES = "Difference of cosines (ideal: 0)"
+PRODUCTS = "Inner product, depends on the vectors' length (ideal: 0)"
+"""Scales on which values of different vectors are not comparable."""
 
 PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
 """The part of an audit that the instruments of a subject belong to."""
@@ -57,13 +52,12 @@ class Method:
 
 
 def _declared(declaration: Declaration) -> Method:
-    other = _others().get(declaration.name)
     return Method(
         label=declaration.label,
         question=declaration.question,
         formula=declaration.formula,
         source=declaration.source,
-        scale=getattr(declaration, "scale", "") or (other.scale if other else ""),
+        scale=declaration.scale,
         part=PARTS[declaration.subject],
         reading=declaration.reading,
         caveats=declaration.caveats,
@@ -87,28 +81,30 @@ def method(metric: str) -> Method | None:
 def methods(part: str) -> dict[str, Method]:
     """All that is explained of a part of an audit: its instruments, then the rest."""
     subject = next((name for name, own in PARTS.items() if own == part), None)
-    declared = {each.name: _declared(each) for each in all_declarations([subject] if subject else [])}
+    declared = {
+        each.name: _declared(each) for each in all_declarations([subject] if subject else [])
+    }
     others = {name: one for name, one in _others().items() if one.part == part}
     return {**declared, **{name: one for name, one in others.items() if name not in declared}}
 
 
-def label_of(measured: str | Measurement, topic: str = "") -> str:
+def label_of(measured: str | Measurement, topic: str = "", query: str = "") -> str:
     """The label of a measure; for a measurement with its query, without the topic's name.
 
-    >>> label_of("my_metric")
-    'My metric'
+    >>> label_of("my_metric"), label_of("my_metric", "race", "race: black/asian")
+    ('My metric', 'My metric, black/asian')
     """
     metric = measured if isinstance(measured, str) else measured.metric
     known = method(metric)
     name = known.label if known else metric.replace("_", " ").replace("-", " ")
     name = name[:1].upper() + name[1:]
-    query = "" if isinstance(measured, str) else measured.query
+    query = query if isinstance(measured, str) else measured.query
     part = query.removeprefix(topic).removeprefix(":").strip() if topic else query
     return ", ".join(text for text in (name, part) if text)
 
 
 def scale_of(metric: str) -> str:
-    """The scale of a measure, a key of `SCALES`, or nothing."""
+    """The title of the axis that a measure shares with others of its scale, or nothing."""
     known = method(metric)
     return known.scale if known else ""
 

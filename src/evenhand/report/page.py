@@ -1,4 +1,4 @@
-"""One self-contained page from what an audit found: no script, font, style or picture from elsewhere.
+"""One self-contained page from what an audit found: nothing is loaded from elsewhere.
 
 The sections of each subject are in the modules of their names; here they are put in order, with
 the appendix: methods from the declarations, word lists, what was left out, versions and seed.
@@ -14,15 +14,30 @@ from typing import Any
 
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
-from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, p_cell, render_page, span
+from evenhand.report.blocks import (
+    Block,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    p_cell,
+    render_page,
+    span,
+)
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.masked import masked_section
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
 from evenhand.report.text import text_section
-from evenhand.report.vectors import HIDING, mitigations, published_tests, topic_sections
-from evenhand.report.vectors import vector_geometry
+from evenhand.report.vectors import (
+    HIDING,
+    mitigations,
+    published_tests,
+    topic_sections,
+    vector_geometry,
+)
 from evenhand.report.verdicts import SUBJECTS, rules
 from evenhand.results import Measurement
 from evenhand.wording import percent
@@ -183,9 +198,7 @@ def _declared(findings: Findings, part: str) -> list[str]:
 def _tests(found: Iterable[Measurement]) -> list[str]:
     """What the p-values rest on, without the number of permutations where all were made."""
     return list(
-        dict.fromkeys(
-            re.sub(r"all [\d,]+(?= partitions)", "all", m.test) for m in found if m.test
-        )
+        dict.fromkeys(re.sub(r"all [\d,]+(?= partitions)", "all", m.test) for m in found if m.test)
     )
 
 

@@ -26,7 +26,7 @@ from evenhand.charts import (
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import Block, Cell, Prose, Section, Table, Text, cell, p_cell, span
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.methods import SCALES, label_of, scale_of
+from evenhand.report.methods import label_of, scale_of
 from evenhand.results import Comparison, Item, Measurement
 from evenhand.vectors.distances import DistanceTable
 from evenhand.wording import interval, number, percent, slug
@@ -56,10 +56,10 @@ DRAWN = ("association", "weat", "direct_bias", "same", "mac", "ect", "rnsb", "pr
 def topic_forest(measurements: Sequence[Measurement], topic: str) -> Chart:
     """One row per measure: value, interval and what random words read; a panel for each scale."""
     parts: dict[str, list[dict[str, Any]]] = {}
-    for scale, title in SCALES.items():
-        rows = [_measure_row(m, topic) for m in measurements if scale_of(m.metric) == scale]
-        if rows:
-            parts[title] = rows
+    for m in measurements:
+        parts.setdefault(scale_of(m.metric) or label_of(m.metric), []).append(
+            _measure_row(m, topic)
+        )
     return forests(parts, width=420, step=24, tips={"random_words": "random words"})
 
 
@@ -326,10 +326,11 @@ def _topic(findings: Findings, topic: Topic) -> Section:
                     lambda table=table: distance_densities(table),  # type: ignore[misc]
                     "distances",
                     topic=topic,
-                    means={text: association.get(f"mean_{kind}")
-                           for kind, text in CONNECTIONS.items()},
+                    means={
+                        text: association.get(f"mean_{kind}") for kind, text in CONNECTIONS.items()
+                    },
                 )
-            )  # fmt: skip
+            )
         blocks += [
             Text(f"Not measured: {label_of(s['metric'])}, {s['query']}: {s['reason']}", "warning")
             for s in stage.skipped
@@ -434,9 +435,7 @@ def _weat(findings: Findings) -> Section:
     if tests:
         blocks += [
             prose.text("weat"),
-            prose.figure(
-                "weat", lambda: weat_forest(measured, titles), tests=tests, titles=titles
-            ),
+            prose.figure("weat", lambda: weat_forest(measured, titles), tests=tests, titles=titles),
             Table.of(
                 prose.table_weat(),
                 (
@@ -586,17 +585,24 @@ def _mitigated(findings: Findings, topic: Topic) -> Section:
                     stages, lambda c: label_of(c.metric) if c.metric in HIDING else "", columns=2
                 ),
                 "hiding",
-                hiding=[(stage.details["method"], label_of(c.metric), c.after)
-                        for stage in stages for c in stage.comparisons if c.metric in HIDING],
+                hiding=[
+                    (stage.details["method"], label_of(c.metric), c.after)
+                    for stage in stages
+                    for c in stage.comparisons
+                    if c.metric in HIDING
+                ],
             ),
             prose.figure(
                 f"utility-{name}",
                 lambda: utility_forests(stages),
                 "utility",
-                utility=[(stage.details["method"], label_of(m.metric), m)
-                         for stage in stages for m in stage.measurements],
+                utility=[
+                    (stage.details["method"], label_of(m.metric), m)
+                    for stage in stages
+                    for m in stage.measurements
+                ],
             ),
-        ]  # fmt: skip
+        ]
     blocks += [
         Text(f"Not done: {skip['metric']}: {skip['reason']}", "warning")
         for skip in findings.skipped("mitigation", topic.name)

@@ -227,8 +227,12 @@ def as_test(m: Measurement, label: str, **more: Any) -> Test:
 
 
 def _stereotype(metric: str) -> int:
+    """The sign of a value that agrees with the stereotype; without one, that of more bias."""
     instrument = find(metric)
-    return 1 if instrument is None else int(instrument.declaration.stereotype)
+    if instrument is None:
+        return 1
+    about = instrument.declaration
+    return int(about.stereotype) or (-1 if about.worse == "lower" else 1)
 
 
 def _roles(measurements: Iterable[Measurement], role: str) -> list[Measurement]:
@@ -313,9 +317,10 @@ def judge_vectors(
     level = judge(rules, tests, confirming)
     holding = [test for test in tests if test["p_holm"] < SOME]
     agreeing = [
-        test["label"] for test in confirming
+        test["label"]
+        for test in confirming
         if test["p_value"] < STRONG and test["towards_stereotype"]
-    ]  # fmt: skip
+    ]
     return Verdict(
         subject="vectors",
         name=name,
@@ -340,17 +345,19 @@ def judge_data(findings: Findings) -> list[Verdict]:
         return [_not_measured("data", name, "gender", sentence)]
     tests = {m.query: as_test(m, f"Odds ratio, {m.query}") for m in rows}
     correct(list(tests.values()))
-    leaning = sorted((m for m in rows if tests[m.query]["p_holm"] < SOME),
-                     key=lambda m: tests[m.query]["p_holm"])  # fmt: skip
+    leaning = sorted(
+        (m for m in rows if tests[m.query]["p_holm"] < SOME), key=lambda m: tests[m.query]["p_holm"]
+    )
     shown = _ends(leaning or rows)
     sides = {
         "men": [m for m in leaning if m.value > 1],
         "women": [m for m in leaning if m.value < 1],
     }
     most = {
-        side: max(found, key=lambda m: abs(math.log(m.value))) for side, found in sides.items()
+        side: max(found, key=lambda m: abs(math.log(m.value)))
+        for side, found in sides.items()
         if found
-    }  # fmt: skip
+    }
     return [
         Verdict(
             subject="data",
@@ -376,7 +383,10 @@ def odds_of(findings: Findings) -> list[Measurement]:
 def _ends(rows: Sequence[Measurement], each: int = 2) -> list[Measurement]:
     """Those that lean most to either side, the most male first."""
     ordered = sorted(rows, key=lambda m: -m.value)
-    return [*[m for m in ordered if m.value > 1][:each], *[m for m in ordered if m.value < 1][-each:]]
+    return [
+        *[m for m in ordered if m.value > 1][:each],
+        *[m for m in ordered if m.value < 1][-each:],
+    ]
 
 
 def judge_model(findings: Findings) -> list[Verdict]:
@@ -413,12 +423,13 @@ def judge_model(findings: Findings) -> list[Verdict]:
             ),
             tests=tuple(tests),
             confirmed_by=tuple(
-                test["label"] for test in holding
+                test["label"]
+                for test in holding
                 if test["metric"] == "phrases" and test["towards_stereotype"]
             ),
             cannot_mean=prose.cannot_mean_model(),
         )
-    ]  # fmt: skip
+    ]
 
 
 def deciding_of_model(findings: Findings) -> list[Measurement]:

@@ -149,8 +149,8 @@ def _draw(
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.report.masked import score_charts
     from evenhand.charts import save_charts
+    from evenhand.report.masked import score_charts
 
     made = score_charts(scores, comparisons)
     save_charts(made.charts, folder, formats)

@@ -7,19 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenhand.audit.main import write_tables
 from evenhand.errors import FileError
+from evenhand.files import to_json
 from evenhand.instruments import compare
-from evenhand.report.findings import Findings, read_findings
-from evenhand.report.saved import StageResult, read_stages, stage_rows
-from evenhand.report.tables import write_tables
-from evenhand.results import Measurement, to_json
+from evenhand.report.findings import Findings, StageResult, read_findings
+from evenhand.results import Items, Measurement
+
+
+def read_back(stage: StageResult) -> StageResult:
+    return StageResult.from_dict(json.loads(to_json(stage)))
 
 
 def test_stages_survive_the_way_to_json_and_back(findings: Findings) -> None:
-    again = read_stages(json.loads(to_json(stage_rows(findings.stages))))
+    again = [read_back(stage) for stage in findings.stages]
     for before, after in zip(findings.stages, again, strict=True):
         assert before.measurements == after.measurements
-        assert before.mitigations == after.mitigations
+        assert before.comparisons == after.comparisons
+        assert before.details == after.details
         if before.distances is not None:
             assert after.distances is not None
             assert np.array_equal(before.distances.distance, after.distances.distance)
@@ -31,7 +36,7 @@ def test_numbers_that_are_not_finite_come_back_as_nan_and_unbounded() -> None:
         worse="away", interval="", p_value=None,
     )  # fmt: skip
     stage = StageResult(name="s", kind="k", title="t", measurements=(m,))
-    (after,) = read_stages(json.loads(to_json(stage_rows([stage]))))
+    after = read_back(stage)
     (found,) = after.measurements
     assert math.isnan(found.value)
     assert found.low == -math.inf
@@ -41,11 +46,10 @@ def test_numbers_that_are_not_finite_come_back_as_nan_and_unbounded() -> None:
 def test_saved_items_of_which_a_value_is_not_known_can_be_compared() -> None:
     m = Measurement(
         metric="weat", query="q", value=1.0, low=0.0, high=2.0, n=3, ideal=0.0, worse="away",
-        interval="", items=tuple({"word": w, "without": x} for w, x in
-                                 (("a", 0.9), ("b", 1.2), ("c", math.nan))),
+        interval="", items=Items({"word": ["a", "b", "c"], "without": [0.9, 1.2, math.nan]}),
     )  # fmt: skip
     stage = StageResult(name="s", kind="k", title="t", measurements=(m,))
-    (after,) = read_stages(json.loads(to_json(stage_rows([stage]))))
+    after = read_back(stage)
     (found,) = after.measurements
     assert math.isnan(found.items[2]["without"])
     assert compare(found, found).paired == 2
@@ -59,11 +63,12 @@ def test_tables_have_a_row_for_everything(tmp_path: Path, findings: Findings) ->
         "distances-simulated.csv",
     }  # fmt: skip
     rows = {name: len(path.read_text().splitlines()) - 1 for name, path in names.items()}
-    measured = [m for stage in findings.stages for m in stage.measurements]
-    accounts = [account for stage in findings.stages for account in stage.mitigations]
+    mitigating = findings.of("mitigation")
+    measured = [m for s in findings.stages if s not in mitigating for m in s.measurements]
     assert rows["measurements.csv"] == len(measured)
     assert rows["items.csv"] == sum(len(m.items) for m in measured)
-    assert rows["comparisons.csv"] == sum(len(a.measures) + len(a.hiding) for a in accounts)
+    assert rows["comparisons.csv"] == sum(len(s.comparisons) for s in mitigating)
+    assert rows["utility.csv"] == sum(len(s.measurements) for s in mitigating)
     header = names["distances-simulated.csv"].read_text().splitlines()[0]
     assert header == (
         "protectedWord,wordToCompare,wordClass,cosineDistance,cosineSimilarity,connection"

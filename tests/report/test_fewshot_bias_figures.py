@@ -19,7 +19,7 @@ from fewshot_documents import (
 
 from evenhand.errors import InputError
 from evenhand.fewshot.bias import Bias, change
-from evenhand.report import charts_fewshot as charts
+from evenhand.report import fewshot as charts
 
 MEASURES = ("association", "epsilon", "skew", "stereotype")
 
@@ -57,7 +57,7 @@ def test_associations_go_from_the_fewest_women_to_the_most(run: dict[str, Any]) 
         f"{name} ({100 * SHARES[name]:.0f} % women)" for name in sorted(SHARES, key=SHARES.get)
     ]  # type: ignore[arg-type]
     assert [word for word in words(chart) if "women)" in word] == labels
-    assert {"x": 0} in data(chart)
+    assert {"at": 0} in data(chart)
 
 
 def test_associations_without_shares_go_by_leaning(run: dict[str, Any]) -> None:
@@ -84,7 +84,7 @@ def test_an_interval_without_end_is_dashed_and_said(run: dict[str, Any]) -> None
     assert [none[key] for key in ("value", "low", "high", "begin", "end")] == [None] * 5
     assert not none["cut"]
     assert sum(one["cut"] for one in found.values()) == 2
-    assert "dashed line: the interval goes on beyond the plot" in below_title(chart)
+    assert "dashed line: the interval extends beyond the plot" in below_title(chart)
     assert "no value" in words(chart)
 
 
@@ -92,7 +92,7 @@ def test_measures_are_signed_with_the_band_of_chance(
     compared: dict[str, Any], before: Bias
 ) -> None:
     chart = charts.bias_charts(compared).charts["bias"]
-    titles = ("Association", "ε with its sign", "Skew", "Stereotype")
+    titles = ("Association", "Accuracy gap (ε)", "Skew", "Stereotype")
     for measure, title in zip(MEASURES, titles, strict=True):
         found = panel(chart, title)
         assert [one["run"] for one in found] == ["none", "augment"]
@@ -100,7 +100,7 @@ def test_measures_are_signed_with_the_band_of_chance(
         assert (one["value"], one["low"], one["high"]) == (
             told.signed, told.signed_low, told.signed_high,
         )  # fmt: skip
-        assert (one["below"], one["band"]) == (-told.null_high, told.null_high)
+        assert (one["band_low"], one["band_high"]) == (-told.null_high, told.null_high)
     domains = axis_domains(chart)
     assert domains[1] == domains[2] == domains[3] != domains[0]
 
@@ -115,7 +115,7 @@ def test_a_measure_without_value_is_left_out_and_named(compared: dict[str, Any])
     assert "no value at all: Skew" in below_title(chart)
     shown = words(chart)
     assert "Skew" not in shown
-    values = {one["run"]: one["value"] for one in panel(chart, "ε with its sign")}
+    values = {one["run"]: one["value"] for one in panel(chart, "Accuracy gap (ε)")}
     assert values["none"] is values["later"] is None
     assert values["augment"] is not None
     assert shown.count("no value") == 4
@@ -149,10 +149,10 @@ def test_changes_without_numbers(compared: dict[str, Any]) -> None:
     told["stereotype"] |= {"low": -math.inf, "high": math.inf, "direction": "no clear change"}
     told["accuracy"] = None
     chart = charts.bias_changes(compared["changes"])
-    assert "no value at all: Association, ε with its sign, Skew" in below_title(chart)
-    assert "no value at all: accuracy" in below_title(chart)
+    assert "no value at all: Association, Accuracy gap (ε), Skew" in below_title(chart)
+    assert "Skew, accuracy" in below_title(chart)
     assert "dashed line" in below_title(chart)
-    (one,) = panel(chart, "Stereotype")
+    (one,) = (one for one in data(chart) if "run" in one)
     assert (one["cut"], one["direction"]) == (True, "no clear change")
     words(chart)
     told["stereotype"] |= {"after": math.nan}

@@ -9,18 +9,12 @@ from html import unescape
 import pytest
 
 from evenhand.fewshot.data import Dataset
-from evenhand.masked import load
-from evenhand.masked.metrics.association import associate, design
-from evenhand.masked.metrics.pronouns import score
-from evenhand.report import saved_masked
 from evenhand.report.blocks import Table, Text
-from evenhand.report.findings import Findings
-from evenhand.report.methods_masked import METHODS as MASKED
-from evenhand.report.methods_text import METHODS as TEXT
-from evenhand.report.saved import StageResult
-from evenhand.report.sections_masked import masked_section
-from evenhand.report.sections_text import text_section
-from evenhand.report.verdicts_masked import judge_masked
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.masked import masked_section
+from evenhand.report.methods import methods
+from evenhand.report.text import text_section
+from evenhand.report.verdicts import judge_model
 from evenhand.results import to_json
 from masked_worlds import World, audited_data, audited_model
 
@@ -44,7 +38,7 @@ def found(tmp_path_factory) -> Findings:
     with pytest.MonkeyPatch.context() as patch:
         model = audited_model(World(bias=0.7, slope=0.7, embedded=1), DATA, folder / "m", patch)
     data = audited_data(DATA, folder / "d")
-    tuned = StageResult(name="finetune", kind="finetune", title="tuned", content=tuned_content())
+    tuned = StageResult(name="finetune", kind="finetune", title="tuned", details=tuned_content())
     return replace(
         model, subjects={**model.subjects, **data.subjects},
         stages=(*data.stages, *model.stages, tuned),
@@ -116,7 +110,7 @@ def test_every_part_is_there_with_its_figures(data, model):
 
 def test_every_sentence_can_be_pointed_at_and_searched(found, model):
     [dots] = [f for f in model.figures() if f.name == "masked-sentences"]
-    items = found.content("pronouns")["built_in"]["items"]
+    items = found.details("pronouns")["built_in"]["items"]
     drawn = unescape(dots.svg)
     assert [item["masked"] for item in items if item["masked"] not in drawn] == []
     tables = [t for t in blocks(model, Table) if t.headers[0] == "Sentence"]
@@ -132,8 +126,8 @@ def test_tables_agree_with_what_was_measured(found, data, model):
     assert music[1].value == m.value
     assert [cell.value for cell in music[5:]] == [4, 16]
     [groups] = [t for t in blocks(model, Table) if "by group" in t.caption]
-    contrast = next(row for row in groups.rows if row[0].text == "men's professions less women's")
-    expected = next(m for m in found.measured("profession") if "leaning -" in m.query)
+    contrast = next(row for row in groups.rows if row[0].text == "men's professions minus women's")
+    expected = next(m for m in found.measured("professions") if "leaning -" in m.query)
     assert contrast[1].value == expected.value
 
 
@@ -156,7 +150,7 @@ def test_the_page_stays_small(data, model):
 
 
 def test_what_was_left_out_is_said(found):
-    kinds = ("odds", "pronouns", "profession", "phrases", "finetune")
+    kinds = ("odds", "pronouns", "professions", "phrases", "finetune")
     skipped = tuple(
         StageResult(
             name=kind, kind=kind, title=kind,
@@ -173,30 +167,30 @@ def test_what_was_left_out_is_said(found):
     ]
     assert len(warnings) == 5
     assert all(f"no {kind} here" in " ".join(warnings) for kind in kinds)
-    [verdict] = judge_masked(bare)
+    [verdict] = judge_model(bare)
     assert verdict.level == "not measured"
     assert "no pronouns here" in verdict.sentence
 
 
 def test_failed_stages_leave_a_verdict_that_says_so(found):
     failed = tuple(
-        replace(stage, measurements=(), content={}, failed="out of memory")
+        replace(stage, measurements=(), details={}, failed="out of memory")
         for stage in found.stages
-        if stage.kind in ("pronouns", "profession", "phrases")
+        if stage.kind in ("pronouns", "professions", "phrases")
     )
-    [verdict] = judge_masked(replace(found, stages=failed))
+    [verdict] = judge_model(replace(found, stages=failed))
     assert verdict.level == "not measured"
     assert "out of memory" in verdict.sentence
 
 
 def test_a_verdict_says_what_it_had_to_do_without(found):
     kept = tuple(stage for stage in found.stages if stage.kind == "pronouns")
-    [verdict] = judge_masked(replace(found, stages=kept))
+    [verdict] = judge_model(replace(found, stages=kept))
     assert verdict.level == "some evidence"
     assert verdict.sentence.endswith("Not measured: professions and phrases.")
     few = replace(kept[0].measurements[0], n=19)
     undecided = replace(kept[0], measurements=(few,))
-    [verdict] = judge_masked(replace(found, stages=(undecided,)))
+    [verdict] = judge_model(replace(found, stages=(undecided,)))
     assert verdict.level == "not measured"
     assert "fewer than 20 sentences" in verdict.sentence
 
@@ -205,29 +199,15 @@ def test_nothing_measured_gives_empty_sections(found):
     bare = replace(found, stages=())
     assert not text_section(bare).parts
     assert not masked_section(bare).parts
-    assert judge_masked(bare) == []
+    assert judge_model(bare) == []
 
 
 def test_every_metric_is_explained(found):
-    kinds = {"odds": TEXT, "pronouns": MASKED, "profession": MASKED, "phrases": MASKED}
-    for kind, methods in kinds.items():
+    kinds = {"odds": "text", "pronouns": "masked", "professions": "masked", "phrases": "masked"}
+    for kind, part in kinds.items():
         for m in found.measured(kind):
-            assert m.metric in methods
-    for method in (*TEXT.values(), *MASKED.values()):
+            assert m.metric in methods(part)
+    for method in (*methods("text").values(), *methods("masked").values()):
         assert method.question.endswith("?")
         assert method.source
         assert method.formula
-
-
-def test_saved_results_give_the_charts_what_the_originals_do():
-    model = load("mini")
-    told = score(model, ["[MASK] sings.", "The cook lost [MASK] hat.", "[MASK] was the best."])
-    back = saved_masked.scores(json.loads(to_json(told.as_dict())))
-    assert back.rule == told.rule
-    assert back.top == told.top
-    assert back.full == told.full
-    asked = design(attributes=design().professions[:5], persons=design().pairs[:2])
-    result = associate(model, asked)
-    again = saved_masked.association(json.loads(to_json(result.as_dict())), result.overall)
-    assert again.professions == result.professions
-    assert again.templates == result.templates

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.report import charts_mitigation, charts_tests, charts_topic
-from evenhand.report.charts import Chart, to_svg
+from evenhand.charts import Chart, to_svg
+from evenhand.report import vectors
 from evenhand.report.findings import Findings
-from evenhand.report.methods import METHODS, SCALES, row_label
+from evenhand.report.methods import label_of, scale_of
 from evenhand.vectors import projections, wefat
 
 
@@ -27,22 +27,22 @@ def words_of(chart: Chart) -> list[str]:
 
 def test_the_forest_has_a_labelled_row_for_each_measure_in_order(findings: Findings) -> None:
     measured = findings.measured("measures")
-    shown = words_of(charts_topic.forest(measured, "simulated"))
-    for scale in SCALES:
-        expected = [row_label(m, "simulated") for m in measured if METHODS[m.metric].scale == scale]
+    shown = words_of(vectors.topic_forest(measured, "simulated"))
+    for scale in {scale_of(m.metric) for m in measured}:
+        expected = [label_of(m, "simulated") for m in measured if scale_of(m.metric) == scale]
         assert [word for word in shown if word in expected] == expected
 
 
 def test_every_topic_measure_has_a_scale(findings: Findings) -> None:
-    assert all(METHODS[m.metric].scale in SCALES for m in findings.measured("measures"))
+    assert all(scale_of(m.metric) for m in findings.measured("measures"))
 
 
 def test_density_curves_enclose_one(findings: Findings) -> None:
     table = findings.of("measures")[0].distances
     assert table is not None
-    values = charts_topic.density(table).to_dict()["data"]["values"]
-    for kind in charts_topic.CONNECTIONS.values():
-        curve = [(row["distance"], row["density"]) for row in values if row["kind"] == kind]
+    values = vectors.distance_densities(table).to_dict()["data"]["values"]
+    for kind in vectors.CONNECTIONS.values():
+        curve = [(row["x"], row["density"]) for row in values if row["series"] == kind]
         x, y = np.array(curve).T
         area = float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())
         assert area == pytest.approx(1, abs=0.03)
@@ -51,7 +51,7 @@ def test_density_curves_enclose_one(findings: Findings) -> None:
 def test_occupations_and_ends_are_named() -> None:
     v = eh.vectors.load("glove")
     groups = {"male": ["captain", "boss"], "female": ["nurse", "nanny"]}
-    shown = words_of(charts_topic.occupations(projections(v, groups)))
+    shown = words_of(vectors.occupations(projections(v, groups)))
     jobs = [word for word in shown if word in ("captain", "boss", "nurse", "nanny")]
     assert set(jobs[:2]) == {"captain", "boss"}
     assert set(jobs[2:]) == {"nurse", "nanny"}
@@ -65,7 +65,7 @@ def test_wefat_labels_do_not_lie_on_each_other() -> None:
         permutations=0, query=query.name,
     )  # fmt: skip
     boxes = []
-    for text in texts(charts_tests.wefat_scatter([m], {query.name: ""})):
+    for text in texts(vectors.wefat_scatter([m], {query.name: ""})):
         if text.text in query.words:
             x, y = map(float, re.findall(r"-?[\d.]+", text.get("transform", ""))[:2])
             width = 5.0 * len(text.text)
@@ -79,18 +79,17 @@ def test_wefat_labels_do_not_lie_on_each_other() -> None:
 def test_weat_rows_carry_their_titles() -> None:
     v, query = eh.vectors.load("glove"), eh.lexicon.weat(7)
     measured = eh.measure(v, query, ["weat"], permutations=100)
-    shown = words_of(charts_tests.weat_forest(measured, {query.name: query.title}))
+    shown = words_of(vectors.weat_forest(measured, {query.name: query.title}))
     assert any("Math and arts" in word for word in shown)
 
 
 def test_mitigation_panels_name_every_method(findings: Findings) -> None:
-    accounts = [account for s in findings.of("mitigation") for account in s.mitigations]
-    methods = [account.method for account in accounts]
+    stages = findings.of("mitigation")
+    methods = [stage.details["method"] for stage in stages]
     assert len(methods) == 4
     for chart in (
-        charts_mitigation.measures(accounts, "simulated"),
-        charts_mitigation.hiding(accounts),
-        charts_mitigation.utility(accounts),
+        vectors.mitigation_forests(stages, lambda c: label_of(c.metric)),
+        vectors.utility_forests(stages),
     ):
         assert set(methods) <= set(words_of(chart))
 

@@ -14,11 +14,8 @@ import pytest
 from evenhand.audit import posterior as stages
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.report.blocks import Figure, Section, Table, Text
-from evenhand.report.charts_posterior_calibration import calibration_rows
-from evenhand.report.findings import Findings
-from evenhand.report.methods_posterior import METHODS
-from evenhand.report.saved import StageResult
-from evenhand.report.sections_posterior import posterior_numbers, posterior_section
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.posterior import calibration_rows, posterior_numbers, posterior_section, prose
 from evenhand.results import to_json
 from evenhand.simulate import World, world
 from evenhand.vectors.store import Vectors
@@ -43,10 +40,10 @@ def saved(planted: World, tmp_path_factory: pytest.TempPathFactory) -> StageResu
         v = Vectors.from_arrays(planted.words, planted.matrix)
         (stage,) = stages.posterior_stages(v, [planted.topic], Options(work=folder))
         result, _ = run_stage(stage, folder, stage.key({}), Silent())
-    content = json.loads(to_json(result.content))
+    content = json.loads(to_json(result.details))
     content["diagnostics"]["the difference"] = GOOD
     content["change"]["diagnostics"] = {"after debiasing": GOOD, "the change": GOOD}
-    return replace(result, content=content)
+    return replace(result, details=content)
 
 
 @pytest.fixture
@@ -68,7 +65,7 @@ def section(planted: World, saved: StageResult) -> Section:
 
 
 def changed(saved: StageResult, **more: Any) -> StageResult:
-    return replace(saved, content={**copy.deepcopy(dict(saved.content)), **more})
+    return replace(saved, details={**copy.deepcopy(dict(saved.details)), **more})
 
 
 def light(saved: StageResult, **more: Any) -> StageResult:
@@ -86,9 +83,7 @@ def tables(section: Section) -> dict[str, Table]:
 
 
 def answer(delta: Mapping[str, float]) -> str:
-    from evenhand.report.sections_posterior import _answer
-
-    return _answer(delta)
+    return prose.answer(delta=delta, lead=None)
 
 
 def test_every_figure_is_there_and_says_how_to_read_it(section: Section) -> None:
@@ -107,7 +102,7 @@ def test_every_figure_is_there_and_says_how_to_read_it(section: Section) -> None
 def test_the_numbers_on_the_page_are_the_saved_ones(section: Section, saved: StageResult) -> None:
     shown = tables(section)
     first = next(iter(shown.values())).rows[0]
-    delta = saved.content["contrasts"][DELTA]
+    delta = saved.details["contrasts"][DELTA]
     assert first[0].text == "associated − different"
     assert (first[2].value, first[3].value) == (delta["mean"], delta["low"])
     words = shown["The difference for each class and each protected word"]
@@ -137,7 +132,7 @@ def test_densities_stand_on_the_page_once(planted: World, saved: StageResult) ->
 
 def test_the_verdict_gets_the_contrast(planted: World, saved: StageResult) -> None:
     (number,) = posterior_numbers(findings(planted, saved), "simulated")
-    delta = saved.content["contrasts"][DELTA]
+    delta = saved.details["contrasts"][DELTA]
     assert (number.value, number.low, number.high) == (delta["mean"], delta["low"], delta["high"])
     assert (number.ideal, number.p_value) == (0, None)
     assert "nearer their own class: >\u00a00.999" in number.label
@@ -162,7 +157,7 @@ def test_bad_draws_are_warned_of_and_kept_from_the_verdict(
 def test_bad_draws_after_debiasing_do_not_touch_the_contrast(
     planted: World, saved: StageResult
 ) -> None:
-    change = {**saved.content["change"], "diagnostics": {"the change": BAD}}
+    change = {**saved.details["change"], "diagnostics": {"the change": BAD}}
     found = findings(planted, changed(saved, change=change, calibration=[]))
     assert len(posterior_numbers(found, "simulated")) == 1
     (warning,) = texts(posterior_section(found), "warning")
@@ -174,7 +169,7 @@ def test_bad_draws_after_debiasing_do_not_touch_the_contrast(
 def test_a_model_that_does_not_fit_is_warned_of_and_null_is_not(
     planted: World, saved: StageResult
 ) -> None:
-    checks = copy.deepcopy(saved.content["checks"])
+    checks = copy.deepcopy(saved.details["checks"])
     for check in checks["crossed"]:
         check["passed"] = check["statistic"] != "sd"
     icc = checks["crossed"][-1]
@@ -227,11 +222,11 @@ def test_calibration_promises_only_what_intervals_promise(section: Section) -> N
 
 
 def test_every_method_is_explained() -> None:
-    assert set(METHODS) == {
+    assert set(methods("posterior")) == {
         "posterior", "posterior_thesis", "posterior_check", "posterior_calibration",
         "posterior_draws",
     }  # fmt: skip
-    for method in METHODS.values():
+    for method in methods("posterior").values():
         assert method.question.endswith("?")
         assert method.formula
         assert method.source

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fewshot_documents import (
     NAMES,
+    axis_domains,
     below_title,
     bias_document,
     curve,
@@ -18,10 +19,10 @@ from fewshot_documents import (
     words,
 )
 
+from evenhand.charts import forest
 from evenhand.errors import InputError
 from evenhand.fewshot.bias import Bias
-from evenhand.report import charts_fewshot as charts
-from evenhand.report.charts_fewshot_parts import domain_of, placed, row
+from evenhand.report import fewshot as charts
 
 
 @pytest.fixture(scope="module")
@@ -78,44 +79,42 @@ def test_missing_parts_are_skipped_with_a_reason(run: dict[str, Any]) -> None:
     }
 
 
-def test_a_run_without_floor_and_chance_has_no_rules(run: dict[str, Any]) -> None:
+def test_a_run_without_baseline_and_chance_has_no_references(run: dict[str, Any]) -> None:
     chart = charts.run_charts({**run, "floor": None, "chance": None}).charts["accuracy"]
     assert [one for one in data(chart) if "run" not in one] == []
-    assert "floor" not in below_title(chart)
+    assert "baseline" not in below_title(chart)
 
 
-def test_accuracies_have_both_intervals_the_floor_and_chance(run: dict[str, Any]) -> None:
+def test_accuracies_have_both_intervals_the_baseline_and_chance(run: dict[str, Any]) -> None:
     told, floor = run["accuracy"], run["floor"]["accuracy"]
     chart = charts.run_charts(run).charts["accuracy"]
     (one,) = (one for one in data(chart) if one.get("run") == "proto-euclidean")
-    for key in ("value", "low", "high", "naive_low", "naive_high", "classes", "episodes"):
+    for key in ("value", "low", "high", "classes", "episodes"):
         assert one[key] == told[key]
+    assert (one["inner_low"], one["inner_high"]) == (told["naive_low"], told["naive_high"])
     assert (one["begin"], one["end"], one["cut"]) == (told["low"], told["high"], False)
     marks = [one for one in data(chart) if "run" not in one]
-    assert {"x": 1 / 3} in marks
-    assert {"x": 1 / 3, "text": "chance 0.33"} in marks
-    assert any(
-        one.get("value") == floor["value"]
-        and (one["begin"], one["end"]) == (floor["low"], floor["high"])
-        for one in marks
-    )
+    assert {"at": 1 / 3} in marks
+    assert {"at": 1 / 3, "text": "chance 0.33"} in marks
+    assert {"at": floor["value"]} in marks
+    assert {"low": floor["low"], "high": floor["high"]} in marks
     shown = words(chart)
-    assert f"floor {floor['value']:.2f}" in shown
+    assert f"baseline {floor['value']:.2f}" in shown
     assert f"{told['value']:.3f} [{told['low']:.3f}, {told['high']:.3f}]" in shown
     assert f"{floor['low']:.3f}, {floor['high']:.3f}" in below_title(chart)
 
 
-def test_labels_of_floor_and_chance_are_on_either_side() -> None:
+def test_labels_of_baseline_and_chance_are_on_either_side() -> None:
     scored = {"name": "maml", "value": 0.5, "low": 0.4, "high": 0.6}
     for level, sides in ((0.24, ("right", "left")), (0.16, ("left", "right"))):
         floor = {"value": level, "low": level - 0.1, "high": level + 0.1}
-        spec = spec_of(charts.accuracies([scored], chance=0.2, floor=floor))
+        spec = spec_of(charts.accuracies([scored], chance=0.2, baseline=floor))
         found = {}
         for layer in spec["layer"]:
             values = layer.get("data", {}).get("values", [{}])
             if "text" in values[0]:
                 found[values[0]["text"].split()[0]] = layer["mark"]["align"]
-        assert (found["chance"], found["floor"]) == sides
+        assert (found["chance"], found["baseline"]) == sides
 
 
 def test_long_names_of_runs_are_whole_and_rows_high_enough() -> None:
@@ -134,25 +133,25 @@ def test_classes_are_sorted_and_coloured_by_leaning(run: dict[str, Any]) -> None
         one = found[told["name"]]
         assert one["value"] == told["accuracy"]
         assert (one["low"], one["high"]) == (told["accuracy_low"], told["accuracy_high"])
-        assert (one["taken_for"], one["leaning"]) == (told["taken_for"], told["leaning"])
+        assert (one["taken_for"], one["series"]) == (told["taken_for"], told["leaning"])
         assert one["texts"] == told["texts"]
     values = [one["value"] for one in found.values()]
     assert values == sorted(values, reverse=True)
     shown = [word for word in words(chart) if word in NAMES]
     assert shown == list(found)
     assert "90 %" in below_title(chart)
-    assert {"x": 1 / 3} in data(chart)
+    assert {"at": 1 / 3} in data(chart)
     assert "taken_for" in json.dumps(spec_of(chart))
 
 
 def test_classes_may_have_no_leaning(run: dict[str, Any]) -> None:
     plain = [{k: v for k, v in one.items() if k != "leaning"} for one in run["by_class"]]
     chart = charts.by_class(plain)
-    assert {one["leaning"] for one in data(chart)} == {"neither"}
+    assert {one["series"] for one in data(chart)} == {"neither"}
     assert "neither" not in words(chart)
 
 
-def test_curves_have_every_point_and_mark_the_one_that_was_kept(run: dict[str, Any]) -> None:
+def test_curves_have_every_point_and_mark_the_saved_one(run: dict[str, Any]) -> None:
     chart = charts.learning_curves(run["curves"])
     found = [one for one in data(chart) if "series" in one]
     for name, points in run["curves"].items():
@@ -165,7 +164,7 @@ def test_curves_have_every_point_and_mark_the_one_that_was_kept(run: dict[str, A
                         == (name, point["episodes"], series, measure)
                     )  # fmt: skip
                     assert one["value"] == point[f"{series}_{measure}"]
-    kept = {(one["run"], one["series"], one["episodes"]) for one in found if one["kept"]}
+    kept = {(one["run"], one["series"], one["episodes"]) for one in found if one["chosen"]}
     assert kept == {(name, "validation", 200) for name in run["curves"]}
     assert "breaks" not in below_title(chart)
 
@@ -185,7 +184,7 @@ def test_a_curve_breaks_where_a_value_is_no_number() -> None:
     chart = charts.learning_curves({"split 0": points})
     found = [one for one in data(chart) if one["episodes"] == 200 and one["series"] != "training"]
     assert [one["value"] for one in found] == [None, None]
-    assert {one["episodes"] for one in data(chart) if one["kept"]} == {400}
+    assert {one["episodes"] for one in data(chart) if one["chosen"]} == {400}
     assert "breaks" in below_title(chart)
     words(chart)
     with pytest.raises(InputError, match="curves: expected points with numbers"):
@@ -202,15 +201,20 @@ def test_two_rows_of_one_name_are_an_error(run: dict[str, Any]) -> None:
         charts.associations([run["associations"][0]] * 2)
 
 
-def test_the_domain_holds_usual_intervals_and_all_points() -> None:
-    values = [row("a", 0.2, 0.1, 0.35), row("b", 0.3, 0.2, None), row("c", None, 0.9, 5)]
-    low, high = domain_of(values, 0.05, None)
+def test_the_domain_has_usual_intervals_and_all_points() -> None:
+    values = [
+        {"label": "a", "value": 0.2, "low": 0.1, "high": 0.35},
+        {"label": "b", "value": 0.3, "low": 0.2, "high": None},
+        {"label": "c", "value": None, "low": 0.9, "high": 5},
+    ]
+    chart = forest(values, references=[{"value": 0.05}])
+    ((low, high),) = axis_domains(chart)
     assert low < 0.05
     assert 0.35 < high < 0.5
-    drawn = placed(values, (low, high))
+    drawn = [one for one in data(chart) if "cut" in one]
     assert [one["cut"] for one in drawn] == [False, True, False]
     assert (drawn[1]["begin"], drawn[1]["end"]) == (0.2, high)
-    flat = domain_of([row("a", 0, 0, 0)])
-    assert flat[0] < 0 < flat[1]
+    ((low, high),) = axis_domains(forest([{"label": "a", "value": 0, "low": 0, "high": 0}]))
+    assert low < 0 < high
     with pytest.raises(InputError, match="expected at least one number"):
-        domain_of([row("a", math.nan, 0, 1)])
+        forest([{"label": "a", "value": math.nan, "low": 0, "high": 1}])

@@ -8,12 +8,12 @@ import pytest
 from fewshot_documents import below_title, data, words
 
 import grid_worlds
+from evenhand.charts import to_svg
 from evenhand.errors import InputError
 from evenhand.grid.summary import summarize
-from evenhand.report.charts import to_svg
-from evenhand.report.charts_grid import accuracy_map, bias_maps, change_maps, grid_charts
-from evenhand.report.wording import interval, number
+from evenhand.report.grid import accuracy_map, bias_maps, change_maps, grid_charts
 from evenhand.results import to_json
+from evenhand.wording import interval, number
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_map_for_each_mitigation_and_each_change(told):
 def test_boxes_have_their_values_and_intervals(told):
     rows = [row for row in told["results"] if row["mitigation"] == "none"]
     chart = accuracy_map(rows, best=told["best"])
-    found = {(one["network"], one["task"]): one for one in data(chart) if "task" in one}
+    found = {(one["down"], one["across"]): one for one in data(chart) if "across" in one}
     assert len(found) == 6
     for row in rows:
         one = found[row["network"], f"{row['ways']} ways, {row['shots']} shots"]
@@ -58,11 +58,11 @@ def test_the_best_has_a_dot(told):
     rows = [row for row in told["results"] if row["mitigation"] == "none"]
     best = [row for row in told["best"] if row["mitigation"] == "none"]
     chart = accuracy_map(rows, best=best)
-    marks = {one["network"]: one["mark"] for one in data(chart) if one.get("task", "")[:1] == "2"}
+    marks = {one["down"]: one["mark"] for one in data(chart) if one.get("across", "")[:1] == "2"}
     assert marks == {"proto": "●", "match": ""}
     best = [{**row, "clear": False} for row in best]
     chart = accuracy_map(rows, best=best)
-    marks = {one["network"]: one["mark"] for one in data(chart) if one.get("task", "")[:1] == "2"}
+    marks = {one["down"]: one["mark"] for one in data(chart) if one.get("across", "")[:1] == "2"}
     assert marks == {"proto": "○", "match": ""}
 
 
@@ -78,9 +78,9 @@ def test_boxes_are_marked_where_the_interval_excludes_0(told):
     }
     changed = {name: {**row[name], **new} for name, (new, _) in figures.items()}
     chart = change_maps([{**row, **changed}])
-    marks = [one["mark"] for one in data(chart) if "task" in one]
+    marks = [one["mark"] for one in data(chart) if "across" in one]
     assert marks[1:] == ["", "●", "○", ""]
-    assert "does not have 0 in it" in below_title(chart)
+    assert "excludes 0" in below_title(chart)
 
 
 def test_shares_are_coloured_on_one_scale(told):

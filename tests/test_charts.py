@@ -7,9 +7,9 @@ from html import unescape
 
 import altair as alt
 
-from evenhand.report.charts import BLUE, Chart, inline, rows, to_svg
+from evenhand.charts import BLUE, Chart, data, inline, to_svg
 
-DATA = rows(
+DATA = data(
     [
         {"word": 'nurse & "b"', "score": -0.12345, "low": -0.2, "high": 0.1, "kind": "one"},
         {"word": "boss\nof all", "score": 1234.4, "low": None, "high": None, "kind": ""},

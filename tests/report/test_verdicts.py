@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evenhand.instruments import measure
-from evenhand.report.verdicts import judge
+from evenhand.report.verdicts import judge_vectors as judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
 from evenhand.vectors.store import Vectors
@@ -61,7 +61,7 @@ def test_none_found_says_what_it_cannot_mean() -> None:
 
 def test_without_the_association_there_is_no_verdict() -> None:
     assert judge("t", [WEAT]).level == "not measured"
-    assert judge("t", [WEAT]).as_dict()["numbers"] == []
+    assert judge("t", [WEAT]).to_dict()["numbers"] == []
 
 
 def _levels(bias: float, count: int, classes: tuple[str, ...]) -> list[str]:

@@ -12,11 +12,9 @@ from evenhand.fewshot import bias as measuring
 from evenhand.fewshot.statistics import compare, scores
 from evenhand.fewshot.statistics_tables import by_class, by_gender
 from evenhand.report.blocks import Figure, Table, Text
-from evenhand.report.findings import Findings
-from evenhand.report.saved import StageResult
-from evenhand.report.sections_fewshot import fewshot_section
-from evenhand.report.tables_fewshot import BIAS, fewshot_tables
-from evenhand.report.verdicts_fewshot import RULES, best_mitigation, judge_fewshot
+from evenhand.report.fewshot import MEASURES, fewshot_section, fewshot_tables
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
 from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
@@ -27,8 +25,8 @@ def run_of(found, floor):
     original = found.twins.original
     leaning = dict(zip(NAMES, LEANING, strict=True))
     rows = {
-        "by_class": [{**r.as_dict(), "leaning": leaning[r.name]} for r in by_class(original)],
-        "associations": [r.as_dict() for r in measuring.associations(found.twins)],
+        "by_class": [{**r.to_dict(), "leaning": leaning[r.name]} for r in by_class(original)],
+        "associations": [r.to_dict() for r in measuring.associations(found.twins)],
     }
     return {
         "name": "", "chance": 1 / 3, "floor": scores(floor), **scores(original),
@@ -53,7 +51,7 @@ def contents():
 
 def findings_of(contents, skipped=(), failed=""):
     stages = [
-        StageResult(name=c["network"], kind="fewshot", title=c["network"], content=c)
+        StageResult(name=c["network"], kind="fewshot", title=c["network"], details=c)
         for c in contents
     ]
     if skipped or failed:
@@ -84,7 +82,7 @@ def test_section_has_figures_and_tables_with_the_numbers(contents):
         assert "NaN" not in figure.svg
     tables = {b.caption.partition(",")[0]: b for b in blocks if isinstance(b, Table)}
     bias = next(t for t in tables.values() if "p of chance" in t.headers)
-    assert len(bias.rows) == 3 * 2 * len(BIAS)
+    assert len(bias.rows) == 3 * 2 * len(MEASURES)
     first = contents[0]["runs"]["none"]["bias"]["association"]
     assert bias.rows[0][3].value == first["signed"]
     assert bias.rows[0][7].value == first["null_p"]
@@ -110,7 +108,7 @@ def test_rows_for_csv_have_every_run(contents):
 
 
 def test_nothing_asked_for_nothing_shown():
-    assert judge_fewshot(findings_of([])) == []
+    assert judge_classifiers(findings_of([])) == []
     section = fewshot_section(findings_of([]))
     assert not section.blocks
     assert not section.parts
@@ -122,9 +120,9 @@ def test_what_could_not_be_measured_is_told():
     (text,) = fewshot_section(findings).blocks
     assert text.kind == "warning"
     assert "no genders" in text.words
-    (verdict,) = judge_fewshot(findings)
+    (verdict,) = judge_classifiers(findings)
     assert (verdict.level, verdict.subject) == ("not measured", "classifier")
-    (failed,) = judge_fewshot(findings_of([], failed="out of memory"))
+    (failed,) = judge_classifiers(findings_of([], failed="out of memory"))
     assert "out of memory" in failed.sentence
 
 
@@ -133,13 +131,13 @@ def test_a_single_network_and_intervals_without_an_end(contents):
     some = copy.deepcopy(contents[:1])
     ends = ("low", "high", "signed_low", "signed_high", "p_value")
     for run in some[0]["runs"].values():
-        for metric in BIAS:
+        for metric in MEASURES:
             run["bias"][metric] |= {**dict.fromkeys(ends), "null_p": 0.0005}
     findings = findings_of(some)
     section = fewshot_section(findings)
     assert "the network proto-euclidean learns" in section.blocks[0].words
     assert len(section.parts) == 4
-    (verdict,) = judge_fewshot(findings)
+    (verdict,) = judge_classifiers(findings)
     assert verdict.level == "some evidence"
     assert verdict.numbers[1].low == -float("inf")
     assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
@@ -152,7 +150,7 @@ def judged(contents, *, chance, new, sign=1.0):
     for (content, metric), p, q in zip(places, chance, new, strict=True):
         one = content["runs"]["none"]["bias"][metric]
         one |= {"null_p": p, "p_value": q, "signed": sign * abs(one["signed"])}
-    return judge_fewshot(findings_of(some))[0]
+    return judge_classifiers(findings_of(some))[0]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +180,12 @@ def test_the_level_follows_the_rules(contents, chance, new, sign, level):
 
 
 def test_verdict_names_what_was_judged(contents):
-    (verdict,) = judge_fewshot(findings_of(contents))
+    (verdict,) = judge_classifiers(findings_of(contents))
     assert (verdict.subject, verdict.name, verdict.topic) == (
         "classifier", "few-shot on mini", "gender"
     )  # fmt: skip
-    assert len(RULES) == 6
+    rules = prose.lines("rules_classifier", strong=0.01, some=0.05, minimum=20)
+    assert len(rules) == 6
     assert "free of bias" in verdict.cannot_mean
 
 
