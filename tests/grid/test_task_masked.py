@@ -222,11 +222,11 @@ def test_associate_phrases_and_crows_are_those_of_the_commands(mini, place, tmp_
         "The pilot lost his keys.,The pilot lost her keys.,antistereo,gender\n"
     )
     result = TASK.compute(settings(measure="crows", data=str(pairs), method="unmasked"), place)
-    found = crows.score(mini, crows.read_pairs(pairs), method="unmasked")
-    expected = plain(found.as_dict())
+    measured = crows.crows(mini, crows.read_pairs(pairs), method="unmasked")
+    expected = plain(measured.to_dict(items=False))
     assert {name: result[name] for name in expected} == expected
     assert TASK.row(result)["stereotype"] == {
-        end: expected["stereotype"][end] for end in ("value", "low", "high")
+        end: expected[end] for end in ("value", "low", "high")
     }
 
 

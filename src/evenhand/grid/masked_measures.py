@@ -20,6 +20,7 @@ __all__ = ["MEASURES", "figures"]
 
 Measure = Callable[["Model", "MaskedSettings", Workspace], dict[str, Any]]
 ENDS = ("value", "low", "high")
+PARTS = ("component", "direction", "category")
 
 
 def _score(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
@@ -56,9 +57,10 @@ def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[s
 
 
 def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.crows import read_pairs, score
+    from evenhand.masked.metrics.crows import crows
+    from evenhand.masked.pairs import read_pairs
 
-    return score(
+    return crows(
         model,
         read_pairs(settings.data),
         method=settings.method,
@@ -66,7 +68,7 @@ def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str
         seed=settings.seed,
         cache=_cache(place),
         progress=_steps(place, "sentences"),
-    ).as_dict()
+    ).to_dict(items=False)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -114,13 +116,14 @@ def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {by: [part for part in result["parts"] if part["by"] == by] for by in PARTS}
     return {
         "pairs": result["n"],
-        "stereotype": _short(result["stereotype"]),
-        "difference": _short(result["difference"]),
+        "stereotype": _short(result),
+        "difference": _short(parts["component"][0]),
         **{
-            f"stereotype, {name}": _short(part["stereotype"])
-            for name, part in (*result["directions"].items(), *result["categories"].items())
+            f"stereotype, {part['query']}": _short(part)
+            for part in (*parts["direction"], *parts["category"])
         },
         "p": result["p_value"],
     }
