@@ -85,9 +85,9 @@ def _comparison(data: Mapping[str, Any], name: str) -> Iterator[Row]:
 
 def debias(document: Document) -> Iterator[Row]:
     """`vectors debias`: each measure before and after, hidden bias, and the utility left."""
-    for data in (*document["measures"], *document["hiding"]):
+    for data in document["comparisons"]:
         yield from _comparison(data, f"{data['metric']}/{data['query']}")
-    for data in document["utility"]:
+    for data in document["measurements"]:
         yield f"{data['metric']}/{data['query']}", estimate(data)
 
 
