@@ -282,6 +282,8 @@ def _number(value: Any) -> Any:
 
 def _distances(saved: Mapping[str, Any]) -> Distances:
     """The saved distances as a table."""
-    names = {key: tuple(value) for key, value in saved.items() if key not in ("topic", "distance")}
+    names: dict[str, Any] = {
+        key: tuple(value) for key, value in saved.items() if key not in ("topic", "distance")
+    }
     matrix = np.array([line.split() for line in saved["distance"]], dtype=float)
     return read_table(DistanceTable(topic=saved["topic"], distance=matrix, **names))
