@@ -412,7 +412,7 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
     axes = ("network", "ways", "shots", "mitigation")
     for data in document["results"]:
         name = f"result/{_setting(data, *axes)}"
-        yield f"{name}/baseline", estimate(data["floor"])
+        yield f"{name}/baseline", estimate(data["baseline"])
         for measure in FEWSHOT_MEASURES:
             yield f"{name}/{measure}", estimate(data[measure])
     for data in document["best"]:
@@ -427,8 +427,8 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
         for measure in FEWSHOT_MEASURES:
             name = f"network/{_setting(data, 'network', 'mitigation')}/{measure}"
             yield name, estimate(data[measure])
-            if data[measure].get("apart"):
-                yield f"{name}/difference from the others", estimate(data[measure]["apart"])
+            difference = data[measure]["difference"]
+            yield f"{name}/difference from the others", estimate(difference)
     for data in document["mitigations"]:
         for measure in FEWSHOT_MEASURES:
             name = f"mitigation/{_setting(data, 'network', 'mitigation')}/{measure}"
