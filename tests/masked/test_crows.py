@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from evenhand.errors import FileError, InputError
 from evenhand.masked import load
-from evenhand.masked.metrics.crows import Crows, Pair, crows, read_pairs, shared_tokens
+from evenhand.masked.metrics.crows import Crows, crows
+from evenhand.masked.pairs import Pair, read_pairs, shared_tokens
 from evenhand.results import Comparison, Measurement
 from evenhand.simulate.masked import bigram_model
 from evenhand.statistics.intervals import paired_shares
@@ -101,7 +102,7 @@ def test_scores_by_hand(fake):
     ]
     for item, (more, less, n) in zip(found.items, by_hand, strict=True):
         assert (item["score_more"], item["score_less"]) == pytest.approx((more, less), abs=1e-6)
-        assert item["shared_tokens"] == n
+        assert item["scored_tokens"] == n
     assert found.items["prefers"] == ("more", "more", "less", "neither")
     assert found.n == 4
     assert found.details["ties"] == 1
@@ -148,7 +149,7 @@ def test_what_cannot_be_scored_is_left_out_and_named(family, fake):
         crows(model, [long])
     found = crows(fake, [CRY, Pair("nurses", "guards", "stereo", "gender", line=10)])
     assert found.details["left_out"] == [
-        {"line": 10, "sent_more": "nurses", "reason": "the sentences share no token"}
+        {"line": 10, "sent_more": "nurses", "reason": "a sentence has no token to score"}
     ]
 
 

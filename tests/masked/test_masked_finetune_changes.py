@@ -12,7 +12,8 @@ from evenhand.masked.finetune.folder import RunFolder
 from evenhand.masked.finetune.measuring import _crows, _mean
 from evenhand.masked.finetune.result import Change
 from evenhand.masked.finetune.rewriting import rewritten
-from evenhand.masked.metrics.crows import _measurement
+from evenhand.masked.metrics.crows import Crows
+from evenhand.masked.pairs import _measurement
 
 TEXTS = [
     f"The {job} said {pronoun} {verb} {thing} {number}."
@@ -138,7 +139,15 @@ def test_crows_shares_are_those_of_the_pairs_that_count():
             }
             for n, d in enumerate(differences)
         ]
-        return _measurement(rows, [], query="", subject="m", method="shared", run=Run())
+        return _measurement(
+            rows,
+            [],
+            declaration=Crows.declaration,
+            query="",
+            subject="m",
+            method="shared",
+            run=Run(),
+        )
 
     before = result([1, 1, 1, 1, 1, 1, -1, -1, 0, 0])
     after = result([1, -1, -1, -1, -1, 0, -1, 1, 1, 1])

@@ -56,7 +56,8 @@ def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[s
 
 
 def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.crows import crows, read_pairs
+    from evenhand.masked.metrics.crows import crows
+    from evenhand.masked.pairs import read_pairs
 
     return crows(
         model,
