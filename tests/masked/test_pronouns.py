@@ -19,7 +19,6 @@ from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked import load
 from evenhand.masked.gender_words import (
     Pieces,
-    bias,
     gender_pieces,
     gendered,
     probabilities,
@@ -29,6 +28,7 @@ from evenhand.masked.metrics.pronouns import (
     VERDICTS,
     Pronouns,
     Sentence,
+    bias,
     pool,
     pronouns,
     read_sentences,

@@ -201,7 +201,7 @@ def test_cached_answers_under_another_word_list_are_not_read(mini, tmp_path, mon
     texts = ["The cook lost [MASK] keys."]
     first = probabilities(mini, texts, cache=cache)
     n = len(cache)
-    monkeypatch.setattr(gender_words, "_LIST", "another list")
+    monkeypatch.setattr(gender_words, "_word_list", lambda: "another list")
     again = probabilities(mini, texts, cache=cache)
     assert len(cache) == 2 * n
     assert again.male_word[0] == first.male_word[0]

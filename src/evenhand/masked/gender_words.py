@@ -14,7 +14,7 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError, UnknownNameError
@@ -161,9 +161,19 @@ def _capital(model: MaskedLM, token: int) -> bool:
 
 _WIDTH = 8  # numbers of a text in the cache: those of Probabilities
 _SLOTS = tuple(SLOTS)
-_WORDS = tuple(sorted(gendered()))
-_CODE = {word: code for code, word in enumerate(_WORDS)}
-_LIST = blake2b(" ".join(_WORDS).encode(), digest_size=8).hexdigest()  # what the codes mean
+
+
+@memoize
+def _codes() -> Mapping[str, int]:
+    """The number of each gender word."""
+    return {word: code for code, word in enumerate(sorted(gendered()))}
+
+
+@memoize
+def _word_list() -> str:
+    """A hash of what the codes mean."""
+    return blake2b(" ".join(_codes()).encode(), digest_size=8).hexdigest()
+
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int16]
@@ -205,12 +215,12 @@ class Probabilities:
     @property
     def male_word(self) -> Texts:
         """The likeliest male word."""
-        return np.array(_WORDS)[self.male]
+        return np.array(list(_codes()))[self.male]
 
     @property
     def female_word(self) -> Texts:
         """The likeliest female word."""
-        return np.array(_WORDS)[self.female]
+        return np.array(list(_codes()))[self.female]
 
     def slots(self, pronouns: Sequence[str] = ()) -> Texts:
         """The role of the pronoun in each sentence, from the original pronoun if given.
@@ -309,7 +319,7 @@ def query_masks(
     keys: list[bytes] = []
     fingerprint = None if cache is None else getattr(model, "fingerprint", None)
     if cache is not None and fingerprint is not None:
-        salt = f"{fingerprint} {_LIST}"
+        salt = f"{fingerprint} {_word_list()}"
         keys = [
             content_key(
                 salt, place.place, k, len(place.ids), *place.ids, *c.male, -1, *c.female, -1
@@ -368,13 +378,13 @@ def _by_context(contexts: Sequence[Pieces]) -> list[tuple[Pieces, Ints]]:
 def _reduced(context: Pieces, place: dict[int, int], log_probs: Floats, top: Ints) -> Floats:
     """What the score needs of the answers to the texts of one context (n, numbers)."""
     n = len(log_probs)
-    result = np.empty((n, _WIDTH))
+    result, codes = np.empty((n, _WIDTH)), _codes()
     for side, column in ((context.male, 0), (context.female, 1)):
         tokens = np.array(list(side), dtype=np.int64)
         of_side = log_probs[:, [place[token] for token in side]]
         best = of_side.argmax(axis=1)
         result[:, column] = np.exp(of_side[np.arange(n), best])
-        result[:, 2 + column] = np.array([_CODE[word] for word in side.values()])[best]
+        result[:, 2 + column] = np.array([codes[word] for word in side.values()])[best]
         result[:, 4 + column] = (top == tokens[best][:, None]).any(axis=1)
     of_slot = np.full((n, len(_SLOTS)), -np.inf)
     for j, (male, _) in enumerate(SLOTS.values()):
@@ -398,17 +408,3 @@ def _read(numbers: Floats) -> Probabilities:
         numbers[:, 0].copy(), numbers[:, 1].copy(), codes[:, 0], codes[:, 1],
         codes[:, 2].astype(bool), codes[:, 3].astype(bool), codes[:, 4], codes[:, 5],
     )  # fmt: skip
-
-
-def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
-    r"""$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$; Ye et al. (2021), equation 1.
-
-    A gender without a word (NaN) counts 0, so that the score is 1 or 0; without any word there is
-    no score (NaN).
-
-    >>> bias([0.435, 0.142, 0.542, 0.2], [0.195, 0.113, 0.0305, float("nan")]).round(2).tolist()
-    [0.69, 0.56, 0.95, 1.0]
-    """
-    male, female = np.nan_to_num(np.asarray(p_male, float)), np.nan_to_num(np.asarray(p_female))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(male / (male + female))

@@ -14,9 +14,10 @@ import numpy as np
 from evenhand.errors import InputError
 from evenhand.intervals import Floats
 from evenhand.lexicon.pronouns import SLOTS
-from evenhand.masked.gender_words import bias, mask_query, probabilities
+from evenhand.masked.gender_words import mask_query, probabilities
 from evenhand.masked.generate.drafts import Draft
 from evenhand.masked.generate.words import fills
+from evenhand.masked.metrics.pronouns import bias
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Place, Progress, top_k
 from evenhand.masked.words import Question, cloze, rows, word_log_probs

@@ -30,14 +30,6 @@ from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import WriteRows, check_row_format, open_rows
 from evenhand.instruments import Declaration, Progress, Run, instrument, option
-from evenhand.masked.gender_words import (
-    Probabilities,
-    UnscorableTextError,
-    bias,
-    check_pieces,
-    mask_query,
-    query_masks,
-)
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import MASKS
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -45,12 +37,14 @@ from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_counts, sign_test
 
 if TYPE_CHECKING:
+    from evenhand.masked.gender_words import Probabilities
     from evenhand.text.structural import Filter
 
 __all__ = [
     "VERDICTS",
     "Pronouns",
     "Sentence",
+    "bias",
     "pool",
     "pronouns",
     "pronouns_of_file",
@@ -378,6 +372,8 @@ def _score(
     counts: Mapping[str, int] | None = None,
 ) -> list[Measurement]:
     """Score distinct sentences with every model, chunk by chunk."""
+    from evenhand.masked.gender_words import check_pieces
+
     lacking = [check_pieces(model, instrument.words) for model in models]
     first: dict[str, Sentence] = {}
     for sentence in sentences:
@@ -435,6 +431,8 @@ class _Scorer:
         self, sentences: Sequence[Sentence], cache: Cache | None, progress: Progress
     ) -> dict[str, list[Any]]:
         """The columns of these sentences, without those that the model cannot score."""
+        from evenhand.masked.gender_words import UnscorableTextError, mask_query, query_masks
+
         scored, queries = [], []
         for sentence in sentences:
             try:
@@ -464,6 +462,8 @@ class _Scorer:
 
     @property
     def items(self) -> Items:
+        from evenhand.masked.gender_words import Probabilities
+
         columns = self.columns or _columns([], Probabilities.concatenate([]), self.instrument)
         if not any(columns["group"]):
             columns = {name: values for name, values in columns.items() if name != "group"}
@@ -493,6 +493,20 @@ def _columns(
         "full_verdict": [VERDICTS[code] for code in full],
         "group": [sentence.group for sentence in sentences],
     }
+
+
+def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
+    r"""$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$; Ye et al. (2021), equation 1.
+
+    A gender without a word (NaN) counts 0, so that the score is 1 or 0; without any word there is
+    no score (NaN).
+
+    >>> bias([0.435, 0.142, 0.542, 0.2], [0.195, 0.113, 0.0305, float("nan")]).round(2).tolist()
+    [0.69, 0.56, 0.95, 1.0]
+    """
+    male, female = np.nan_to_num(np.asarray(p_male, float)), np.nan_to_num(np.asarray(p_female))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(male / (male + female))
 
 
 def verdicts(
