@@ -120,7 +120,7 @@ class _Text:
         self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
     ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """`shards: PATTERN` becomes an axis; options and axes that cannot be meant are refused."""
-        files.refuse_idle(fixed, axes, "operation", OPTIONS)
+        files.refuse_unused(fixed, axes, "operation", OPTIONS)
         rest, varied = files.expand_shards(fixed, axes, lambda shard: PurePath(shard).name)
         usual = {name: one.default for name, one in TextSettings.model_fields.items()}
         files.refuse_shared_files(
@@ -190,7 +190,7 @@ class _Text:
     def intact(self, settings: TextSettings, result: Mapping[str, Any]) -> bool:
         """Whether what the cell wrote is still there and the same."""
         outputs = result.get("outputs", [])
-        return not outputs or files.intact(settings.folder, outputs)
+        return not outputs or files.are_intact(settings.folder, outputs)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         if result["operation"] == "odds":
