@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from evenhand.cli.declared import configure, declared_options
-from evenhand.cli.options import json_option, output_option, prob_option, seed_option
+from evenhand.cli.options import (
+    combine,
+    form_of,
+    format_options,
+    json_option,
+    output_option,
+    prob_option,
+    seed_option,
+)
 from evenhand.text.metrics.annotation import Annotation
 from evenhand.text.metrics.odds import Odds
 
 if TYPE_CHECKING:
     from evenhand.results import Measurement
-    from evenhand.text.corpus import Form, Progress
+    from evenhand.text.corpus import Progress
     from evenhand.text.rewrite import Rewriter
 
 __all__ = ["text"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-COMPRESSED = (".gz", ".bz2", ".zst")
-ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 
 
 @click.group(short_help="Rewrite, filter and count text.")
@@ -34,34 +40,9 @@ def text() -> None:
     """Text: swap, substitute, neutralize, anonymize, undo, filter, odds, annotate."""
 
 
-def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several decorators as one, in the order in which help shows them."""
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 # Documents in files
 
 
-format_options = combine(
-    click.option(
-        "--field",
-        metavar="NAME",
-        help="The field of each JSONL object or column of each CSV row that holds the document;"
-        " the rest of the record stays as it is. Without it a document is a line.",
-    ),
-    click.option(
-        "--format",
-        "form",
-        type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
-        help="How the input is cut; by default lines, or with --field by the file's ending.",
-    ),
-)
 streaming_options = combine(
     format_options,
     click.option(
@@ -77,35 +58,6 @@ streaming_options = combine(
         help="With -o: resume where the same command was interrupted (default).",
     ),
 )
-
-
-def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form:
-    """How documents are cut out of the sources."""
-    from evenhand.text.corpus.formats import Csv, Jsonl, Lines
-
-    if form is None and field is not None:
-        form = _form_by_ending(sources[0])
-    if form in (None, "lines"):
-        if field is not None:
-            raise click.UsageError("--field goes with JSONL and CSV, not with lines")
-        return Lines()
-    if field is None:
-        raise click.UsageError(f"--format {form} needs --field: which field holds the document?")
-    if form == "jsonl":
-        return Jsonl(field)
-    return Csv(field, delimiter="\t" if form == "tsv" else ",")
-
-
-def _form_by_ending(source: str) -> str:
-    name = source.lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    ending = PurePath(name).suffix
-    if ending not in ENDINGS:
-        raise click.UsageError(
-            f"{source}: --field needs a file ending in {', '.join(ENDINGS)}, or --format"
-        )
-    return ENDINGS[ending]
 
 
 @contextmanager
@@ -397,9 +349,7 @@ def undo(
 
     if output is None:
         raise click.UsageError("-o is needed: where should the input be written?")
-    count = restore(
-        rewritten, edits, output, form=form_of([rewritten], field, form), append=append
-    )
+    count = restore(rewritten, edits, output, form=form_of([rewritten], field, form), append=append)
     click.echo(f"{count:,} documents restored → {output}", err=True)
 
 
@@ -583,7 +533,7 @@ def odds(
     if output and ending == ".json":
         measurement.save(output)
     elif output:
-        save_csv(output, measurement.items)
+        save_csv(output, map(_csv_row, measurement.items))
     if as_json:
         male, female = ([part.query for part in side] for side in leaning(measurement, top))
         print_json(measurements=[measurement], leaning_male=male, leaning_female=female)
@@ -591,6 +541,11 @@ def odds(
     _print_odds(measurement, top, exact)
     if output:
         click.echo(f"{len(measurement.items):,} classes written to {output}")
+
+
+def _csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the items, with an open end of the exact interval as infinity."""
+    return {**row, "exact_high": math.inf if math.isnan(row["exact_high"]) else row["exact_high"]}
 
 
 @contextmanager

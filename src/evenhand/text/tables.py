@@ -139,7 +139,8 @@ def _text(name: str, file: io.BufferedReader) -> Table:
     if first[1].lstrip().startswith("{"):
         return _jsonl(name, chain([first], lines))
     if first[1].lstrip().startswith("["):
-        raise FileError(name, "expected CSV, TSV, Parquet or one JSON object a line, got an array")
+        problem = "expected CSV, TSV, Parquet or one JSON object per line, got an array"
+        raise FileError(name, problem)
     return _csv(name, first, lines)
 
 

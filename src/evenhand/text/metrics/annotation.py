@@ -60,7 +60,7 @@ class Annotation:
         self,
         subject: Corpus | None,
         material: Sheets | None = None,
-        run: Run = Run(),  # noqa: B008
+        run: Run = Run(),
     ) -> Measurement:
         filtered = None if subject is None else subject.source
         name = "" if subject is None else subject.name

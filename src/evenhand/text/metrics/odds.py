@@ -84,7 +84,7 @@ class Odds:
         self,
         subject: Corpus,
         material: None = None,  # noqa: ARG002
-        run: Run = Run(),  # noqa: B008
+        run: Run = Run(),
     ) -> Measurement:
         counts = count_rows(
             subject.source,
