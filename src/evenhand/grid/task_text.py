@@ -197,7 +197,7 @@ class _Text:
             from evenhand.grid.text_odds import figures
 
             return figures(result)
-        part = "kept" if result["operation"] == "filter" else "changed"
+        part = "accepted" if result["operation"] == "filter" else "changed"
         value, low, high = wilson(result[part], result["records"])
         found = {"records": result["records"], part: result[part]}
         found |= {"edits": result["edits"]} if part == "changed" else {}
@@ -218,7 +218,7 @@ class _Text:
 
             return files.plain({"operation": "odds", "shards": len(results), **pooled(results)})
         numbers = (
-            ("records", "kept") if operations == {"filter"} else ("records", "changed", "edits")
+            ("records", "accepted") if operations == {"filter"} else ("records", "changed", "edits")
         )
         reasons = Counter[str]()
         for result in results:
