@@ -345,7 +345,7 @@ def _aside(made: Parse, place: int) -> Phrase | None:
     """The phrase before an aside between commas: "the coach, a tall person, raises …"."""
     before = place - 1
     while before >= 0 and made.tags[before] != ",":
-        if made.tags[before] in "VAM" and made.tags[before] == "X":
+        if made.tags[before] == "X":
             return None
         before -= 1
     found = next((p for p in made.phrases if p.end == before), None)
