@@ -250,26 +250,31 @@ def finetuning(document: Document) -> Iterator[Row]:
 
 def filtering(document: Document) -> Iterator[Row]:
     """`text filter`: the counts of each step and each reason."""
-    for name in ("read", "one_pronoun", "no_other_indicator", "linked", "kept"):
+    for name in ("read", "one_pronoun", "no_other_indicator", "linked"):
         yield f"step/{name}", numbers(document[name])
+    yield "step/kept", numbers(document["accepted"])
     for name, count in document["reasons"].items():
         yield f"reason/{name}", numbers(count)
 
 
 def odds(document: Document) -> Iterator[Row]:
     """`text odds`."""
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
-    for row in document["rows"]:
-        name = f"class/{row['label']}"
-        yield name, numbers(row["odds_ratio"], row["low"], row["high"], row["p_value"])
-        yield f"{name}/exact", numbers(None, row["exact_low"], row["exact_high"], row["p_holm"])
+    for part in measurement["parts"]:
+        name, details = f"class/{part['query']}", part["details"]
+        yield name, estimate(part)
+        exact = numbers(None, details["exact_low"], details["exact_high"], details["p_holm"])
+        yield f"{name}/exact", exact
 
 
 def annotation(document: Document) -> Iterator[Row]:
     """`text annotate read`."""
-    yield from measurements(document)
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    yield f"accuracy/{measurement['query']}", estimate(measurement)
+    yield from measurements({"measurements": measurement["parts"]})
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
 
 
@@ -445,6 +450,7 @@ def cells(document: Document) -> Iterator[Row]:
             for value in data["axes"].values()
         )
         for name, value in data["figures"].items():
+            name = {"accepted": "kept", "share accepted": "share kept"}.get(name, name)
             if isinstance(value, Mapping):
                 yield f"{axes}/{name}", estimate(value)
             elif name == "p":
