@@ -20,7 +20,7 @@ from evenhand.grid.task import Workspace
 from evenhand.grid.task_text import TASK, TextSettings
 from evenhand.results import to_json
 from evenhand.text.corpus.pipeline import RewriteWork, stream
-from evenhand.text.odds import odds
+from evenhand.text.metrics.odds import odds
 from evenhand.text.rewrite.swap import Swap, build_substitution
 from evenhand.text.structural import Filter
 
@@ -140,13 +140,14 @@ def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, place)
     rows = [json.loads(line) for line in lines]
     assert [row["masked"] for row in rows] == [one.masked for one in kept]
     assert {row["source"] for row in rows} == {"part-0.txt"}
-    assert 0 < result["kept"] == len(kept)
-    assert result["records"] == 6 == result["kept"] + sum(result["reasons"].values())
+    assert 0 < result["accepted"] == len(kept)
+    assert result["records"] == 6 == result["accepted"] + sum(result["reasons"].values())
     rejected = (tmp_path / "out" / "part-0.txt.rejected.jsonl").read_text().splitlines()
     assert len(rejected) == 6 - len(kept)
     row = TASK.row(result)
-    assert row["kept"] == len(kept)
-    assert row["share kept"]["low"] < row["share kept"]["value"] < row["share kept"]["high"]
+    assert row["accepted"] == len(kept)
+    share = row["share accepted"]
+    assert share["low"] < share["value"] < share["high"]
 
 
 @pytest.mark.parametrize("operation", ["swap", "neutralize", "anonymize"])
@@ -296,14 +297,14 @@ def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
         results.append(json.loads(to_json(TASK.compute(made, place))))
     whole = tmp_path / "whole.csv"
     whole.write_text("\n".join([header, *rows]) + "\n")
-    expected = json.loads(to_json(odds(whole, "job", prob=0.9, **columns).as_dict()))
+    expected = json.loads(to_json(odds(whole, "job", prob=0.9, **columns).to_dict(items=False)))
     found = pooled(results)
     row = TASK.row(found)
-    assert row["odds ratio of nurse"]["value"] == found["rows"][-1]["odds_ratio"] < 1
-    assert row["classes"] == len(found["rows"]) == 3
+    assert row["odds ratio of nurse"]["value"] == found["parts"][2]["value"] < 1
+    assert row["classes"] == 3
     assert (found.pop("operation"), found.pop("shards")) == ("odds", 3)
-    assert found.pop("source") == "3 shards"
-    expected.pop("source")
+    assert found.pop("subject") == "3 shards"
+    expected.pop("subject")
     assert found == expected
     assert TASK.row(results[1]) == {"read": 2, "male": 2, "female": 0, "left_out": 0, "classes": 1}
 

@@ -120,7 +120,7 @@ class _Text:
         self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
     ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """`shards: PATTERN` becomes an axis; options and axes that cannot be meant are refused."""
-        files.refuse_idle(fixed, axes, "operation", OPTIONS)
+        files.refuse_unused(fixed, axes, "operation", OPTIONS)
         rest, varied = files.expand_shards(fixed, axes, lambda shard: PurePath(shard).name)
         usual = {name: one.default for name, one in TextSettings.model_fields.items()}
         files.refuse_shared_files(
@@ -190,14 +190,14 @@ class _Text:
     def intact(self, settings: TextSettings, result: Mapping[str, Any]) -> bool:
         """Whether what the cell wrote is still there and the same."""
         outputs = result.get("outputs", [])
-        return not outputs or files.intact(settings.folder, outputs)
+        return not outputs or files.are_intact(settings.folder, outputs)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         if result["operation"] == "odds":
             from evenhand.grid.text_odds import figures
 
             return figures(result)
-        part = "kept" if result["operation"] == "filter" else "changed"
+        part = "accepted" if result["operation"] == "filter" else "changed"
         value, low, high = wilson(result[part], result["records"])
         found = {"records": result["records"], part: result[part]}
         found |= {"edits": result["edits"]} if part == "changed" else {}
@@ -218,7 +218,7 @@ class _Text:
 
             return files.plain({"operation": "odds", "shards": len(results), **pooled(results)})
         numbers = (
-            ("records", "kept") if operations == {"filter"} else ("records", "changed", "edits")
+            ("records", "accepted") if operations == {"filter"} else ("records", "changed", "edits")
         )
         reasons = Counter[str]()
         for result in results:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.text.odds import Counts, count_rows
+from evenhand.text.metrics.odds import Counts, count_rows
 
 __all__ = ["counted", "figures", "pooled"]
 
@@ -42,21 +42,19 @@ def pooled(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                     f"pooled: expected shards of the same {name}, got {first[name]} and "
                     f"{result[name]}"
                 )
-    return _joined(results).odds(first["prob"]).as_dict()
+    return _joined(results).measure(first["prob"]).to_dict(items=False)
 
 
 def figures(result: Mapping[str, Any]) -> dict[str, Any]:
     """The rows of a shard in a few numbers; of all shards, the odds of the most leaning classes."""
-    if "rows" in result:
-        rows = result["rows"]
+    if "parts" in result:
+        rows = [part for part in result["parts"] if part["by"] == "class"]
         ends = rows if len(rows) <= 2 * MOST else [*rows[:MOST], *rows[-MOST:]]
         odds = {
-            f"odds ratio of {row['label']}": {
-                "value": row["odds_ratio"], "low": row["low"], "high": row["high"],
-            }
+            f"odds ratio of {row['query']}": {name: row[name] for name in ("value", "low", "high")}
             for row in ends
-        }  # fmt: skip
-        return {**result["counts"], "classes": len(rows), **odds}
+        }
+        return {**result["details"]["counts"], "classes": len(rows), **odds}
     return {**_joined([result]).totals(), "classes": len(result["classes"])}
 
 

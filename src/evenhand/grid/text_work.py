@@ -59,7 +59,7 @@ def told_of(counts: Mapping[str, int]) -> dict[str, Any]:
     if "read" in counts:
         return {
             "records": counts["read"],
-            "kept": counts.get("kept", 0),
+            "accepted": counts.get("accepted", 0),
             "steps": {step: counts.get(step, 0) for step in STEPS},
             "reasons": {reason: counts.get(f"reason:{reason}", 0) for reason in REASONS},
         }
