@@ -10,7 +10,15 @@ from threadpoolctl import threadpool_limits
 from evenhand import lexicon
 from evenhand.cli import run
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior import CrossedPrior, measure_contrasts, plan, simulate, tables
+from evenhand.posterior import (
+    CrossedPrior,
+    calibrate,
+    fit,
+    measure_contrasts,
+    plan,
+    simulate,
+    tables,
+)
 from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects, fit_crossed
 from evenhand.posterior.planning import (
     MAX_ATTRIBUTES,
@@ -190,6 +198,31 @@ def test_unknown_topics_and_tables(tmp_path):
     table = simulate(words=(2, 2), stereotypes=(2, 2))
     with pytest.raises(InputError, match="different for another"):
         plan(replace(table, connection=np.maximum(table.connection, 1)))
+
+
+def test_calibration_detects_a_difference_only_where_there_is_one():
+    table = simulate(words=(4, 4), stereotypes=(5, 5), human=5, neutral=5, seed=2)
+    fitted = fit(table, draws=640)
+    steps: list[tuple[int, int]] = []
+
+    def calibrated(effect):
+        return calibrate(
+            fitted, effect=effect, sets=12, prob=0.95, seed=4, progress=lambda *s: steps.append(s)
+        )
+
+    results = calibrated(-0.5)
+    assert steps == [(k, 24) for k in range(1, 25)]
+    coverage, false_positives, coverage_large, power = results
+    assert [m.metric for m in results] == ["coverage", "false_positives", "coverage", "power"]
+    assert [m.ideal for m in results] == [0.95, pytest.approx(0.05), 0.95, None]
+    assert [m.details["truth"] for m in results] == [0.0, 0.0, -0.5, -0.5]
+    assert false_positives.value <= 2 / 12
+    assert coverage.value == pytest.approx(1 - false_positives.value)
+    assert power.value == 1
+    assert coverage_large.value >= 9 / 12
+    assert coverage_large.low < coverage_large.value <= coverage_large.high
+    assert calibrated(-0.5) == results
+    assert calibrated(-0.01)[3].value < 0.5
 
 
 def test_the_command(capsys):
