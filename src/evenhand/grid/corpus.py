@@ -156,7 +156,7 @@ class _Text:
         self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
     ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """Write `shards: PATTERN` out as an axis; refuse options and axes without an effect."""
-        files.refuse_unused(fixed, axes, "operation", REWRITING | _instrument_options())
+        files.refuse_unused(fixed, axes, "operation", {**REWRITING, **_instrument_options()})
         rest, varied = files.expand_shards(fixed, axes, lambda shard: PurePath(shard).name)
         defaults = {name: field.default for name, field in self.settings.model_fields.items()}
         files.refuse_shared_files(
