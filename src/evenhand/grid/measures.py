@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["VECTORS", "VectorSettings"]
 
 FEW = 20
-"""Parts of one kind that a table shows; more are in the result only."""
+"""Parts of one kind that a table shows; all of them are in the result."""
 
 
 class MeasureSettings(BaseModel):
@@ -69,8 +69,11 @@ def given_options(kind: str, settings: BaseModel) -> dict[str, Any]:
         for option in cls.declaration.options:
             for key in option_keys(option):
                 value = getattr(settings, key)
-                if value is not None:
-                    given[option.name] = tuple(value) if isinstance(value, list) else value
+                if value is None:
+                    continue
+                if option.multiple:
+                    value = tuple(value) if isinstance(value, list | tuple) else (value,)
+                given[option.name] = value
     return given
 
 
@@ -93,19 +96,23 @@ def _by_content(value: Any) -> Any:
 
 
 def figures(measurements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values with intervals of measurements and of their parts, for tables."""
+    """Return the values with intervals of measurements and of their parts, for tables.
+
+    Of many parts of one kind, the first and the last ones are shown.
+    """
     rows: dict[str, Any] = {}
     for measurement in measurements:
         name = f"{measurement['metric']} {measurement['query']}".strip()
-        rows[name] = _figure(measurement)
-        parts = measurement.get("parts") or ()
-        counts: dict[str, int] = {}
-        for part in parts:
-            counts[part["by"]] = counts.get(part["by"], 0) + 1
-        for part in parts:
-            if counts[part["by"]] <= FEW:
+        if measurement["value"] is not None:
+            rows[name] = _figure(measurement)
+        kinds: dict[str, list[Mapping[str, Any]]] = {}
+        for part in measurement.get("parts") or ():
+            kinds.setdefault(part["by"], []).append(part)
+        for by, parts in kinds.items():
+            shown = parts if len(parts) <= FEW else [*parts[: FEW // 2], *parts[-FEW // 2 :]]
+            for part in shown:
                 own = "" if part["metric"] == measurement["metric"] else f"{part['metric']}, "
-                rows[f"{name}: {own}{part['by']} {part['query']}"] = _figure(part)
+                rows[f"{name}: {own}{by} {part['query']}"] = _figure(part)
     return rows
 
 
