@@ -21,7 +21,8 @@ from evenhand.instruments import Job, Option, Run, identity, instruments, plan, 
 
 if TYPE_CHECKING:
     from evenhand.vectors.mitigation import Mitigation
-    from evenhand.vectors.store import Case, Vectors
+    from evenhand.vectors.store import Vectors
+    from evenhand.vectors.vocabulary import Case
 
 __all__ = ["VECTORS", "VectorSettings"]
 
