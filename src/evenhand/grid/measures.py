@@ -26,7 +26,7 @@ from evenhand.results import Measurement
 if TYPE_CHECKING:
     from evenhand.masked.model import Model
     from evenhand.vectors.mitigation import Mitigation
-    from evenhand.vectors.store import Case, Vectors
+    from evenhand.vectors.store import Vectors
 
 __all__ = ["MODELS", "VECTORS", "ModelSettings", "VectorSettings"]
 
@@ -310,7 +310,7 @@ def _vectors_digest(source: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _load_vectors(source: str, digest: str, case: Case, limit: int | None) -> Vectors:  # noqa: ARG001
+def _load_vectors(source: str, digest: str, case: Any, limit: int | None) -> Vectors:  # noqa: ARG001
     """Load vectors; those of the last cells are still there."""
     from evenhand.vectors.store import load
 
@@ -361,7 +361,7 @@ class _Models:
     @cached_property
     def settings(self) -> type[BaseModel]:
         base = add_options(ModelSettings, "model")
-        choices = {
+        choices: dict[str, Any] = {
             key: (Any, Field(None, description=f"{name}: material of your own."))
             for name, cls in instruments("model").items()
             for key in _choice_keys(cls)
