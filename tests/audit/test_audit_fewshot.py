@@ -24,6 +24,7 @@ from evenhand.fewshot import Dataset, read
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run
 from evenhand.report.findings import Findings
+from evenhand.report.methods import methods
 from evenhand.report.verdicts import judge_classifiers
 from small_encoder import save_small
 

@@ -36,8 +36,12 @@ def estimate(data: Mapping[str, Any], p: Any = None) -> Numbers:
 
 
 def posterior(data: Mapping[str, Any]) -> Numbers:
-    """Mean, interval and probability below zero of a posterior."""
-    return numbers(data["mean"], data["low"], data["high"], data.get("p_below_zero"))
+    """Mean, interval and probability below zero of a posterior, or of its change."""
+    estimate = data.get("change", data)
+    p = data.get("details", data).get("p_below_zero")
+    return numbers(
+        estimate.get("value", estimate.get("mean")), estimate["low"], estimate["high"], p
+    )
 
 
 # vectors
@@ -94,33 +98,40 @@ def debias(document: Document) -> Iterator[Row]:
 # masked models
 
 
+def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    """The parts of a measurement or comparison by `by`."""
+    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
+
+
 def _pronoun_rule(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield f"{name}/mean", estimate(data["mean_bias"], data["sign_test"]["p_value"])
-    if "mean_of_all" in data:
-        yield f"{name}/mean_of_all", estimate(data["mean_of_all"])
-    for group in ("male", "neutral", "female", "undecided"):
-        part = data[group]
-        yield f"{name}/{group}/share", estimate(part["share"])
-        if part.get("mean") is not None:
-            mean = numbers(part["mean"], part.get("low"), part.get("high"))
-            yield f"{name}/{group}/mean", mean
+    yield f"{name}/mean", estimate(data)
+    for part in _parts(data, "subset"):
+        yield f"{name}/mean_of_all", estimate(part)
+    for part in _parts(data, "verdict"):
+        yield f"{name}/{part['query']}/share", estimate(part)
+        for mean in _parts(part, "component"):
+            if mean["value"] is not None:
+                yield f"{name}/{part['query']}/mean", estimate(mean)
 
 
 def pronouns(document: Document) -> Iterator[Row]:
     """`masked score`."""
-    for data in document["models"]:
-        model = data["model"]
-        yield from _pronoun_rule(data, f"{model}/top")
-        yield from _pronoun_rule(data["full_vocabulary"], f"{model}/full")
-        for split in ("by_slot", "by_pronoun"):
-            for part in data[split]:
-                yield f"{model}/{split}/{part['name']}/top", estimate(part["mean_bias"])
-                yield f"{model}/{split}/{part['name']}/full", estimate(part["full_vocabulary"])
+    for data in document["measurements"]:
+        model = data["subject"]
+        [top] = _parts(data, "vocabulary")
+        yield from _pronoun_rule(top, f"{model}/top")
+        yield from _pronoun_rule(data, f"{model}/full")
+        for by in ("slot", "pronoun"):
+            for part in _parts(data, by):
+                name = f"{model}/by_{by}/{part['query']}"
+                yield f"{name}/top", estimate(*_parts(part, "vocabulary"))
+                yield f"{name}/full", estimate(part)
     for data in document.get("comparisons", ()):
-        name = f"{data['second']} - {data['first']}"
-        yield f"{name}/full", estimate(data["full_vocabulary"], data["p_value"])
-        yield f"{name}/top", estimate(data["top_k"])
-        yield f"{name}/holm", numbers(p=data["p_corrected"])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield f"{name}/full", estimate(data["change"], data["p_value"])
+        [top] = data["parts"]
+        yield f"{name}/top", estimate(top["change"])
+        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
 
 
 def association(document: Document) -> Iterator[Row]:
@@ -148,11 +159,6 @@ def association(document: Document) -> Iterator[Row]:
         for name in ("overall", "stereotype"):
             if data.get(name):
                 yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
-
-
-def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
-    """The parts of a measurement or comparison by `by`."""
-    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
 
 
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
@@ -244,30 +250,43 @@ def finetuning(document: Document) -> Iterator[Row]:
 
 def filtering(document: Document) -> Iterator[Row]:
     """`text filter`: the counts of each step and each reason."""
-    for name in ("read", "one_pronoun", "no_other_indicator", "linked", "kept"):
+    for name in ("read", "one_pronoun", "no_other_indicator", "linked"):
         yield f"step/{name}", numbers(document[name])
+    yield "step/kept", numbers(document["accepted"])
     for name, count in document["reasons"].items():
         yield f"reason/{name}", numbers(count)
 
 
 def odds(document: Document) -> Iterator[Row]:
     """`text odds`."""
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
-    for row in document["rows"]:
-        name = f"class/{row['label']}"
-        yield name, numbers(row["odds_ratio"], row["low"], row["high"], row["p_value"])
-        yield f"{name}/exact", numbers(None, row["exact_low"], row["exact_high"], row["p_holm"])
+    for part in measurement["parts"]:
+        name, details = f"class/{part['query']}", part["details"]
+        yield name, estimate(part)
+        exact = numbers(None, details["exact_low"], details["exact_high"], details["p_holm"])
+        yield f"{name}/exact", exact
 
 
 def annotation(document: Document) -> Iterator[Row]:
     """`text annotate read`."""
-    yield from measurements(document)
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    yield f"accuracy/{measurement['query']}", estimate(measurement)
+    yield from measurements({"measurements": measurement["parts"]})
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
 
 
 # posterior
+
+
+def _contrasts(document: Document, model: str) -> dict[str, Mapping[str, Any]]:
+    return {
+        data["query"]: data
+        for data in document["measurements"]
+        if data["metric"] == "posterior_contrast" and data["details"]["model"] == model
+    }
 
 
 def fits(document: Document) -> Iterator[Row]:
@@ -276,38 +295,44 @@ def fits(document: Document) -> Iterator[Row]:
         for criterion in ("waic", "loo"):
             if data.get(criterion) is not None:
                 yield f"{name}/{criterion}", numbers(data[criterion])
-        for part, values in data["coefficients"].items():
-            yield f"{name}/level/{part}", posterior(values)
-    for key in ("contrasts", "naive_contrasts"):
-        for name, data in document[key].items():
+    for data in document["measurements"]:
+        if data["metric"] == "posterior_level":
+            level = numbers(data["value"], data["low"], data["high"])
+            yield f"{data['details']['model']}/level/{data['query']}", level
+    for key, model in (("contrasts", "crossed"), ("naive_contrasts", "coefficients")):
+        for name, data in _contrasts(document, model).items():
             yield f"{key}/{name}", posterior(data)
-    for key in ("words", "classes"):
-        for data in document[key]:
-            name = f"{key}/{data['word'] or data['class']}/{data['of']}"
-            yield name, posterior(data)
+    delta = _contrasts(document, "crossed").get("associated-different", {"parts": ()})
+    for key, by in (("words", "word"), ("classes", "class")):
+        for data in delta["parts"]:
+            if data["by"] == by:
+                yield f"{key}/{data['query']}/associated-different", posterior(data)
     for name, checks in document.get("checks", {}).items():
         for check in checks:
             values = numbers(check["mean"], check["low"], check["high"], check["p"])
             yield f"check/{name}/{check['statistic']}", values
     for prior in document.get("sensitivity", ()):
-        for name, data in prior["contrasts"].items():
-            yield f"prior/{prior['prior']}/{name}", posterior(data)
+        for data in prior["measurements"]:
+            yield f"prior/{prior['prior']}/{data['query']}", posterior(data)
 
 
 def contrasts(document: Document) -> Iterator[Row]:
     """`posterior fit --sampler nuts`: the contrasts alone."""
-    for name, data in document["contrasts"].items():
+    for name, data in _contrasts(document, "crossed").items():
         yield f"contrasts/{name}", posterior(data)
 
 
 def paired_fits(document: Document) -> Iterator[Row]:
     """`posterior compare`."""
-    for key in ("levels", "contrasts"):
-        for name, data in document[key].items():
-            for part in ("before", "after", "change"):
-                yield f"{key}/{name}/{part}", posterior(data[part])
-    for data in document["words"]:
-        yield f"words/{data['word']}/{data['of']}", posterior(data)
+    for data in document["comparisons"]:
+        key = "levels" if data["metric"] == "posterior_level" else "contrasts"
+        name = data["query"]
+        yield f"{key}/{name}/before", posterior(data["before"])
+        yield f"{key}/{name}/after", posterior(data["after"])
+        yield f"{key}/{name}/change", posterior(data)
+        for part in data["parts"]:
+            if part["before"]["by"] == "word":
+                yield f"words/{part['query']}/{name}", posterior(part)
 
 
 def plan(document: Document) -> Iterator[Row]:
@@ -315,10 +340,10 @@ def plan(document: Document) -> Iterator[Row]:
     yield "needed", numbers(document["needed"], document["low"], document["high"])
     yield "approximate", numbers(document["approximate"])
     yield "power_now", numbers(document["power_available"])
-    for point in document["curve"]:
-        name = f"power/{point['attributes']}"
-        yield name, numbers(point["power"], point["low"], point["high"])
-        yield f"{name}/approximate", numbers(point["approximate"])
+    for data in document["curve"]:
+        name = f"power/{data['details']['attributes']}"
+        yield name, estimate(data)
+        yield f"{name}/approximate", numbers(data["details"]["approximate"])
 
 
 # few-shot
@@ -394,7 +419,7 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
     axes = ("network", "ways", "shots", "mitigation")
     for data in document["results"]:
         name = f"result/{_setting(data, *axes)}"
-        yield f"{name}/baseline", estimate(data["floor"])
+        yield f"{name}/baseline", estimate(data["baseline"])
         for measure in FEWSHOT_MEASURES:
             yield f"{name}/{measure}", estimate(data[measure])
     for data in document["best"]:
@@ -409,8 +434,8 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
         for measure in FEWSHOT_MEASURES:
             name = f"network/{_setting(data, 'network', 'mitigation')}/{measure}"
             yield name, estimate(data[measure])
-            if data[measure].get("apart"):
-                yield f"{name}/difference from the others", estimate(data[measure]["apart"])
+            difference = data[measure]["difference"]
+            yield f"{name}/difference from the others", estimate(difference)
     for data in document["mitigations"]:
         for measure in FEWSHOT_MEASURES:
             name = f"mitigation/{_setting(data, 'network', 'mitigation')}/{measure}"
@@ -425,6 +450,7 @@ def cells(document: Document) -> Iterator[Row]:
             for value in data["axes"].values()
         )
         for name, value in data["figures"].items():
+            name = {"accepted": "kept", "share accepted": "share kept"}.get(name, name)
             if isinstance(value, Mapping):
                 yield f"{axes}/{name}", estimate(value)
             elif name == "p":

@@ -1,14 +1,14 @@
-"""Do 89 % intervals hold the truth 89 times in a hundred? On simulated tables, truth known.
+"""Coverage of 89 % intervals on simulated tables with a known truth.
 
-Words and stereotypes as many as in the thesis' religion table. The models without attribute
-effects are asked the same: their intervals for contrasts with the controls do not.
+The numbers of words and stereotypes are those of the religion table of Dobrzeniecka (2021). The
+intervals of models without attribute effects do not cover contrasts with the controls.
 """
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from evenhand.posterior.contrasts import connection_contrasts
+from evenhand.posterior.contrasts import measure_contrasts
 from evenhand.posterior.crossed import fit_crossed
 from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import fit_thesis
@@ -36,10 +36,10 @@ def test_coverage(delta):
                 fit_thesis("coefficients", table, draws=1000, seed=seed),
             ]
             for result in fits:
-                for name, found in connection_contrasts(result).items():
-                    inside = found.low <= truth[name] <= found.high
+                for name, contrast in measure_contrasts(result).items():
+                    inside = contrast.low <= truth[name] <= contrast.high
                     held.setdefault((result.model, name), []).append(inside)
-            excluded += connection_contrasts(fits[0])["associated-different"].high < 0
+            excluded += measure_contrasts(fits[0])["associated-different"].high < 0
     coverage = {key: float(np.mean(hits)) for key, hits in held.items()}
     for name in truth:
         assert coverage["crossed", name] == pytest.approx(0.89, abs=0.04), coverage

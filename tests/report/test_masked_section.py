@@ -110,7 +110,7 @@ def test_every_part_is_there_with_its_figures(data, model):
 
 def test_every_sentence_can_be_pointed_at_and_searched(found, model):
     [dots] = [f for f in model.figures() if f.name == "masked-sentences"]
-    items = found.details("pronouns")["built_in"]["items"]
+    items = found.measured("pronouns")[0].items
     drawn = unescape(dots.svg)
     assert [item["masked"] for item in items if item["masked"] not in drawn] == []
     tables = [t for t in blocks(model, Table) if t.headers[0] == "Sentence"]

@@ -15,6 +15,7 @@ from evenhand.audit import posterior as stages
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.report.blocks import Figure, Section, Table, Text
 from evenhand.report.findings import Findings, StageResult
+from evenhand.report.methods import methods
 from evenhand.report.posterior import calibration_rows, posterior_numbers, posterior_section, prose
 from evenhand.results import to_json
 from evenhand.simulate import World, world

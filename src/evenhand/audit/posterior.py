@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic
 
 if TYPE_CHECKING:
-    from evenhand.posterior.contrasts import Change, Named
-    from evenhand.posterior.fits import Fit, Summary
+    from evenhand.posterior.contrasts import Change
+    from evenhand.posterior.fits import Fit
     from evenhand.posterior.tables import Table
+    from evenhand.results import Comparison, Measurement
     from evenhand.vectors.distances import DistanceTable
     from evenhand.vectors.store import Vectors
 
@@ -90,16 +88,37 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
     content["calibration"] = (
         []
         if options.quick
-        else calibrate(
-            fitted,
-            effect=EFFECT,
-            sets=TABLES,
-            prob=options.prob,
-            seed=seed,
-            told=lambda done: progress.step(FITS + done, total),
-        )
+        else _calibration(fitted, options, lambda done, _: progress.step(FITS + done, total))
     )
     return {"details": content, "skipped": tuple(skipped)}
+
+
+def _calibration(
+    fitted: Fit, options: Options, progress: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    from evenhand.posterior import calibrate
+
+    results = calibrate(
+        fitted,
+        effect=EFFECT,
+        sets=TABLES,
+        prob=options.prob,
+        seed=options.seed,
+        progress=progress,
+    )
+    return [
+        {
+            "truth": coverage.details["truth"],
+            "tables": coverage.n,
+            "held": _share(coverage),
+            "found": _share(excluded),
+        }
+        for coverage, excluded in zip(results[::2], results[1::2], strict=True)
+    ]
+
+
+def _share(share: Measurement) -> dict[str, float]:
+    return {"value": share.value, "low": share.low, "high": share.high}
 
 
 def _change(
@@ -123,16 +142,13 @@ def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:
 
 
 def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
-    from evenhand.posterior import (
-        check_posterior,
-        class_contrasts,
-        connection_contrasts,
-        fit,
-        word_contrasts,
-    )
+    from evenhand.posterior import check_posterior, fit, measure_contrasts
 
     table = fitted.table
     naive = fit(table, "coefficients", draws=DRAWS, seed=seed)
+    contrasts = measure_contrasts(fitted, prob)
+    delta = contrasts["associated-different"]
+    naive_contrasts = measure_contrasts(naive, prob)
     return {
         "prob": prob,
         "draws": fitted.size,
@@ -141,57 +157,47 @@ def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
         "protected": len(table.words),
         "attributes": len(table.attributes),
         "stereotypes": int((table.group == 0).sum()),
-        "contrasts": _named(connection_contrasts, fitted, prob),
-        "naive_contrasts": _named(connection_contrasts, naive, prob),
-        "classes": _listed(class_contrasts, fitted, prob),
-        "words": _listed(word_contrasts, fitted, prob),
-        "diagnostics": {"the difference": _diagnostics(fitted)},
+        "contrasts": {name: _values(m) for name, m in contrasts.items()},
+        "naive_contrasts": {name: _values(m) for name, m in naive_contrasts.items()},
+        "classes": [{"word": "", "class": m.query, **_values(m)} for m in delta.select("class")],
+        "words": [
+            {"word": m.query, "class": m.details.get("class", ""), **_values(m)}
+            for m in delta.select("word")
+        ],
+        "diagnostics": {"the difference": fitted.diagnostics().to_dict()},
         "checks": {
-            model.model: [check.as_dict() for check in check_posterior(model, seed=seed)]
+            model.model: [check.to_dict() for check in check_posterior(model, seed=seed)]
             for model in (fitted, naive)
         },
     }
 
 
 def _changed(change: Change, prob: float) -> dict[str, Any]:
-    wide, narrow = change.contrasts(prob), change.contrasts(0.5)
     return {
         "contrasts": {
-            name: {when: _told(s, narrow[name][when]) for when, s in times.items()}
-            for name, times in wide.items()
+            name: {"before": _values(c.before), "after": _values(c.after), "change": _values(c)}
+            for name, c in change.contrasts(prob).items()
         },
         "equalised": change.equalised,
         "diagnostics": {
-            "after debiasing": _diagnostics(change.after),
-            "the change": _diagnostics(change.change),
+            "after debiasing": change.after.diagnostics().to_dict(),
+            "the change": change.change.diagnostics().to_dict(),
         },
     }
 
 
-def _named(
-    function: Callable[[Fit, float], dict[str, Summary]], fitted: Fit, prob: float
-) -> dict[str, Any]:
-    narrow = function(fitted, 0.5)
-    return {name: _told(summary, narrow[name]) for name, summary in function(fitted, prob).items()}
+def _values(result: Measurement | Comparison) -> dict[str, float]:
+    """Mean, interval, 50 % interval and P(< 0) of a quantity, or of its change."""
+    from evenhand.results import Measurement
 
-
-def _listed(
-    function: Callable[[Fit, float], list[Named]], fitted: Fit, prob: float
-) -> list[dict[str, Any]]:
-    return [
-        {"word": wide.word, "class": wide.group, **_told(wide.summary, narrow.summary)}
-        for wide, narrow in zip(function(fitted, prob), function(fitted, 0.5), strict=True)
-    ]
-
-
-def _told(wide: Summary, narrow: Summary) -> dict[str, float]:
-    """A quantity with its interval and the 50 % one within it."""
-    return {**wide.as_dict(), "inner_low": narrow.low, "inner_high": narrow.high}
-
-
-def _diagnostics(fitted: Fit) -> dict[str, Any]:
-    found = fitted.diagnostics()
-    return {"rhat_max": found.rhat_max, "ess_min": found.ess_min, "worst": found.worst}
+    estimate = result.estimate if isinstance(result, Measurement) else result.change
+    names = ("sd", "p_below_zero", "inner_low", "inner_high")
+    return {
+        "mean": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        **{name: result.details[name] for name in names},
+    }
 
 
 def _compact(distances: DistanceTable) -> dict[str, Any]:
@@ -199,63 +205,3 @@ def _compact(distances: DistanceTable) -> dict[str, Any]:
     names = ("topic", "protected", "protected_class", "attributes", "attribute_class")
     lines = [" ".join(f"{x:.6f}" for x in row) for row in distances.distance]
     return {**{name: getattr(distances, name) for name in names}, "distance": lines}
-
-
-def calibrate(
-    fit: Fit, *, effect: float, sets: int, prob: float, seed: int, told: Callable[[int], None]
-) -> list[dict[str, Any]]:
-    """How often the interval of δ holds the truth and how often it excludes 0, in `sets` tables.
-
-    Once where the truth is 0, where excluding it is a false alarm, and once where it is `effect`,
-    where it counts if the interval lies on the effect's side. `told` hears how many are done.
-    """
-    import scipy.optimize  # noqa: F401  (before its threads are limited)
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    from evenhand.intervals import wilson
-    from evenhand.posterior.crossed import CrossedPrior
-    from evenhand.posterior.planning import Layout, sample_delta, simulate_data
-
-    layout, scales = Layout.of_table(fit.table), _scales(fit)
-    seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
-    rows = []
-    done = 0
-    with threadpool_limits(1, "blas"):
-        for truth in (0.0, effect):
-            held = found = 0
-            for _ in range(sets):
-                rng = np.random.default_rng(next(seeds))
-                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
-                posterior = sample_delta(data, CrossedPrior(), scales, rng)
-                held += posterior.mass_denser_than(truth) <= prob
-                right = truth == 0 or posterior.moments()[0] * truth > 0
-                found += right and posterior.mass_denser_than(0.0) > prob
-                done += 1
-                told(done)
-            rows.append(
-                {
-                    "truth": truth,
-                    "tables": sets,
-                    "held": _share(wilson(held, sets)),
-                    "found": _share(wilson(found, sets)),
-                }
-            )
-    return rows
-
-
-def _share(found: tuple[float, float, float]) -> dict[str, float]:
-    return dict(zip(("value", "low", "high"), found, strict=True))
-
-
-def _scales(fit: Fit) -> NDArray[np.float64]:
-    """The medians of the spreads of the model without control words.
-
-    There a word's level on stereotypes is its own and its shift on them together.
-    """
-    from evenhand.posterior.planning import SCALES
-
-    names = fit.entries["scale"]
-    drawn = dict(zip(names, np.moveaxis(fit.draws["scale"], -1, 0), strict=True))
-    if "slope_stereotype" in drawn:
-        drawn["word"] = np.hypot(drawn["word"], drawn["slope_stereotype"])
-    return np.array([float(np.median(drawn[name])) for name in SCALES])

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from evenhand.text.corpus import Form
     from evenhand.vectors.store import Vectors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "case_option",
+    "combine",
     "folder_option",
+    "form_of",
+    "format_options",
     "json_option",
     "load_vectors",
     "output_option",
@@ -25,13 +29,25 @@ __all__ = [
     "source_argument",
 ]
 
+
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several decorators as one, in the order in which help shows them."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
-    help="Seed of all draws.",
+    help="Seed of all random draws.",
 )
 prob_option = click.option(
     "--prob",
@@ -45,13 +61,13 @@ case_option = click.option(
     type=click.Choice(["fallback", "exact"]),
     default="fallback",
     show_default=True,
-    help="fallback: look a word up as it is, then in lower case, Capitalised, UPPER.",
+    help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
 )
 source_argument = click.argument("source", metavar="SRC")
 
 
 def output_option(text: str) -> Callable[[F], F]:
-    """-o FILE, refused before any work where its folder is not there."""
+    """-o FILE, refused before any work if its folder does not exist."""
     return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
 
 
@@ -67,7 +83,7 @@ def _writable(
 
 
 def folder_option(text: str) -> Callable[[F], F]:
-    """-o FOLDER, refused before any work where it cannot be made."""
+    """-o FOLDER, refused before any work if it cannot be created."""
     return click.option(
         "-o", "--output", metavar="FOLDER", type=click.Path(), callback=_folder, help=text
     )
@@ -82,7 +98,7 @@ def _folder(
         return None
     path = Path(value)
     if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
-        raise click.BadParameter(f"expected a folder, there or to be made in one, got {value}")
+        raise click.BadParameter(f"expected a folder that exists or can be created, got {value}")
     return path
 
 
@@ -102,3 +118,50 @@ def load_vectors(source: str, case: str) -> Vectors:
             case=case,  # type: ignore[arg-type]
             progress=lambda done, total: shown.update(task, completed=done, total=total),
         )
+
+
+COMPRESSED = (".gz", ".bz2", ".zst")
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+format_options = combine(
+    click.option(
+        "--field",
+        metavar="NAME",
+        help="The field of each JSONL object or column of each CSV row that holds the document;"
+        " the rest of the record stays as it is. Without it a document is a line.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
+        help="How the input is cut; by default lines, or with --field by the file's ending.",
+    ),
+)
+
+
+def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form:
+    """How documents are cut out of the sources."""
+    from evenhand.text.corpus.formats import Csv, Jsonl, Lines
+
+    if form is None and field is not None:
+        form = _form_by_ending(sources[0])
+    if form in (None, "lines"):
+        if field is not None:
+            raise click.UsageError("--field goes with JSONL and CSV, not with lines")
+        return Lines()
+    if field is None:
+        raise click.UsageError(f"--format {form} needs --field: which field holds the document?")
+    if form == "jsonl":
+        return Jsonl(field)
+    return Csv(field, delimiter="\t" if form == "tsv" else ",")
+
+
+def _form_by_ending(source: str) -> str:
+    name = source.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    ending = PurePath(name).suffix
+    if ending not in ENDINGS:
+        raise click.UsageError(
+            f"{source}: --field needs a file ending in {', '.join(ENDINGS)}, or --format"
+        )
+    return ENDINGS[ending]

@@ -26,18 +26,19 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.errors import InputError
-from evenhand.intervals import wilson
 from evenhand.lexicon import Topic, topic, topic_names
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, Marginal, check_identified
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import Table, read_table
+from evenhand.results import Measurement
+from evenhand.statistics.intervals import wilson
 from evenhand.statistics.mcmc import Proposal, start_around_mode
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
 
-__all__ = ["RELIGION", "Layout", "Plan", "Point", "plan", "sample_delta", "simulate_data"]
+__all__ = ["RELIGION", "Layout", "Plan", "calibrate", "plan", "sample_delta", "simulate_data"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -246,24 +247,6 @@ RELIGION_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Power with a number of attributes: simulated with its interval, and by the approximation."""
-
-    attributes: int
-    sd: float
-    approximate: float
-    detected: int
-    sets: int
-    power: float
-    low: float
-    high: float
-    fitted: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Number of stereotypes needed, over all classes.
@@ -284,8 +267,10 @@ class Plan:
         Number of stereotypes in the topic or table.
     power_available : float
         Power with the available stereotypes.
-    curve : tuple of Point
-        Power by number of stereotypes.
+    curve : tuple of Measurement
+        Simulated power by number of stereotypes; `details` has `attributes`, the posterior standard
+        deviation `sd` of δ, the number of tables in which it was `detected`, and the power by the
+        approximation (`approximate`) and by the fitted curve (`fitted`).
     """
 
     source: str
@@ -304,7 +289,7 @@ class Plan:
     limit: float
     available: int
     power_available: float
-    curve: tuple[Point, ...]
+    curve: tuple[Measurement, ...]
     notes: tuple[str, ...]
 
     @property
@@ -312,7 +297,7 @@ class Plan:
         """Number per class, if all classes have the same number."""
         return -(-self.needed // self.classes) if self.needed and self.classes else None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "per_class": self.per_class}
 
@@ -393,18 +378,116 @@ def plan(
         available=setting.available,
         power_available=float(ndtr(curve.at(effect / setting.precision().sd(setting.available)))),
         curve=tuple(
-            Point(
-                int(numbers[k]),
-                float(effect / ratio[k]),
-                float(ndtr(ratio[k] - z)),
+            _measure_share(
+                "power",
+                f"{numbers[k]} attributes",
                 int(count),
                 sets,
-                *wilson(int(count), sets, SIMULATION_PROB),
-                float(ndtr(middle[k])),
+                ideal=None,
+                worse="lower",
+                subject=setting.name,
+                by="attributes",
+                seed=seed,
+                details={
+                    "attributes": int(numbers[k]),
+                    "detected": int(count),
+                    "sd": float(effect / ratio[k]),
+                    "approximate": float(ndtr(ratio[k] - z)),
+                    "fitted": float(ndtr(middle[k])),
+                    "interval_prob": prob,
+                },
             )
             for k, count in zip(selected, detected, strict=True)
         ),
         notes=_notes(setting, needed, limit),
+    )
+
+
+def calibrate(
+    fit: Fit,
+    *,
+    effect: float = -0.05,
+    sets: int = 80,
+    prob: float = 0.89,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Measurement, ...]:
+    """Calibrate the interval of δ on tables like the fitted one, with a known δ.
+
+    The simulated tables have the protected words and stereotypes of the table and the scales of the
+    fit.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of the model crossed.
+    effect : float, default -0.05
+        True δ of half of the tables; it is 0 in the others.
+    sets : int, default 80
+        Tables per true δ.
+    prob : float, default 0.89
+        Probability of the interval.
+    seed : int, default 0
+    progress : callable, optional
+        Called with the number of simulated tables and their total.
+
+    Returns
+    -------
+    tuple of Measurement
+        With δ = 0, the coverage of the interval and the share of false positives; with δ =
+        `effect`, the coverage and the power. `details["truth"]` is δ; `ideal` the nominal share.
+    """
+    import scipy.optimize  # noqa: F401  (imported before its threads are limited)
+
+    layout, scales = Layout.of_table(fit.table), np.median(_scales(fit), axis=0)
+    seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
+    results: list[Measurement] = []
+    with threadpool_limits(1, "blas"):
+        for truth in (0.0, effect):
+            covered = detected = 0
+            for index in range(sets):
+                rng = np.random.default_rng(next(seeds))
+                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
+                posterior = sample_delta(data, CrossedPrior(), scales, rng)
+                covered += posterior.mass_denser_than(truth) <= prob
+                same_side = truth == 0 or posterior.moments()[0] * truth > 0
+                detected += same_side and posterior.mass_denser_than(0.0) > prob
+                if progress:
+                    progress(len(results) // 2 * sets + index + 1, 2 * sets)
+            rejection = ("power", None) if truth else ("false_positives", 1 - prob)
+            results += [
+                _measure_share(
+                    metric,
+                    f"δ = {truth:g}",
+                    count,
+                    sets,
+                    ideal=nominal,
+                    worse="higher" if metric == "false_positives" else "lower",
+                    subject=fit.table.source,
+                    seed=seed,
+                    details={"truth": truth, "interval_prob": prob},
+                )
+                for count, (metric, nominal) in (
+                    (covered, ("coverage", prob)),
+                    (detected, rejection),
+                )
+            ]
+    return tuple(results)
+
+
+def _measure_share(metric: str, query: str, count: int, sets: int, **fields: Any) -> Measurement:
+    """Measure a share of simulated tables."""
+    value, low, high = wilson(count, sets, SIMULATION_PROB)
+    return Measurement(
+        metric=metric,
+        query=query,
+        value=value,
+        low=low,
+        high=high,
+        prob=SIMULATION_PROB,
+        n=sets,
+        interval="Wilson",
+        **fields,
     )
 
 

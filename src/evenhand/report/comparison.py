@@ -458,17 +458,19 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
 
 def _with_replicates(m: Measurement) -> Measurement:
     """The measurement with the value without each item, where it is a mean of the items."""
-    if m.metric not in MEANS or m.items.get("word") is None:
+    score = "full_bias" if "full_bias" in m.items.columns else "score"
+    if m.metric not in MEANS or score not in m.items.columns:
         return m
+    names = m.items["masked"] if "masked" in m.items.columns else m.items["word"]
     scores = [
-        math.nan if item.get("full_verdict") == "undecided" else item["score"] for item in m.items
+        math.nan if item.get("full_verdict") == "undecided" else item[score] for item in m.items
     ]
-    counted = [score for score in scores if math.isfinite(score)]
+    counted = [value for value in scores if math.isfinite(value)]
     n, total = len(counted), math.fsum(counted)
     if n < 2 or not math.isclose(total / n, m.value, rel_tol=1e-9, abs_tol=1e-9):
         return m
     without = [(total - s) / (n - 1) if math.isfinite(s) else m.value for s in scores]
-    return replace(m, items=Items({**m.items.to_dict(), "without": without}))
+    return replace(m, items=Items({"word": names, "without": without}))
 
 
 def worse(line: Line, place: int, letters: tuple[str, str]) -> str:

@@ -30,7 +30,7 @@ from evenhand.files import plain
 from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, count, p_cell, span
 from evenhand.report.findings import Findings
 from evenhand.report.text import not_measured
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Measurement
 from evenhand.wording import interval, number, p_relation, p_value, percent
 
 prose = Prose("masked")
@@ -54,76 +54,86 @@ Row = Mapping[str, Any]
 # ------------------------------------------------------------------------------- pronoun scores
 
 
-def score_charts(scores: Sequence[Any], comparisons: Sequence[Any]) -> ChartSet:
+def score_charts(scores: Sequence[Measurement], comparisons: Sequence[Comparison]) -> ChartSet:
     """The figures of `masked score`: the distribution of each model, and their differences."""
     made = ChartSet()
-    made.add("scores", lambda: distributions([plain(each) for each in scores]))
+    made.add("scores", lambda: distributions(scores))
     if len(scores) > 1:
-        made.add("differences", lambda: differences([plain(each) for each in comparisons]))
+        made.add("differences", lambda: differences(comparisons))
     return made
 
 
-def distributions(scores: Sequence[Row]) -> Chart:
+def _top(m: Measurement) -> Measurement:
+    """The score by the k likeliest words."""
+    return m.select("vocabulary")[0]
+
+
+def _counts(top: Measurement) -> list[tuple[int, str]]:
+    """How many sentences are male, female, neutral and undecided."""
+    return [(top.part(name, "verdict").details["count"], name) for name in VERDICTS]
+
+
+def distributions(scores: Sequence[Measurement]) -> Chart:
     """The distribution of the scores of each model, as in Figure 3 of Ye et al. (2021)."""
-    if not any(row["n"] > row["undecided"]["n"] for row in scores):
+    if not any(_top(m).n for m in scores):
         raise InputError("no sentence is decided: there is no distribution to draw")
-    rule, last = scores[0]["rule"], len(scores) - 1
+    settings, last = scores[0].details["settings"], len(scores) - 1
     return panels(
-        [_distribution(row, axis=place == last) for place, row in enumerate(scores)],
+        [_distribution(m, axis=place == last) for place, m in enumerate(scores)],
         title="Pronoun score: P(male) / (P(male) + P(female))",
         subtitle=[
-            f"bars: sentences decided by the {rule['top_k']} likeliest words; outline: by the full "
-            "vocabulary;",
-            f"grey band: neutral, .5 ± {rule['delta']:g}; dot and line: mean and its "
-            f"{percent(rule['prob'])} interval",
+            f"bars: sentences decided by the {settings['top_k']} likeliest words; outline: by the "
+            "full vocabulary;",
+            f"grey band: neutral, .5 ± {settings['delta']:g}; dot and line: mean and its "
+            f"{percent(scores[0].prob)} interval",
         ],
     )
 
 
-def _distribution(row: Row, *, axis: bool) -> Chart:
+def _distribution(m: Measurement, *, axis: bool) -> Chart:
     """One model: bars by the top k, an outline by the full vocabulary, band, mean."""
-    top, full = row["histogram"]["counts"], row["full_vocabulary"]["histogram"]["counts"]
-    edges = row["histogram"]["edges"]
+    top = _top(m)
+    counts, full = (each.details["histogram"]["counts"] for each in (top, m))
+    bins, delta = len(counts), m.details["settings"]["delta"]
     bars = [
         {
-            "low": edges[i],
-            "high": edges[i + 1],
+            "low": i / bins,
+            "high": (i + 1) / bins,
             "n": n,
             "full": full[i],
-            "bin": f"{edges[i]:.2f} to {edges[i + 1]:.2f}",
+            "bin": f"{i / bins:.2f} to {(i + 1) / bins:.2f}",
         }
-        for i, n in enumerate(top)
+        for i, n in enumerate(counts)
     ]
-    mean, delta = row["mean_bias"], row["rule"]["delta"]
-    shown = f"{number(mean['value'])} {interval(mean['low'], mean['high'])}"
-    counts = ", ".join(f"{row[name]['n']:,} {name}" for name in VERDICTS)
+    shown = f"{number(top.value)} {interval(top.low, top.high)}"
+    verdicts = ", ".join(f"{n:,} {name}" for n, name in _counts(top))
     return histogram(
         bars,
-        title=panel_heading(row["model"], f"{counts}; mean {shown}"),
+        title=panel_heading(m.subject, f"{verdicts}; mean {shown}"),
         x="0: female … 1: male" if axis else "",
         y="sentences",
         outline="full",
         band=(0.5 - delta, 0.5 + delta),
         middle=0.5,
-        mean={**mean, "shown": shown} if row["n"] > row["undecided"]["n"] else None,
+        mean={**top.estimate.to_dict(), "shown": shown} if top.n else None,
         tips={"bin": "score", "n": "top k", "full": "full vocabulary"},
         axis=axis,
     )
 
 
-def differences(comparisons: Sequence[Row]) -> Chart:
+def differences(comparisons: Sequence[Comparison]) -> Chart:
     """The paired difference of every two models, with its interval."""
     rows = []
     for pair in comparisons:
-        label = f"{pair['second']} − {pair['first']}"
-        for series, change, n in (
-            ("full vocabulary", pair["full_vocabulary"], pair["n"]),
-            ("top k", pair["top_k"], pair["decided"]["both"]),
-        ):
-            if n:
-                p = p_value(pair["p_corrected"]) if series == "full vocabulary" else "–"
-                rows.append({**change, "label": label, "series": series, "n": n, "p": p})
-    prob = percent(comparisons[0]["full_vocabulary"]["prob"])
+        label = f"{pair.after.subject} − {pair.before.subject}"
+        for series, compared in (("full vocabulary", pair), ("top k", pair.parts[0])):
+            if compared.paired:
+                p = p_value(pair.details["p_holm"]) if compared is pair else "–"
+                ends = compared.change.to_dict()
+                rows.append(
+                    {**ends, "label": label, "series": series, "n": compared.paired, "p": p}
+                )
+    prob = percent(comparisons[0].change.prob)
     return forest(
         rows,
         title="Models on the same sentences",
@@ -139,9 +149,8 @@ def differences(comparisons: Sequence[Row]) -> Chart:
     )
 
 
-def sentence_strip(items: Sequence[Row], groups: Sequence[Row], prob: float) -> Chart:
+def sentence_strip(m: Measurement, titles: Mapping[str, str]) -> Chart:
     """The score of each sentence as a dot, one row per group, and the means of the groups."""
-    titles = {group["group"]: group["title"] for group in groups}
     points = [
         {
             "label": titles[item["group"]],
@@ -152,19 +161,19 @@ def sentence_strip(items: Sequence[Row], groups: Sequence[Row], prob: float) -> 
             f"{item['female_word']} {percent(item['p_female'])}",
             "hollow": item["full_verdict"] == "undecided",
         }
-        for item in items
+        for item in _furthest(m)
     ]
     means = [
-        {"label": group["title"], "sentence": group["title"], **_ends(group)}
-        for group in groups
-        if group["value"] is not None
+        {"label": titles[part.query], "sentence": titles[part.query], **part.estimate.to_dict()}
+        for part in m.select("group")
+        if math.isfinite(part.value)
     ]
     return forest(
         means,
         title="Every sentence",
         subtitle=[
             "blue dot: a sentence; hollow: no gender word is likely there;",
-            f"orange: the mean of the decided ones and its {percent(prob)} interval",
+            f"orange: the mean of the decided ones and its {percent(m.prob)} interval",
         ],
         x="0: female … 1: male",
         colour=ORANGE,
@@ -468,15 +477,16 @@ def _pronouns(findings: Findings) -> Section:
     content = findings.details("pronouns")
     if content is None:
         return Section("masked-pronouns", title, not_measured(findings, "pronouns"))
-    built_in, groups = content["built_in"], content["groups"]
     measured = findings.measured("pronouns")
+    built_in, *rest = measured
+    titles = content["titles"]
     blocks: list[Block] = [
-        prose.text("pronouns", n=built_in["full_vocabulary"]["n"]),
+        prose.text("pronouns", n=built_in.details["sentences"]),
         _distribution_figure("masked-pronouns", built_in, "built-in sentences"),
         prose.figure(
             "masked-sentences",
-            lambda: sentence_strip(built_in["items"], groups, built_in["rule"]["prob"]),
-            groups=groups,
+            lambda: sentence_strip(built_in, titles),
+            groups=[(titles[part.query], part) for part in built_in.select("group")],
         ),
         Table.of(
             "The mean pronoun score (over the full vocabulary, decided sentences)",
@@ -502,40 +512,50 @@ def _pronouns(findings: Findings) -> Section:
                 for m in measured
             ),
         ),
-        _sentence_table("The built-in sentences", built_in["items"], groups),
+        _sentence_table("The built-in sentences", built_in, titles),
     ]
-    if content["data"] is not None:
-        data = content["data"]
-        n = data["full_vocabulary"]["n"]
+    if rest:
+        [of_data] = rest
+        n = of_data.details["sentences"]
         blocks += [
             prose.text("pronouns_data", n=n, name=content["data_name"]),
-            _distribution_figure("masked-pronouns-data", data, "sentences of the data"),
-            _sentence_table("Sentences of the data", data["items"], ()),
+            _distribution_figure("masked-pronouns-data", of_data, "sentences of the data"),
+            _sentence_table("Sentences of the data", of_data, {}),
         ]
     else:
         blocks.append(prose.text("pronouns_no_data", content=content))
-    blocks += [Text(f"Note: {note}.") for note in built_in["notes"]]
+    blocks += [Text(f"Note: {note}.") for note in built_in.notes]
     return Section("masked-pronouns", title, blocks)
 
 
-def _distribution_figure(name: str, row: Row, text: str) -> Block:
-    counts = [(row[verdict]["n"], verdict) for verdict in VERDICTS]
+def _furthest(m: Measurement) -> list[Row]:
+    """The sentences, at most 500, those furthest from .5 first."""
+    return sorted(m.items, key=lambda row: -abs(row["full_bias"] - 0.5))[:500]
+
+
+def _distribution_figure(name: str, m: Measurement, text: str) -> Block:
+    top = _top(m)
     return prose.figure(
-        name, lambda: distributions([row]), "distribution", row=row, counts=counts, text=text
+        name,
+        lambda: distributions([m]),
+        "distribution",
+        m=m,
+        top=top,
+        counts=_counts(top),
+        sentences=text,
     )
 
 
-def _sentence_table(caption: str, items: Sequence[Row], groups: Sequence[Row]) -> Table:
-    titles = {group["group"]: group["title"] for group in groups}
-    kind = "Situation" if groups else "Pronoun in the text"
-    more = f", the {ROWS} furthest from 0.5" if len(items) > ROWS else ""
+def _sentence_table(caption: str, m: Measurement, titles: Mapping[str, str]) -> Table:
+    kind = "Situation" if titles else "Pronoun in the text"
+    more = f", the {ROWS} furthest from 0.5" if len(m.items) > ROWS else ""
     return Table.of(
         f"{caption}, one by one{more}",
         ("Sentence", kind, "Score", "Male word", "P", "Female word", "P", "Result"),
         (
             (
                 item["masked"],
-                titles[item["group"]] if groups else item["pronoun"],
+                titles[item["group"]] if titles else item["pronoun"],
                 cell(item["full_bias"], 2),
                 item["male_word"],
                 cell(item["p_male"]),
@@ -543,7 +563,7 @@ def _sentence_table(caption: str, items: Sequence[Row], groups: Sequence[Row]) -
                 cell(item["p_female"]),
                 item["full_verdict"],
             )
-            for item in items[:ROWS]
+            for item in _furthest(m)[:ROWS]
         ),
         words=True,
         folded=True,

@@ -35,13 +35,7 @@ from evenhand.charts import (
 )
 from evenhand.errors import InputError
 from evenhand.posterior.checks import check_posterior
-from evenhand.posterior.contrasts import (
-    Named,
-    class_contrasts,
-    connection_contrasts,
-    word_contrasts,
-    word_levels,
-)
+from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.posterior.tables import Table as Distances
 from evenhand.report.blocks import Block, Cell, Prose, Section, Table, Text, cell, share, span
@@ -49,13 +43,14 @@ from evenhand.report.findings import Findings
 from evenhand.report.vectors import COLOURS, CURVES
 from evenhand.report.vectors import CONNECTIONS as IN_WORDS
 from evenhand.report.verdicts import SOME, Number
+from evenhand.results import Comparison, Measurement
 from evenhand.vectors.distances import DistanceTable
 from evenhand.wording import number, percent, probability, slug
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
     from evenhand.posterior.contrasts import Change
-    from evenhand.posterior.fits import Fit, Summary
+    from evenhand.posterior.fits import Fit
     from evenhand.posterior.models import Priors
 
 prose = Prose("posterior")
@@ -116,7 +111,7 @@ def fit_charts(
         if fit:
             made.add(f"priors-{fit.model}", partial(prior_curves, fit, priors))
     found = report.checks or {name: check_posterior(fit, seed=seed) for name, fit in fits.items()}
-    rows = {name: [each.as_dict() for each in part] for name, part in found.items()}
+    rows = {name: [each.to_dict() for each in part] for name, part in found.items()}
     made.add("check", partial(check_forest, rows))
     return made
 
@@ -142,11 +137,11 @@ def _lines(prob: float) -> str:
     return f"thick line: 50 %, thin line: {percent(prob)} highest-density interval"
 
 
-def interval_row(wide: Summary, narrow: Summary, **more: str) -> dict[str, Any]:
-    """A row of a forest: mean, interval and 50 % interval."""
-    return posterior_row(
-        {**wide.as_dict(), "inner_low": narrow.low, "inner_high": narrow.high}, **more
-    )
+def interval_row(result: Measurement | Comparison, **more: str) -> dict[str, Any]:
+    """A row of a forest: mean, interval and 50 % interval of a quantity, or of its change."""
+    estimate = result.estimate if isinstance(result, Measurement) else result.change
+    values = {"mean": estimate.value, "low": estimate.low, "high": estimate.high}
+    return posterior_row({**values, **result.details}, **more)
 
 
 def posterior_row(found: Row, **more: str) -> dict[str, Any]:
@@ -154,18 +149,6 @@ def posterior_row(found: Row, **more: str) -> dict[str, Any]:
     names = ("low", "high", "inner_low", "inner_high")
     p = probability(found["p_below_zero"])
     return {**more, "value": found["mean"], "p": p, **{name: found[name] for name in names}}
-
-
-def _both(
-    function: Callable[[Fit, float], list[Named]], fit: Fit, prob: float, **more: str
-) -> list[dict[str, Any]]:
-    """Rows with the wide and the 50 % interval of what the function says of the fit."""
-    return [
-        interval_row(
-            wide.summary, narrow.summary, label=wide.word, group=wide.group, of=wide.of, **more
-        )
-        for wide, narrow in zip(function(fit, prob), function(fit, 0.5), strict=True)
-    ]
 
 
 def minus(contrast: str) -> str:
@@ -186,9 +169,9 @@ def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Cha
     rows = []
     for fit, model in ((crossed, CROSSED), (naive, PUBLISHED)):
         if fit is not None:
-            wide, narrow = (connection_contrasts(fit, p) for p in (prob, 0.5))
             rows += [
-                interval_row(wide[key], narrow[key], label=minus(key), series=model) for key in wide
+                interval_row(m, label=minus(name), series=model)
+                for name, m in measure_contrasts(fit, prob).items()
             ]
     return contrast_forest(rows, _name(crossed.table), prob)
 
@@ -221,12 +204,11 @@ def contrast_forest(rows: Sequence[Row], name: str, prob: float) -> Chart:
 
 def changes(change: Change, prob: float = 0.89) -> Chart:
     """Each contrast before, after, and its paired change."""
-    wide, narrow = change.contrasts(prob), change.contrasts(0.5)
     return change_forest(
         [
-            interval_row(wide[key][when], narrow[key][when], label=minus(key), series=when)
-            for key in wide
-            for when in wide[key]
+            interval_row(result, label=minus(name), series=when)
+            for name, c in change.contrasts(prob).items()
+            for when, result in (("before", c.before), ("after", c.after), ("change", c))
         ],
         prob,
     )
@@ -266,10 +248,8 @@ def levels(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     offsets = models == {"coefficients"}
     parts = {
         topic: [
-            interval_row(wide, narrow, label=level, series=level)
-            for (level, wide), narrow in zip(
-                fit.coefficients(prob).items(), fit.coefficients(0.5).values(), strict=True
-            )
+            interval_row(m, label=level, series=level)
+            for level, m in measure_levels(fit, prob).items()
         ]
         for topic, fit in fits.items()
     }
@@ -292,11 +272,17 @@ def levels(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
 
 def word_deltas(crossed: Fit, prob: float = 0.89) -> Chart:
     """The difference for each protected word by class, and the mean of the class's words."""
-    words = _both(word_contrasts, crossed, prob, series="protected word")
+    delta = measure_contrasts(crossed, prob)[DELTA]
+    words = [
+        interval_row(m, label=m.query, group=m.details.get("class", ""), series="protected word")
+        for m in delta.select("word")
+    ]
     if not words:
         raise InputError(f"{crossed.table.source}: no protected word has associated attributes")
-    classes = _both(class_contrasts, crossed, prob, series="mean of its class")
-    classes = [{**row, "label": "all of them"} for row in classes]
+    classes = [
+        interval_row(m, label="all of them", group=m.query, series="mean of its class")
+        for m in delta.select("class")
+    ]
     return delta_forest(words, classes, _name(crossed.table), prob)
 
 
@@ -338,8 +324,18 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     paired = len(fits) > 1
     if paired and tuple(fits) != tuple(TIMES):
         raise InputError(f"word means: expected one fit or before and after, got {', '.join(fits)}")
-    rows = [row for when, fit in fits.items() for row in _both(word_levels, fit, prob, when=when)]
-    rows = [{**row, "series": row["when"] if paired else row["of"]} for row in rows]
+    rows = [
+        interval_row(
+            part,
+            label=part.query,
+            group=part.details.get("class", ""),
+            of=level,
+            series=when if paired else level,
+        )
+        for when, fit in fits.items()
+        for level, m in measure_levels(fit, prob).items()
+        for part in m.parts
+    ]
     order = sorted(dict.fromkeys((row["group"], row["label"]) for row in rows))
     place = {word: i for i, (_, word) in enumerate(order)}
     parts = {

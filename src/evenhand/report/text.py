@@ -152,7 +152,7 @@ def _filter(findings: Findings) -> Section:
     content = findings.details("filter")
     if content is None:
         return Section("data-filter", prose.title_filter(), not_measured(findings, "filter"))
-    steps, kept = content["steps"], content["steps"]["kept"]
+    steps, kept = content["steps"], content["steps"]["accepted"]
     read = max(steps["read"], 1)
     blocks: list[Block] = [
         prose.text("filter", content=content, read=read),
@@ -166,7 +166,7 @@ def _filter(findings: Findings) -> Section:
                     share(steps[step] / read),
                     _reasons(content["reasons"], step),
                 )
-                for step in ("read", "one_pronoun", "no_other_indicator", "linked", "kept")
+                for step in ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
             ),
             folded=kept > 0,
         ),

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
 from evenhand.instruments import Run, instrument, option
-from evenhand.results import Items, Measurement
-from evenhand.statistics.intervals import Floats, crossed_mean, wilson
-from evenhand.vectors.debias.projection import row_lengths
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
+from evenhand.vectors.debias.subspace import row_lengths
 from evenhand.vectors.store import Vectors, load
 
 
@@ -148,6 +148,36 @@ class Analogies(_AnalogyMetric):
         ]
         return share(query, rows, items=Items(rows), left_out=missing, parts=parts)
 
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change of the share, over the pairs and words that both have."""
+        first, second = (
+            {(item["group"], item["word"]): item["score"] for item in m.items}
+            for m in (before, after)
+        )
+        shared = first.keys() & second.keys()
+        pairs = {pair for pair, _ in shared}
+        words = sorted(
+            {word for _, word in shared if all((pair, word) in shared for pair in pairs)}
+        )
+        changes = np.array(
+            [[second[pair, word] - first[pair, word] for word in words] for pair in sorted(pairs)]
+        )
+        value, low, high = after.value - before.value, -np.inf, np.inf
+        if changes.size > 1:
+            low, high = (
+                crossed_mean(changes, prob=before.prob)
+                if len(pairs) > 1
+                else t_mean(changes[0], before.prob)
+            )[1:]
+        return Comparison(
+            before=before,
+            after=after,
+            change=Estimate(value=value, low=low, high=high, prob=before.prob),
+            interval="two-way random effects over pairs and words, paired",
+            paired=int(changes.size),
+        )
+
 
 @instrument(
     name="analogy_accuracy",
@@ -190,17 +220,18 @@ class AnalogyAccuracy(_AnalogyMetric):
             for answer, question in zip(answers, complete, strict=True)
         ]
         value, low, high = wilson(sum(right), len(right), run.prob)
-        items = [
+        scores = np.array(right, dtype=float)
+        items = Items(
             {
-                "word": question[1],
-                "group": f"{question[0]}→{question[2]}",
-                "score": float(correct),
-                "expected": question[3],
-                "barred": answer.barred[0].word,
-                "allowed": answer.allowed[0].word,
+                "word": [question[1] for question in complete],
+                "group": [f"{question[0]}→{question[2]}" for question in complete],
+                "score": scores,
+                "without": (scores.sum() - scores) / max(1, scores.size - 1),
+                "expected": [question[3] for question in complete],
+                "barred": [answer.barred[0].word for answer in answers],
+                "allowed": [answer.allowed[0].word for answer in answers],
             }
-            for question, answer, correct in zip(complete, answers, right, strict=True)
-        ]
+        )
         return Measurement(
             metric="analogy_accuracy",
             query=query,
@@ -213,7 +244,7 @@ class AnalogyAccuracy(_AnalogyMetric):
             ideal=1.0,
             worse="lower",
             interval="Wilson score over the questions, though questions of one kind share words",
-            items=Items(items),
+            items=items,
             left_out=missing,
             seed=run.seed,
         )

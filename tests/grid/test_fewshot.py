@@ -1,0 +1,247 @@
+"""Few-shot cells: the figures of a run, the same bytes in any order and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+
+import pytest
+from pydantic import ValidationError
+
+from evenhand.errors import InputError
+from evenhand.fewshot import read
+from evenhand.fewshot.runs import RunSettings, run, summary
+from evenhand.fewshot.runs.tallies import Tallies, bias_values, difference
+from evenhand.fewshot.training import Settings
+from evenhand.grid import fewshot
+from evenhand.grid.fewshot import TASK
+from evenhand.grid.task import Workspace, load_task
+from evenhand.results import to_json
+from small_encoder import save_small
+
+DATA = "simulated:per_class=24,leak=1"
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return str(save_small(tmp_path_factory.mktemp("encoder") / "small"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held():
+    fewshot._libraries.clear()
+
+
+def asked(small, **more):
+    usual = {
+        "data": DATA, "each_gender": 3, "encoder": small, "episodes": "24/8/40", "ways": 3,
+        "shots": 2, "batch": 4, "tosses": 50,
+    }  # fmt: skip
+    return TASK.settings(**{**usual, **more})
+
+
+def at(folder, name="cell", cache="cache"):
+    work = folder / "work" / name
+    work.mkdir(parents=True, exist_ok=True)
+    return Workspace(
+        work=work, cache=folder / cache, device="cpu", threads=2, lock=lambda _: nullcontext()
+    )
+
+
+def test_the_figures_are_those_of_a_run(encoder, tmp_path):
+    result = TASK.compute(asked(encoder, splits=2), at(tmp_path))
+    training = Settings(batch=4, validate_every=2)
+    settings = RunSettings(
+        training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2
+    )
+    people = read(DATA).at_least(1, each_gender=3)
+    done = run(people, settings, tmp_path / "run", encoder=encoder)
+    expected = json.loads(to_json(summary(done, tosses=50).as_dict()))
+    assert set(result) == {
+        "name", "chance", "floor", "accuracy", "f1", "f1_episode", "beyond_floor", "by_gender",
+        "bias", "variance", "curves", "tallies",
+    }  # fmt: skip
+    for name in ("name", "chance", "floor"):
+        assert result[name] == expected[name]
+    for name in ("accuracy", "f1", "f1_episode"):
+        assert result[name]["value"] == pytest.approx(expected[name]["value"], abs=0.01)
+        assert result[name]["low"] == pytest.approx(expected[name]["low"], abs=0.05)
+    bias, wanted = result["bias"]["association"], expected["bias"]["association"]
+    assert bias["value"] == pytest.approx(wanted["value"], abs=1e-3)
+    assert set(result["curves"]) == {"split 0, seed 0", "split 1, seed 0"}
+    for name, curve in result["curves"].items():
+        points = expected["curves"][name]
+        best = max(point["validation_accuracy"] for point in points)
+        assert curve["best"]["validation_accuracy"] == pytest.approx(best, abs=0.05)
+        assert curve["episodes"] <= 24
+    tallies = Tallies.unpacked(result["tallies"])
+    assert (tallies.splits, tallies.repeats, len(tallies.counts)) == (2, 1, 80)
+    assert bias_values(tallies)["epsilon"].value == pytest.approx(
+        result["bias"]["epsilon"]["value"], abs=1e-12
+    )
+    row = TASK.row(result)
+    assert list(row) == ["accuracy", "f1", "floor", "beyond_floor", "association", "epsilon",
+                         "skew", "stereotype"]  # fmt: skip
+    assert row["accuracy"] == {name: result["accuracy"][name] for name in ("value", "low", "high")}
+
+
+def test_the_same_bytes_in_any_order(encoder, tmp_path):
+    cells = [
+        asked(encoder, network=network, mitigation=mitigation)
+        for network, mitigation in (
+            ("proto-euclidean", "none"), ("matching-cosine", "augment"),
+            ("proto-euclidean", "neutralize"), ("proto-cosine", "calibrate"),
+        )
+    ]  # fmt: skip
+    first = {n: to_json(TASK.compute(cell, at(tmp_path, f"a{n}"))) for n, cell in enumerate(cells)}
+    fewshot._libraries.clear()
+    second = {
+        n: to_json(TASK.compute(cells[n], at(tmp_path, f"b{n}", "other cache")))
+        for n in (3, 1, 2, 0)
+    }
+    assert second == first
+    assert to_json(TASK.compute(cells[0], at(tmp_path, "again"))) == first[0]
+    one, two = (Tallies.unpacked(json.loads(first[n])["tallies"]) for n in (0, 2))
+    assert difference(one, two)["association"].p_value is not None
+
+
+def test_it_goes_on_with_what_it_finds(encoder, tmp_path):
+    cell = asked(encoder, splits=2)
+    whole = to_json(TASK.compute(cell, at(tmp_path, "whole")))
+    place = at(tmp_path, "broken")
+
+    def stop(what, done, total, _words):
+        if what.startswith("split 1") and done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        TASK.compute(cell, Workspace(**{n: getattr(place, n) for n in place.__slots__} | {
+            "progress": stop}))  # fmt: skip
+    kept = place.work / "run/split-0/seed-0/answers.npz"
+    before = kept.stat().st_mtime_ns
+    assert to_json(TASK.compute(cell, place)) == whole
+    assert kept.stat().st_mtime_ns == before
+    (place.work / "run/run.json").write_text("{}")  # of no run at all: made anew
+    assert to_json(TASK.compute(cell, place)) == whole
+
+
+KILLED = """
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from evenhand.grid.fewshot import TASK
+from evenhand.grid.task import Workspace
+from evenhand.results import to_json
+folder = Path(sys.argv[1])
+print("begun", flush=True)
+place = Workspace(work=folder / "work", cache=folder / "cache", device="cpu", threads=1,
+              lock=lambda _: nullcontext())
+place.work.mkdir(parents=True, exist_ok=True)
+print(to_json(TASK.compute(TASK.settings.model_validate_json(sys.argv[2]), place)))
+"""
+
+
+@pytest.mark.slow
+def test_the_same_bytes_after_kills(encoder, tmp_path):
+    cell = asked(encoder, mitigation="neutralize", episodes="400/40/40", splits=2)
+    expected = to_json(TASK.compute(cell, at(tmp_path, "whole")))
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), cell.model_dump_json()]
+    for wait in (2.5, 3.5):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(wait)
+            os.kill(process.pid, signal.SIGKILL)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.removeprefix("begun\n").strip() == expected.strip()
+
+
+class TestSettings:
+    def test_as_many_queries_as_shots(self, encoder):
+        assert asked(encoder, shots=4).run.queries == 4
+        assert asked(encoder, shots=4, queries=3).run.queries == 3
+        assert asked(encoder, episodes="10000/600/600").run.training.validate_every == 500
+        assert TASK.settings(frozen=False).run.finetune
+
+    def test_every_key_is_described(self):
+        assert all(each.description for each in TASK.settings.model_fields.values())
+
+    @pytest.mark.parametrize(
+        ("more", "told"),
+        [
+            ({"network": "protos"}, "did you mean 'proto-soft'"),
+            ({"mitigation": "neutralise"}, "did you mean 'neutralize'"),
+            ({"pooling": "max"}, "unknown pooling 'max'"),
+            ({"loss": "mae"}, "unknown loss 'mae': did you mean 'mse'"),
+            ({"network": "relation-ntl", "options": {"slice": 3}}, "did you mean 'slices'"),
+            ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
+            ({"shots": 30}, "validation classes of split 0: .*expected 60 texts a class"),
+            ({"ways": 9}, "validation classes of split 0: ways: expected 2 to"),
+            ({"encoder": "maxi"}, "encoder: expected mini, a folder with a model, or hf:NAME"),
+            ({"data": "none.csv"}, "none.csv: no such file, and not simulated"),
+            ({"data": "simulated:leek=1"}, "did you mean 'leak'"),
+            ({"text": "bio"}, "text: simulated data have no columns"),
+        ],
+    )
+    def test_errors_before_anything_runs(self, encoder, more, told):
+        settings = asked(encoder, **more)
+        with pytest.raises(InputError, match=told):
+            TASK.check(settings)
+
+    @pytest.mark.parametrize(
+        ("more", "told"),
+        [
+            ({"episodes": "9/9"}, "episodes: expected TRAIN/VALID/TEST"),
+            ({"shares": "1/2"}, "shares: expected three numbers"),
+            ({"ways": 1}, "greater than or equal to 2"), ({"ways": "3"}, "valid integer"),
+            ({"way": 3}, "Extra inputs"),
+        ],
+    )  # fmt: skip
+    def test_wrong_values(self, encoder, more, told):
+        with pytest.raises(ValidationError, match=told):
+            asked(encoder, **more)
+
+    def test_it_is_known_by_name(self):
+        assert load_task("fewshot") is TASK
+
+
+class TestIdentity:
+    def test_what_counts_and_what_does_not(self, encoder, tmp_path):
+        base = TASK.identity(asked(encoder))
+        assert json.loads(to_json(base)) == json.loads(to_json(TASK.identity(asked(encoder))))
+        copied = save_small(tmp_path / "copy")
+        assert TASK.identity(asked(str(copied))) == base  # the same files elsewhere
+        assert TASK.identity(asked(encoder, queries=2)) == base
+        for more in ({"seed": 1}, {"mitigation": "augment"}, {"data": "simulated:per_class=25"},
+                     {"splits": 2}, {"prob": 0.9}, {"any_leaning": True}, {"limit": 20},
+                     {"shares": "40/30/30"}, {"encoder": "mini"}, {"tosses": 51}):  # fmt: skip
+            assert TASK.identity(asked(encoder, **more)) != base, more
+        told = to_json(base)
+        assert str(tmp_path) not in told
+        assert encoder not in told
+
+    def test_files_are_read_again_when_they_change(self, encoder, tmp_path):
+        file = tmp_path / "people.csv"
+        rows = [f"text {i} of {c},{c},{'MF'[i % 2]}" for c in "abcdef" for i in range(8)]
+        file.write_text("\n".join(["text,label,gender", *rows]))
+        cell = asked(encoder, data=str(file), each_gender=None)
+        before = TASK.identity(cell)
+        assert TASK.identity(cell) == before
+        file.write_text("\n".join(["text,label,gender", *rows[:-1]]))
+        assert TASK.identity(cell)["data"] != before["data"]
+
+    def test_groups_share_their_texts(self, encoder):
+        plain = {TASK.group(asked(encoder, network=n, mitigation=m))
+                 for n in ("maml", "induction") for m in ("none", "calibrate")}  # fmt: skip
+        assert len(plain) == 1
+        assert TASK.group(asked(encoder, mitigation="neutralize")) not in plain
+
+
+def test_importing_it_is_cheap():
+    code = "import sys, evenhand.grid.fewshot; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
