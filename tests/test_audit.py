@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.audit import Audit, audit
+from evenhand.audit import Audit, audit, main
 from evenhand.audit import vectors as stages
 from evenhand.cli import run
 from evenhand.errors import FileError, InputError, VocabularyError
@@ -126,7 +126,7 @@ def test_a_changed_configuration_is_computed_again(
     if change == "seed":
         seed = 1
     elif change == "code":
-        monkeypatch.setattr("evenhand.audit.main._code_hash", lambda: "other")
+        monkeypatch.setattr(main, "_code_hash", lambda: "other")
     elif change == "vectors":
         matrix = v.matrix.copy()
         matrix[0, 0] += 1e-4

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenhand import lexicon
-from evenhand.audit import audit
+from evenhand.audit import audit, main
 from evenhand.audit import posterior as stages
 from evenhand.audit.stages import Options, run_stage
 from evenhand.lexicon import Topic
@@ -238,7 +238,7 @@ def test_without_the_tests_that_decide_a_card_says_that_there_is_no_verdict(
 ) -> None:
     monkeypatch.setattr("evenhand.report.posterior.ESS", 50)  # there are few draws here
     monkeypatch.setattr("evenhand.report.posterior.RHAT", 1.2)
-    monkeypatch.setattr("evenhand.audit.main.write_report", lambda place: [place])
+    monkeypatch.setattr(main, "write_report", lambda place: [place])
     w = small()
     v = Vectors.from_arrays(w.words, w.matrix)
     found = audit(v, topics=[w.topic], out=tmp_path / "out", quick=True, skip=("vectors",))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.audit import audit
+from evenhand.audit import audit, main
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import compare
 from evenhand.intervals import t_mean, wilson
@@ -53,7 +53,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
             with pytest.MonkeyPatch.context() as patch:
                 few = partial(nulls.dimension_spread, dims=(2, 10, 50), points=100, repeats=4)
                 patch.setattr(nulls, "dimension_spread", few)
-                patch.setattr("evenhand.audit.main.write_report", lambda place: [place])
+                patch.setattr(main, "write_report", lambda place: [place])
                 audit(v, topics=[asked], out=out, quick=True, skip=("posterior",), **settings)
             made[name] = out
         return made[name]

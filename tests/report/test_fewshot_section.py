@@ -25,8 +25,8 @@ def run_of(found, floor):
     original = found.twins.original
     leaning = dict(zip(NAMES, LEANING, strict=True))
     rows = {
-        "by_class": [{**r.to_dict(), "leaning": leaning[r.name]} for r in by_class(original)],
-        "associations": [r.to_dict() for r in measuring.associations(found.twins)],
+        "by_class": [{**r.as_dict(), "leaning": leaning[r.name]} for r in by_class(original)],
+        "associations": [r.as_dict() for r in measuring.associations(found.twins)],
     }
     return {
         "name": "", "chance": 1 / 3, "floor": scores(floor), **scores(original),

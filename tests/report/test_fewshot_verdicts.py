@@ -94,7 +94,7 @@ def test_the_p_for_new_classes_is_corrected_for_all_that_were_asked():
     """One of six at p = .009 is no news; that the others are weak does not make it one."""
     verdict = only_last(0.0005, 0.009)
     assert verdict.level == "some evidence"
-    assert "not sure enough in new classes" in verdict.sentence
+    assert "not certain enough for new classes" in verdict.sentence
     assert verdict.tests[-1]["p_new_classes_holm"] == pytest.approx(6 * 0.009)
 
 

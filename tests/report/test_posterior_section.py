@@ -112,10 +112,10 @@ def test_the_numbers_on_the_page_are_the_saved_ones(section: Section, saved: Sta
     assert f"by {-delta['mean']:.3f}" in texts(section)[2]
     change = shown["Differences before and after hard debiasing"]
     assert [row[1].text for row in change.rows[:3]] == ["before", "after", "change"]
-    caption = "What the range does on 10 simulated tables each"
+    caption = "The interval on 10 simulated tables each"
     assert [row[0].text for row in shown[caption].rows] == [
-        "truth 0: interval holds it", "truth 0: false alarm",
-        "truth −0.05: interval holds it", "truth −0.05: found",
+        "truth 0: interval contains it", "truth 0: false alarm",
+        "truth −0.05: interval contains it", "truth −0.05: detected",
     ]  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def test_the_verdict_gets_the_contrast(planted: World, saved: StageResult) -> No
     delta = saved.details["contrasts"][DELTA]
     assert (number.value, number.low, number.high) == (delta["mean"], delta["low"], delta["high"])
     assert (number.ideal, number.p_value) == (0, None)
-    assert "nearer their own class: >\u00a00.999" in number.label
+    assert "nearer to their own class: >\u00a00.999" in number.label
     assert posterior_numbers(findings(planted, saved), "another") == ()
     assert posterior_numbers(findings(planted), "simulated") == ()
 
@@ -150,7 +150,7 @@ def test_bad_draws_are_warned_of_and_kept_from_the_verdict(
     found = findings(planted, light(saved, diagnostics={"the difference": bad}))
     assert posterior_numbers(found, "simulated") == ()
     (warning,) = texts(posterior_section(found), "warning")
-    assert warning.startswith("Do not conclude from these numbers")
+    assert warning.startswith("Draw no conclusions from these numbers")
     assert "R-hat is" in warning
 
 
@@ -186,10 +186,10 @@ def test_the_answer_says_nearer_farther_or_open() -> None:
     nearer = {"mean": -0.05, "low": -0.08, "high": -0.02, "p_below_zero": 0.99}
     farther = {"mean": 0.05, "low": 0.02, "high": 0.08, "p_below_zero": 0.01}
     unsure = {"mean": -0.01, "low": -0.04, "high": 0.02, "p_below_zero": 0.7}
-    assert "nearer their own class, by 0.050" in answer(nearer)
+    assert "nearer to their own class, by 0.050" in answer(nearer)
     assert "0.020 to 0.080" in answer(nearer)
     assert "against the stereotype" in answer(farther)
-    assert "stays open: the difference is −0.010 [−0.040, 0.020]" in answer(unsure)
+    assert "remains open: the difference is −0.010 [−0.040, 0.020]" in answer(unsure)
     assert "not the same as none" in answer(unsure)
 
 

@@ -79,20 +79,52 @@ def audit(
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
 ) -> Audit:
-    """Audit word vectors, a masked language model and labelled texts; write the findings and a
-    page into the folder `out`.
+    """Audit word vectors, a masked language model and labelled texts, and write a report.
 
-    With nothing given the embedded defaults are audited, else what is given alone. `quick` leaves
-    out fine-tuning and most mitigations; `skip` leaves out parts (`inputs.PARTS`). `columns` names
-    the columns of the data (text, label, gender, male, female). What an earlier audit of the same
-    inputs and settings left in `out` is taken over. `command` and the hash of the file `read_from`
-    (where `vectors` are given as an object) are kept in `run.json`.
+    With nothing given the embedded defaults are audited, else only what is given. Stages of an
+    earlier audit of the same inputs and settings in `out` are not computed again.
+
+    Parameters
+    ----------
+    vectors : str, path or Vectors, optional
+        An embedded name, a file, or loaded vectors.
+    model : str or path, optional
+        A masked language model: an embedded name, a folder or `hf:NAME`.
+    data : str, path or Dataset, optional
+        Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
+    topics : iterable of str or Topic
+        The topics of the vectors.
+    out : str or path
+        The folder for the page, results, tables and figures.
+    quick : bool
+        Leave out fine-tuning, most mitigations and most training.
+    skip : sequence of str
+        Parts to leave out: text, vectors, posterior, masked, fewshot.
+    columns : dict, optional
+        The columns of the data: text, label, gender, and the codes male and female.
+    seed, prob : int and float
+        The random seed, and the probability of intervals.
+    jobs : int
+        Processes that rewrite texts.
+    progress : Progress, optional
+        Receives the stages and steps.
+    read_from : str or path, optional
+        The file that loaded `vectors` were read from; its hash is recorded.
+    command : sequence of str
+        The command line to record.
+
+    Returns
+    -------
+    Audit
+        The verdicts, the stages and where the report is. A stage that fails does not lose the
+        others: `failed` has the reasons.
+
     """
-    asked = _topics(topics)
+    chosen = _topics(topics)
     folder = check_out(out)
     new = not folder.exists()
     given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
-    _check_words(given, asked)
+    _check_words(given, chosen)
     with RunFolder.working(folder):
         for name in ("stages", "work"):
             (folder / name).mkdir(exist_ok=True)
@@ -100,24 +132,25 @@ def audit(
         settings = {"seed": seed, "prob": prob}
         used = versions(*PACKAGES)
         common = {"settings": settings, "versions": used, "code": _code_hash()}
-        stages = list(_stages(given, asked, options))
+        stages = list(_stages(given, chosen, options))
         shown = progress or Silent()
-        done, seconds = [], {}
+        done: list[StageResult] = []
+        seconds: dict[str, float] = {}
         for number, stage in enumerate(stages, 1):
             shown.stage(stage.title, number, len(stages))
-            found, took = run_stage(stage, folder / "stages", stage.key(common), shown)
-            done.append(found)
+            result, took = run_stage(stage, folder / "stages", stage.key(common), shown)
+            done.append(result)
             seconds[stage.title] = took
         if not any(not s.empty and s.kind != "dimension" for s in done):
             if new and not any(stage.failed for stage in done):
                 shutil.rmtree(folder)
             raise _nothing(given, done)
         (folder / "tables").mkdir(exist_ok=True)
-        told = {**settings, "quick": quick, "parts": given.parts}
+        described = {**settings, "quick": quick, "parts": given.parts}
         run = document(
             command=list(command),
             time=datetime.now(UTC).isoformat(timespec="seconds"),
-            configuration={**told, "topics": [topic.name for topic in asked]},
+            configuration={**described, "topics": [topic.name for topic in chosen]},
             seed=seed,
             versions=used,
             subjects=given.subjects,
@@ -125,10 +158,10 @@ def audit(
         )
         findings = Findings(
             subjects=given.subjects,
-            settings=told,
+            settings=described,
             stages=tuple(done),
             run=run,
-            topics=tuple(asked) if given.vectors is not None else (),
+            topics=tuple(chosen) if given.vectors is not None else (),
         )
         findings = replace(findings, verdicts=verdicts(findings))
         save_json(folder / "results.json", findings.to_dict())
@@ -170,14 +203,14 @@ def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterabl
 
 
 def _topics(topics: Iterable[str | Topic]) -> list[Topic]:
-    asked = [topic if isinstance(topic, Topic) else lexicon.topic(topic) for topic in topics]
-    names = [slug(topic.name) for topic in asked]
+    chosen = [topic if isinstance(topic, Topic) else lexicon.topic(topic) for topic in topics]
+    names = [slug(topic.name) for topic in chosen]
     if not names:
         raise InputError("topics: expected at least one, got none")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"topics: expected each name once, got '{twice}' twice")
-    return asked
+    return chosen
 
 
 def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:

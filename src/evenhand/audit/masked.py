@@ -13,7 +13,9 @@ from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.audit.text import structural
 from evenhand.errors import InputError
 from evenhand.files import plain
+from evenhand.instruments import Run, identity, instruments
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+from evenhand.results import Measurement
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
@@ -53,6 +55,16 @@ def masked_stages(model: str, data: Dataset, options: Options) -> list[Stage]:
             compute=partial(_phrases, model, options),
         ),
     ]
+    stages += [
+        Stage(
+            kind="instruments",
+            title=f"model: {cls.declaration.label}",
+            depends={**depends, **identity(cls())},
+            compute=partial(_instrument, model, cls, options),
+        )
+        for name, cls in instruments("model").items()
+        if cls.declaration.audit and name not in ("pronouns", "professions", "phrases")
+    ]
     if not options.quick:
         stages.append(
             Stage(
@@ -63,6 +75,17 @@ def masked_stages(model: str, data: Dataset, options: Options) -> list[Stage]:
             )
         )
     return stages
+
+
+def _instrument(source: str, cls: Any, options: Options, progress: Progress) -> dict[str, Any]:
+    """Any other instrument that is declared for audits, on its default material."""
+    run = Run(seed=options.seed, prob=options.prob, cache=_answers(options), progress=progress.step)
+    try:
+        result = cls().measure(loaded(source), None, run)
+    except InputError as error:
+        skip = {"metric": cls.declaration.name, "query": "", "reason": str(error)}
+        return {"skipped": (skip,)}
+    return {"measurements": (result,) if isinstance(result, Measurement) else tuple(result)}
 
 
 @lru_cache(maxsize=1)

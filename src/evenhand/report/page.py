@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.files import replace_file
+from evenhand.instruments import find
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -188,8 +189,6 @@ def _methods(findings: Findings) -> Section:
 
 def _declared(findings: Findings, part: str) -> list[str]:
     """The instruments of a part that was audited."""
-    from evenhand.instruments import find
-
     if part not in findings.settings["parts"]:
         return []
     return [name for name in methods(part) if find(name) is not None]
@@ -212,13 +211,20 @@ def _without_bias(m: Measurement) -> str:
 
 def _other_methods(findings: Findings) -> Section:
     """The measures of the other parts, as far as they were audited."""
+    measured = {m.metric for stage in findings.stages for m in stage.measurements}
     rows = [
-        (known.title, known.question, known.text)
+        (
+            known.title,
+            known.question,
+            known.text,
+            "no" if find(name) is not None and name not in measured else "yes",
+        )
         for part in ("text", "posterior", "masked", "fewshot")
         if part in findings.settings["parts"]
-        for known in methods(part).values()
+        for name, known in methods(part).items()
     ]
-    table = Table.of("The other measures", ("Measure", "Question", "Formula"), rows)
+    headers = ("Measure", "Question", "Formula", "Measured here")
+    table = Table.of("The other measures", headers, rows)
     return Section("more-methods", "Methods beside word vectors", [table] if rows else [])
 
 
