@@ -25,7 +25,7 @@ TASKS = Registry(
     {
         "fewshot": "evenhand.grid.fewshot:TASK",
         "masked": "evenhand.grid.task_masked:TASK",
-        "text": "evenhand.grid.task_text:TASK",
+        "text": "evenhand.grid.corpus:TASK",
         "vectors": "evenhand.grid.measures:VECTORS",
     },
     group="evenhand.tasks",
