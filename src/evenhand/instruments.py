@@ -262,7 +262,7 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
             for each in declaration.options:
                 each.check(getattr(self, each.name))
 
-        cls.__init__ = __init__  # type: ignore[assignment]
+        cls.__init__ = __init__  # type: ignore[method-assign]
         cls.declaration = declaration  # type: ignore[attr-defined]
         return cls
 
@@ -273,7 +273,7 @@ def _options_of(cls: type) -> tuple[Option, ...]:
     hints = typing.get_type_hints(cls)
     return tuple(
         _option_of(each.name, hints[each.name], each.default, each.metadata["option"])
-        for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for each in dataclasses.fields(cls)
         if "option" in each.metadata
     )
 
@@ -547,7 +547,7 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
 
 
 def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
-    if "without" not in measurement.items:
+    if "without" not in measurement.items.columns:
         return {}
     return {
         (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]

@@ -98,33 +98,40 @@ def debias(document: Document) -> Iterator[Row]:
 # masked models
 
 
+def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    """The parts of a measurement or comparison by `by`."""
+    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
+
+
 def _pronoun_rule(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield f"{name}/mean", estimate(data["mean_bias"], data["sign_test"]["p_value"])
-    if "mean_of_all" in data:
-        yield f"{name}/mean_of_all", estimate(data["mean_of_all"])
-    for group in ("male", "neutral", "female", "undecided"):
-        part = data[group]
-        yield f"{name}/{group}/share", estimate(part["share"])
-        if part.get("mean") is not None:
-            mean = numbers(part["mean"], part.get("low"), part.get("high"))
-            yield f"{name}/{group}/mean", mean
+    yield f"{name}/mean", estimate(data)
+    for part in _parts(data, "subset"):
+        yield f"{name}/mean_of_all", estimate(part)
+    for part in _parts(data, "verdict"):
+        yield f"{name}/{part['query']}/share", estimate(part)
+        for mean in _parts(part, "component"):
+            if mean["value"] is not None:
+                yield f"{name}/{part['query']}/mean", estimate(mean)
 
 
 def pronouns(document: Document) -> Iterator[Row]:
     """`masked score`."""
-    for data in document["models"]:
-        model = data["model"]
-        yield from _pronoun_rule(data, f"{model}/top")
-        yield from _pronoun_rule(data["full_vocabulary"], f"{model}/full")
-        for split in ("by_slot", "by_pronoun"):
-            for part in data[split]:
-                yield f"{model}/{split}/{part['name']}/top", estimate(part["mean_bias"])
-                yield f"{model}/{split}/{part['name']}/full", estimate(part["full_vocabulary"])
+    for data in document["measurements"]:
+        model = data["subject"]
+        [top] = _parts(data, "vocabulary")
+        yield from _pronoun_rule(top, f"{model}/top")
+        yield from _pronoun_rule(data, f"{model}/full")
+        for by in ("slot", "pronoun"):
+            for part in _parts(data, by):
+                name = f"{model}/by_{by}/{part['query']}"
+                yield f"{name}/top", estimate(*_parts(part, "vocabulary"))
+                yield f"{name}/full", estimate(part)
     for data in document.get("comparisons", ()):
-        name = f"{data['second']} - {data['first']}"
-        yield f"{name}/full", estimate(data["full_vocabulary"], data["p_value"])
-        yield f"{name}/top", estimate(data["top_k"])
-        yield f"{name}/holm", numbers(p=data["p_corrected"])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield f"{name}/full", estimate(data["change"], data["p_value"])
+        [top] = data["parts"]
+        yield f"{name}/top", estimate(top["change"])
+        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
 
 
 def association(document: Document) -> Iterator[Row]:
@@ -152,11 +159,6 @@ def association(document: Document) -> Iterator[Row]:
         for name in ("overall", "stereotype"):
             if data.get(name):
                 yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
-
-
-def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
-    """The parts of a measurement or comparison by `by`."""
-    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
 
 
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:

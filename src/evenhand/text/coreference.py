@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from evenhand.errors import InputError, MissingExtraError
-from evenhand.lexicon.names import names
-from evenhand.lexicon.persons import counted_words
+from evenhand.lexicon.names import counted_words, names
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS, SLOTS
 from evenhand.registry import Registry
 from evenhand.text.tagger import FUNCTION_WORDS, tag

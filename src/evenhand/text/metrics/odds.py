@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,6 +40,7 @@ _UNDECIDED = {
     "none": "undecided: no gendered pronoun",
     "tie": "undecided: as many female as male pronouns",
 }
+_AGREEMENT = ("agree", "compared", "undecided")
 _MAX_CLASSES = 100_000
 _MAX_VALUES = 100
 """The number of unknown values of a gender column that are counted by name."""
@@ -96,6 +97,23 @@ class Odds:
         )
         counts.source = subject.name
         return counts.measure(run.prob)
+
+    def tally(self, subject: Corpus) -> dict[str, Any]:
+        """The counts of one shard as plain values; it may lack a gender or have one class."""
+        counts = count_rows(
+            subject.source,
+            self.label,
+            self.gender,
+            self.text,
+            male=self.male,
+            female=self.female,
+        )
+        return counts.to_dict()
+
+    @staticmethod
+    def pool(tallies: Sequence[Mapping[str, Any]], prob: float = 0.95) -> Measurement:
+        """The odds ratios over the rows of all shards, as of one file with all rows."""
+        return Counts.join(tallies).measure(prob)
 
     def misfit(self, material: Any) -> str | None:
         return None if material is None else "takes no material beside the corpus"
@@ -360,6 +378,46 @@ class Counts:
             },
             notes=self.notes(),
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain values, which `join` adds up."""
+        return {
+            "label": self.label,
+            "gender_from": self.gender_from,
+            "counts": {**self.totals(), "classes": len(self.labels)},
+            "male": dict(sorted(self.rows["male"].items())),
+            "female": dict(sorted(self.rows["female"].items())),
+            "left_out": [[reason, n] for reason, n in self.left_out.items()],
+            "classes": sorted(self.labels),
+            "agreement": {n: getattr(self, n) for n in _AGREEMENT} if self.compares else None,
+        }
+
+    @classmethod
+    def join(cls, tallies: Sequence[Mapping[str, Any]]) -> Counts:
+        """The sum of the counts of several shards."""
+        first = tallies[0]
+        for name in ("label", "gender_from"):
+            for tally in tallies:
+                if tally[name] != first[name]:
+                    raise InputError(
+                        f"odds: expected shards of the same {name}, got {first[name]} and "
+                        f"{tally[name]}"
+                    )
+        counts = cls(
+            source=f"{len(tallies)} shards",
+            label=first["label"],
+            gender_from=first["gender_from"],
+            compares=first["agreement"] is not None,
+        )
+        for tally in tallies:
+            counts.read += tally["counts"]["read"]
+            counts.rows["male"].update(tally["male"])
+            counts.rows["female"].update(tally["female"])
+            counts.left_out.update(dict(tally["left_out"]))
+            counts.labels.update(tally["classes"])
+            for name, number in (tally["agreement"] or {}).items():
+                setattr(counts, name, getattr(counts, name) + number)
+        return counts
 
     def totals(self) -> dict[str, int]:
         """The rows read, male, female and left out."""
