@@ -204,6 +204,8 @@ class Declaration:
     caveats : tuple of str
     audit : bool
         Whether an audit runs it on its default material.
+    command : str
+        Its command on the command line where that has another name.
 
     """
 
@@ -223,16 +225,25 @@ class Declaration:
     scale: str = ""
     caveats: tuple[str, ...] = ()
     audit: bool = False
+    command: str = ""
     options: tuple[Option, ...] = ()
 
 
 class Instrument(Protocol):
     """What an instrument is: its declaration and `measure`.
 
-    Optional methods: `compare(before, after)` where pairing takes more than the jackknife over
-    items, `read(path)` that reads its material from a file, `misfit(material)` that says why
-    material of that shape cannot be taken (None where it can), and `questions(material)` that
-    splits material into questions that are measured, or skipped, one by one.
+    Optional methods:
+
+    - `compare(before, after)` where pairing takes more than the jackknife over items;
+    - `read(path)` that reads its material from a file, `choose(*, key=None, …)` that makes it of
+      names and files given by key, and `requires_material` (a class attribute) where there is no
+      default material;
+    - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
+      and `questions(material)` that splits material into questions that are measured, or skipped,
+      one by one;
+    - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
+      leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and
+      `measure_file(subject, path, run, output=…, keep=…)` that writes a row per item.
     """
 
     declaration: ClassVar[Declaration]
