@@ -223,3 +223,21 @@ def test_import_stays_light():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip().endswith("[]")
+
+
+def test_an_option_of_another_metric_is_refused(capsys):
+    line = failure(
+        capsys, "vectors", "measure", "glove", "--topic", "gender", "--metric", "weat",
+        "--strictness", "2",
+    )  # fmt: skip
+    assert "unknown option 'strictness'" in line
+
+
+def test_declared_options_reach_the_metric(capsys):
+    arguments = ("vectors", "measure", "glove", "--topic", "gender", "--null", "0", "--json")
+    chosen = ("--metric", "direct_bias", "--strictness", "2")
+    document = json.loads(output(capsys, *arguments, *chosen))
+    assert document["measurements"][0]["details"]["strictness"] == 2
+    chosen = ("--metric", "weat", "--alternative", "greater")
+    (m,) = json.loads(output(capsys, *arguments, *chosen))["measurements"]
+    assert m["p_value"] == m["details"]["p_greater"]

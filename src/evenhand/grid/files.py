@@ -31,6 +31,7 @@ __all__ = [
     "file_digest",
     "folder_digest",
     "folder_of",
+    "lexicon_digest",
     "model_digest",
     "plain",
     "publish",
@@ -95,6 +96,16 @@ def folder_digest(path: str | os.PathLike[str]) -> str:
 def content_digest(value: Any) -> str:
     """Return the hash of a value whose `repr` is complete, such as word lists."""
     return _blake2b(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def lexicon_digest() -> str:
+    """Return the hash of the built-in word lists and sentences."""
+    digest = _blake2b()
+    with resources.as_file(resources.files("evenhand.lexicon") / "data") as folder:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{file.relative_to(folder).as_posix()} {_read_digest(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def plain(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,10 @@ class Sentence:
     group: str = ""
 
 
+POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
+"""The columns of the items that pooling needs."""
+
+
 @instrument(
     name="pronouns",
     subject="model",
@@ -89,6 +93,7 @@ class Sentence:
     "only, 0.5 even. Interval: studentised bootstrap over sentences; p: sign test, as many above "
     "0.5 as below.",
     audit=True,
+    command="score",
 )
 @dataclass(frozen=True, kw_only=True)
 class Pronouns:
@@ -131,6 +136,45 @@ class Pronouns:
         listed = [s if isinstance(s, Sentence) else Sentence(s) for s in sentences]
         [result] = _score([subject], listed, self, run, query=query)
         return result
+
+    def measure_file(
+        self,
+        subject: MaskedLM,
+        path: str | os.PathLike[str],
+        run: Run = Run(),
+        *,
+        output: str | os.PathLike[str] | None = None,
+        keep: Filter | None = None,
+    ) -> Measurement:
+        """Measure the sentences of a file, which may be none; `output` gets their scores."""
+        name = os.fspath(path)
+        counts = Counter[str]()
+        sentences = list(read_sentences(name, counts=counts, keep=keep))
+        with ExitStack() as stack:
+            [result] = _score(
+                [subject],
+                sentences,
+                self,
+                run,
+                query="sentences",
+                source=name,
+                write=None if output is None else stack.enter_context(open_rows(output)),
+                counts={"blank_lines": counts["blank"], "filtered": counts["filtered"]},
+            )
+        return result
+
+    @staticmethod
+    def compact(measurement: Measurement) -> Measurement:
+        """The measurement without the texts of its sentences: what `pool` needs."""
+        items = measurement.items.to_dict()
+        columns = {name: items[name] for name in POOLED}
+        keys = [sentence_key(text) for text in items["masked"]]
+        return replace(measurement, items=Items({"key": keys, **columns}))
+
+    @staticmethod
+    def pool(measurements: Sequence[Measurement]) -> Measurement:
+        """One measurement of the sentences of several, such as those of the shards of a corpus."""
+        return pool(measurements)
 
     @classmethod
     def example(cls) -> tuple[MaskedLM, list[str]]:
