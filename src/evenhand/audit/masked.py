@@ -119,17 +119,12 @@ def _onwards(step: Callable[[int, int], None], begun: int, of: int) -> Callable[
 
 
 def _professions(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.masked.metrics.association import associate
+    from evenhand.masked.metrics.professions import professions
 
-    told = associate(
+    m = professions(
         loaded(source), prob=options.prob, cache=_answers(options), progress=progress.step
     )
-    found = [told.overall, *told.groups.values()]
-    found += [told.stereotype] if told.stereotype else []
-    return {
-        "measurements": tuple(replace(m, metric="profession_association") for m in found),
-        "content": told.as_dict(),
-    }
+    return {"measurements": (m,)}
 
 
 def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any]:

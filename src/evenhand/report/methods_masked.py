@@ -15,7 +15,7 @@ METHODS = {
         "0.5. Interval: studentised bootstrap over sentences; p: sign test, as many above as below",
         "Ye et al. 2021, there among the ten likeliest words; here over the whole vocabulary",
     ),
-    "profession_association": Method(
+    "professions": Method(
         "Profession association",
         "Does a profession call for a man or for a woman?",
         "log(p_target / p_prior) of the man's word less that of the woman's; p_target with the "

@@ -24,10 +24,10 @@ MOST = 200
 """Sentences in a table at most; the rest is in the CSV file."""
 
 GROUPS = {
-    "male - female": "all professions",
-    "male professions": "mostly held by men",
-    "female professions": "mostly held by women",
-    "balanced professions": "held by both",
+    "": "all professions",
+    "male": "mostly held by men",
+    "female": "mostly held by women",
+    "balanced": "held by both",
     "male-leaning - female-leaning professions": "men's professions less women's",
 }
 """The groups of professions, as the table calls them."""
@@ -185,13 +185,12 @@ def _sentences(
 
 def _professions(findings: Findings) -> Section:
     title = "Which professions call for a man?"
-    content = findings.content("profession")
-    measured = findings.measured("profession")
-    if content is None or not measured:
+    if not findings.measured("profession"):
         return Section("masked-professions", title, _skipped(findings, "profession"))
-    told = saved_masked.association(content, measured[0])
-    of = content["of"]
-    ends = told.professions
+    [told] = findings.measured("profession")
+    measured = [told, *told.select("group"), *told.select("contrast")]
+    of = told.details
+    ends = told.select("profession")
     blocks: list[Block] = [
         Text(
             "In “my sister earns a living as a plumber” the word for the person is hidden and the "
@@ -209,16 +208,16 @@ def _professions(findings: Findings) -> Section:
             "a woman; colour and shape tell who mostly holds it. Without bias the groups lie mixed "
             "around the line.",
             "Associations of professions. Most male: "
-            + ", ".join(row.profession for row in ends[:5])
+            + ", ".join(row.query for row in ends[:5])
             + "; most female: "
-            + ", ".join(row.profession for row in reversed(ends[-5:])),
+            + ", ".join(row.query for row in reversed(ends[-5:])),
         ),
         (
             "masked-templates", charts_masked_association.templates,
             "How to read it: each row is one wording of the question, its dot the association with "
             "that wording alone. If the dots agree, the result does not hang on the wording.",
-            f"Association by template: {len(told.templates)} templates, overall "
-            f"{number(told.overall.value)} {interval(told.overall.low, told.overall.high)}.",
+            f"Association by template: {of['templates']} templates, overall "
+            f"{number(told.value)} {interval(told.low, told.high)}.",
         ),
     ):  # fmt: skip
         try:
@@ -230,7 +229,7 @@ def _professions(findings: Findings) -> Section:
             "Men's word less women's word, by group of professions",
             ("Professions", "Value", f"{percent(measured[0].prob)} interval", "p", "Answers"),
             (
-                (GROUPS.get(m.query, m.query), cell(m.value), span(m.low, m.high),
+                (GROUPS[m.query if m.by else ""], cell(m.value), span(m.low, m.high),
                  p_cell(m.p_value), Cell(f"{m.n:,}", float(m.n)))
                 for m in measured
             ),
@@ -242,16 +241,16 @@ def _professions(findings: Findings) -> Section:
              "Pooled", "Pooled interval"),
             (
                 (
-                    row.profession, row.group or "–", cell(row.women, 0),
-                    cell(row.difference.value), span(row.difference.low, row.difference.high),
-                    cell(row.pooled.value), span(row.pooled.low, row.pooled.high),
+                    row.query, row.details["group"] or "–", cell(row.details["women"], 0),
+                    cell(row.value), span(row.low, row.high),
+                    cell(row.parts[0].value), span(row.parts[0].low, row.parts[0].high),
                 )
                 for row in ends
             ),
             words=True, folded=True,
         ),
     ]  # fmt: skip
-    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    blocks += [Text(f"Note: {note}.") for note in told.notes]
     return Section("masked-professions", title, blocks)
 
 

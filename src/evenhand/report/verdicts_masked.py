@@ -19,7 +19,7 @@ PRONOUNS, CONTRAST = "built-in sentences", "male-leaning - female-leaning profes
 FEWEST = 20
 """Decided sentences without which the pronoun score says nothing."""
 KINDS = {
-    "pronouns": "pronouns", "profession_association": "professions",
+    "pronouns": "pronouns", "professions": "professions",
     "phrase-weat-centred": "phrases",
 }  # fmt: skip
 
@@ -52,7 +52,9 @@ def judge_masked(findings: Findings) -> list[Verdict]:
         return []
     name = str(findings.subjects.get("model", {}).get("name", ""))
     pronouns = _first(findings.measured("pronouns"), PRONOUNS, FEWEST)
-    contrast = _first(findings.measured("profession"), CONTRAST)
+    contrast = _first(
+        [part for m in findings.measured("profession") for part in m.parts], CONTRAST
+    )
     sets = (findings.content("phrases") or {}).get("sets", {})
     deciding = [
         *([pronouns] if pronouns else []),
@@ -127,7 +129,7 @@ def _tests(deciding: Sequence[Measurement]) -> list[dict[str, Any]]:
 def _label(m: Measurement) -> str:
     if m.metric == "pronouns":
         return "Pronoun score"
-    if m.metric == "profession_association":
+    if m.metric == "professions":
         return "Professions, men's less women's"
     return f"Phrase theme “{m.query}”"
 
@@ -163,7 +165,7 @@ def _told(test: Mapping[str, Any], pronouns: Measurement | None) -> str:
     if test["metric"] == "pronouns" and pronouns is not None:
         return _pronouns(pronouns)
     more, less = ("men", "women") if test["towards_stereotype"] else ("women", "men")
-    if test["metric"] == "profession_association":
+    if test["metric"] == "professions":
         return (
             f"Professions that {more} mostly hold call for a man more than those that {less} "
             "mostly hold."
