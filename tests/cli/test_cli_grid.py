@@ -139,8 +139,18 @@ def test_damaged_results_are_computed_anew_with_a_word(grid, tmp_path, capsys):
 def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     out = tmp_path / "out"
     file = grid(list(range(6)), seconds=0.5)
-    command = [sys.executable, "-m", "evenhand", "grid", "run", file, "--out", str(out),
-               "--workers", "2"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "evenhand",
+        "grid",
+        "run",
+        file,
+        "--out",
+        str(out),
+        "--workers",
+        "2",
+    ]
     process = subprocess.Popen(  # SIGINT is ignored in background jobs
         command,
         stdout=subprocess.PIPE,
@@ -202,16 +212,25 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     told = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
     assert "20 of 24 cells have a result" in told
     assert "4 cells without a result (not computed yet): network proto, ways 3" in told
-    for title in ("accuracy, mitigation none", "association, mitigation none",
-                  "The best network of each task", "Networks, mean over their tasks: accuracy",
-                  "What mitigations change, mean over all settings"):  # fmt: skip
+    for title in (
+        "accuracy, mitigation none",
+        "association, mitigation none",
+        "The best network of each task",
+        "Networks, mean over their tasks: accuracy",
+        "What mitigations change, mean over all settings",
+    ):
         assert title in told
     assert "intervals: 95%, for new classes and trainings" in told
     place = shots / "report"
     assert {path.name for path in place.iterdir()} == {
-        "report.json", "report.md", "results.csv", "best.csv", "effects.csv", "networks.csv",
+        "report.json",
+        "report.md",
+        "results.csv",
+        "best.csv",
+        "effects.csv",
+        "networks.csv",
         "mitigations.csv",
-    }  # fmt: skip
+    }
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {"accuracy-none.svg", "bias-swap.html", "change-swap.svg"} <= figures
     saved = json.loads((place / "report.json").read_text())
