@@ -24,9 +24,10 @@ from evenhand.fewshot.data import Dataset
 from evenhand.lexicon.phrases import phrases
 from evenhand.lexicon.professions import TemplateSet, professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics import association, phrases_correlation
+from evenhand.masked import designs
+from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
-from evenhand.masked.metrics.association_design import Design, design
+from evenhand.masked.metrics import phrases_correlation
 from evenhand.report.findings import Findings, read_findings
 from evenhand.results import document, save_json
 from evenhand.simulate.masked import BigramModel, bigram_model
@@ -180,7 +181,7 @@ def part_of_the_design() -> Design:
 def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **settings) -> Findings:
     """The findings of the masked stages on a world, with fewer templates and draws than usual."""
     monkeypatch.setattr(masked, "loaded", lambda _: world)
-    monkeypatch.setattr(association, "design", part_of_the_design)
+    monkeypatch.setattr(designs, "design", part_of_the_design)
     quick = partial(phrases_correlation.correlation, draws=50, permutations=99)
     monkeypatch.setattr(phrase_metric, "correlation", quick)
     options = Options(quick=True, work=folder / "work", **settings)

@@ -85,7 +85,8 @@ def test_everything_is_written(finished: Audit) -> None:
     results = json.loads((finished.out / "results.json").read_text())
     assert results["schema"] == "evenhand/2"
     assert results["verdicts"][0]["verdict"] == "strong evidence"
-    assert len(results["measurements"]) == len(finished.measurements)
+    listed = [m for stage in results["stages"] for m in stage["measurements"]]
+    assert len(listed) == len(finished.measurements)
     listed = json.loads((finished.out / "run.json").read_text())["files"]
     assert all((finished.out / name).is_file() for name in listed)
 

@@ -1,13 +1,12 @@
-"""Short name → "module:attribute", imported when asked for, so that naming costs no import.
+"""Short name → "module:attribute", imported when it is used, so that naming costs no import.
 
-Other packages add names through entry points: the group `evenhand.metrics` adds a metric.
+Other packages add names through entry points of a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from evenhand.errors import UnknownNameError
@@ -32,7 +31,11 @@ class Registry(Mapping[str, Any]):
         self._places = dict(places)
 
     def _all(self) -> dict[str, str]:
-        plugins = entry_points(group=self.group) if self.group else ()
+        if self.group is None:
+            return self._places
+        from importlib.metadata import entry_points
+
+        plugins = entry_points(group=self.group)
         return {**{plugin.name: plugin.value for plugin in plugins}, **self._places}
 
     def __getitem__(self, name: str) -> Any:

@@ -136,29 +136,30 @@ def pronouns(document: Document) -> Iterator[Row]:
 
 def association(document: Document) -> Iterator[Row]:
     """`masked associate`."""
-    for data in document["models"]:
-        model = data["model"]
-        for name in ("overall", "stereotype", "women"):
-            if data.get(name):
-                yield f"{model}/{name}", estimate(data[name])
-        for name, group in (data["groups"] or {}).items():
-            yield f"{model}/group/{name}", estimate(group)
-        for part in data["professions"]:
-            name = f"{model}/profession/{part['profession']}"
+    for data in document["measurements"]:
+        model = data["subject"]
+        yield f"{model}/overall", estimate(data)
+        for by, name in (("contrast", "stereotype"), ("correlation", "women")):
+            for part in _parts(data, by):
+                yield f"{model}/{name}", estimate(part)
+        for part in _parts(data, "group"):
+            yield f"{model}/group/{part['query']}", estimate(part)
+        for part in _parts(data, "profession"):
+            name = f"{model}/profession/{part['query']}"
             yield name, estimate(part)
-            if part.get("pooled"):
-                yield f"{name}/pooled", estimate(part["pooled"])
-        for part in data["templates"]:
-            name = f"{model}/template/{part['template']}"
+            yield f"{name}/pooled", estimate(*part["parts"])
+        for part in _parts(data, "template"):
+            name = f"{model}/template/{part['query']}"
             yield name, estimate(part)
-            yield f"{name}/without", numbers(part["without"])
-            yield f"{name}/agreement", numbers(part["agreement"])
-        for name, value in (data["sensitivity"] or {}).items():
+            yield f"{name}/without", numbers(part["details"]["without"])
+            yield f"{name}/agreement", numbers(part["details"]["agreement"])
+        for name, value in data["details"]["sensitivity"].items():
             yield f"{model}/sensitivity/{name}", numbers(value)
     for data in document.get("comparisons", ()):
-        for name in ("overall", "stereotype"):
-            if data.get(name):
-                yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield f"{name}/overall", estimate(data["change"], data["p_value"])
+        for part in data["parts"]:
+            yield f"{name}/stereotype", estimate(part["change"], part["p_value"])
 
 
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
@@ -473,10 +474,18 @@ HIDING = ("cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias")
 
 
 def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
-    """The measurements of a stage; of the odds ratios, those of the classes."""
+    """The measurements of a stage with the names of version 0.1, and the parts that it had."""
     for data in measurements:
         parts = [part for part in data["parts"] if part["by"] == "class"]
-        yield from parts if data["metric"] == "odds" and parts else [data]
+        if data["metric"] == "professions":
+            yield {**data, "query": "male - female"}
+            for part in data["parts"]:
+                if part["by"] == "group":
+                    yield {**part, "query": f"{part['query']} professions"}
+                elif part["by"] == "contrast":
+                    yield part
+        else:
+            yield from parts if data["metric"] == "odds" and parts else [data]
 
 
 def audit(document: Document) -> Iterator[Row]:

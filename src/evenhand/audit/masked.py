@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.audit.text import structural
 from evenhand.errors import InputError
-from evenhand.files import plain
 from evenhand.instruments import Run, identity, instruments
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.results import Measurement
@@ -156,17 +155,12 @@ def _onwards(step: Callable[[int, int], None], begun: int, of: int) -> Callable[
 
 
 def _professions(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.masked.metrics.association import associate
+    from evenhand.masked.metrics.professions import professions
 
-    told = associate(
+    m = professions(
         loaded(source), prob=options.prob, cache=_answers(options), progress=progress.step
     )
-    found = [told.overall, *told.groups.values()]
-    found += [told.stereotype] if told.stereotype else []
-    return {
-        "measurements": tuple(replace(m, metric="professions") for m in found),
-        "details": plain(told),
-    }
+    return {"measurements": (m,)}
 
 
 def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any]:
@@ -383,7 +377,7 @@ def _others(
     change = Professions.compare(*both)
     found: list[dict[str, Any]] = [
         {
-            "measure": "professions, men's less women's",
+            "measure": "professions, men's minus women's",
             "n": change.paired,
             "ideal": 0.0,
             "before": contrast.before.estimate.to_dict(),

@@ -240,11 +240,11 @@ def measure(
         topics, weats, wefats = lexicon.topic_names(), ("all",), ("all",)
     names, options = list(metrics) or None, given_options(parameters)
     numbered = lexicon.weat_queries() if "all" in weats else [lexicon.weat(n) for n in weats]
-    asked = [*numbered, *(lexicon.read_query(path) for path in queries)]
+    questions = [*numbered, *(lexicon.read_query(path) for path in queries)]
     facts = lexicon.wefat_queries() if "all" in wefats else map(lexicon.wefat, wefats)
     jobs = [
         job
-        for material in (*map(lexicon.topic, topics), *asked)
+        for material in (*map(lexicon.topic, topics), *questions)
         for job in plan("vectors", material, names, options, fitting=everything)
     ]
     if not everything or names is None or "wefat" in names:
@@ -259,7 +259,7 @@ def measure(
     strict = names is not None and not everything
     measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
     if robust:
-        measured += _check_robustness(v, asked, run)
+        measured += _check_robustness(v, questions, run)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
     if output:

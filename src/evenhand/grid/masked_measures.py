@@ -27,17 +27,18 @@ def _score(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str
 
 
 def _associate(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.association import associate, design, read_becpro
+    from evenhand.masked.designs import design, read_becpro
+    from evenhand.masked.metrics.professions import professions
 
     left_out: tuple[str, ...] = ()
     if settings.data:
         asked, left_out = read_becpro(settings.data)
     else:
         asked = design(*material.associated(settings))
-    found = associate(
+    m = professions(
         model, asked, prob=settings.prob, cache=_cache(place), progress=_steps(place, "words")
     )
-    return {**found.as_dict(), "incomplete": left_out}
+    return {**m.to_dict(items=False), "incomplete": left_out}
 
 
 def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
@@ -104,11 +105,11 @@ def _score_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _associate_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"association": result["overall"]}
-    found |= {f"association, {name} professions": one for name, one in result["groups"].items()}
-    if result["stereotype"]:
-        found["stereotype"] = result["stereotype"]
-    return {name: _short(one) for name, one in found.items()}
+    parts = {"association": result}
+    parts |= {f"association, {part['query']} professions": part for part in _parts(result, "group")}
+    for part in _parts(result, "contrast"):
+        parts["stereotype"] = part
+    return {name: _short(part) for name, part in parts.items()}
 
 
 def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:

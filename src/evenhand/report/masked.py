@@ -17,7 +17,6 @@ from evenhand.charts import (
     Chart,
     ChartSet,
     curves,
-    finite,
     forest,
     forests,
     histogram,
@@ -196,34 +195,33 @@ def _ends(row: Row) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- professions
 
 
-def association_charts(results: Sequence[Any]) -> ChartSet:
+def association_charts(results: Sequence[Measurement]) -> ChartSet:
     """The figures of `masked associate`; the name of the model is added where there are several."""
     made = ChartSet()
-    for result in results:
-        row, overall = plain(result), result.overall
-        model = re.sub(r"[^\w.-]+", "-", result.model)
+    for m in results:
+        model = re.sub(r"[^\w.-]+", "-", m.subject)
         name = f"-{model}" if len(results) > 1 else ""
-        made.add(f"professions{name}", partial(professions, row, overall))
-        made.add(f"templates{name}", partial(templates, row, overall))
+        made.add(f"professions{name}", partial(professions, m))
+        made.add(f"templates{name}", partial(templates, m))
     return made
 
 
-def professions(row: Row, overall: Measurement) -> Chart:
+def professions(m: Measurement) -> Chart:
     """Every profession: right of 0 it is associated with men, left of 0 with women."""
     rows = [
         {
-            "label": line["profession"],
-            "series": line["group"] or "none given",
-            "tick": line["value"],
-            **_bounded(line["pooled"], line["profession"]),
+            "label": part.query,
+            "series": part.details["group"] or "none given",
+            "tick": part.value,
+            **_bounded(part.part("pooled"), part.query),
         }
-        for line in row["professions"]
+        for part in m.select("profession")
     ]
     return forest(
         rows,
-        title=f"Which professions are associated with men? {row['model']}",
+        title=f"Which professions are associated with men? {m.subject}",
         subtitle=[
-            f"dot and line: partially pooled difference and its {percent(overall.prob)} interval;",
+            f"dot and line: partially pooled difference and its {percent(m.prob)} interval;",
             "grey tick: the plain mean over templates and pairs of persons",
         ],
         x=DIFFERENCE,
@@ -235,28 +233,28 @@ def professions(row: Row, overall: Measurement) -> Chart:
     )
 
 
-def templates(row: Row, overall: Measurement) -> Chart:
+def templates(m: Measurement) -> Chart:
     """The result with each template alone, and with all but that one."""
     rows = [
         {
-            "label": line["template"],
-            "other": line["without"],
-            **_bounded(line, line["template"]),
+            "label": part.query,
+            "other": part.details["without"],
+            **_bounded(part, part.query),
         }
-        for line in row["templates"]
+        for part in m.select("template")
     ]
     return forest(
         rows,
-        title=f"Does the wording decide? {row['model']}",
+        title=f"Does the wording decide? {m.subject}",
         subtitle=[
-            f"dot and line: one template alone and its {percent(overall.prob)} interval; orange "
-            "diamond: all but this one;",
-            f"blue: all templates, {number(overall.value)} {interval(overall.low, overall.high)}",
+            f"dot and line: one template alone and its {percent(m.prob)} interval; orange diamond: "
+            "all but this one;",
+            f"blue: all templates, {number(m.value)} {interval(m.low, m.high)}",
         ],
         x=DIFFERENCE,
         colour=INK,
         references=[
-            {"value": overall.value, "low": overall.low, "high": overall.high, "colour": BLUE},
+            {"value": m.value, "low": m.low, "high": m.high, "colour": BLUE},
             {"value": 0},
         ],
         tips={"other": "all but this one"},
@@ -266,10 +264,10 @@ def templates(row: Row, overall: Measurement) -> Chart:
     )
 
 
-def _bounded(row: Row, label: str) -> dict[str, Any]:
-    if finite(row["low"]) is None or finite(row["high"]) is None:
+def _bounded(m: Measurement, label: str) -> dict[str, Any]:
+    if not (math.isfinite(m.low) and math.isfinite(m.high)):
         raise InputError(f"'{label}' has no interval: a single sentence pair has no spread")
-    return _ends(row)
+    return {"value": m.value, "low": m.low, "high": m.high}
 
 
 # -------------------------------------------------------------------------------------- phrases
@@ -572,23 +570,24 @@ def _sentence_table(caption: str, m: Measurement, titles: Mapping[str, str]) -> 
 
 def _professions(findings: Findings) -> Section:
     title = prose.title_professions()
-    content, measured = findings.details("professions"), findings.measured("professions")
-    if content is None or not measured:
+    measured = findings.measured("professions")
+    if not measured:
         return Section("masked-professions", title, not_measured(findings, "professions"))
-    overall, lines = measured[0], content["professions"]
-    names = [line["profession"] for line in lines]
+    [overall] = measured
+    parts = overall.select("profession")
+    names = [part.query for part in parts]
     blocks: list[Block] = [
-        prose.text("professions", of=content["of"]),
+        prose.text("professions", of=overall.details),
         prose.figure(
             "masked-professions",
-            lambda: professions(content, overall),
+            lambda: professions(overall),
             male=names[:5],
             female=names[:-6:-1],
         ),
         prose.figure(
             "masked-templates",
-            lambda: templates(content, overall),
-            n=len(content["templates"]),
+            lambda: templates(overall),
+            n=overall.details["templates"],
             overall=overall,
         ),
         Table.of(
@@ -596,13 +595,13 @@ def _professions(findings: Findings) -> Section:
             ("Professions", "Value", f"{percent(overall.prob)} interval", "p", "Answers"),
             (
                 (
-                    prose.group(query=m.query),
+                    prose.group(query=m.query if m.by else ""),
                     cell(m.value),
                     span(m.low, m.high),
                     p_cell(m.p_value),
                     count(m.n),
                 )
-                for m in measured
+                for m in (overall, *overall.select("group"), *overall.select("contrast"))
             ),
         ),
         Table.of(
@@ -618,21 +617,22 @@ def _professions(findings: Findings) -> Section:
             ),
             (
                 (
-                    line["profession"],
-                    line["group"] or "–",
-                    cell(line["women"], 0),
-                    cell(line["value"]),
-                    span(line["low"], line["high"]),
-                    cell(line["pooled"]["value"]),
-                    span(line["pooled"]["low"], line["pooled"]["high"]),
+                    part.query,
+                    part.details["group"] or "–",
+                    cell(part.details["women"], 0),
+                    cell(part.value),
+                    span(part.low, part.high),
+                    cell(pooled.value),
+                    span(pooled.low, pooled.high),
                 )
-                for line in lines
+                for part in parts
+                for pooled in (part.part("pooled"),)
             ),
             words=True,
             folded=True,
         ),
     ]
-    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    blocks += [Text(f"Note: {note}.") for note in overall.notes]
     return Section("masked-professions", title, blocks)
 
 

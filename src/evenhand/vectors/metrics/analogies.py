@@ -120,9 +120,9 @@ class Analogies(_AnalogyMetric):
         groups = dict.fromkeys(str(row["group"]) for row in rows)
 
         def share(query: str, rows: Sequence[dict[str, Any]], **fields: Any) -> Measurement:
-            kept = np.array([row["score"] > 0 for row in rows])
+            same = np.array([row["score"] > 0 for row in rows])
             count = len({row["word"] for row in rows})
-            value, low, high = _crossed_share(kept.reshape(-1, count), run.prob)
+            value, low, high = _crossed_share(same.reshape(-1, count), run.prob)
             return Measurement(
                 metric="analogies",
                 query=query,
