@@ -64,7 +64,8 @@ def professions(result: Measurement) -> Chart:
     return alt.layer(*layers, width=380, height={"step": 14}).properties(
         title=_title(
             f"Which professions call for a man? {result.subject}",
-            f"dot and line: partially pooled difference and its {percent(result.prob)} interval;",
+            f"dot and line: partially pooled difference and its {percent(result.prob)} "
+            "interval;",
             "grey tick: the plain mean over templates and pairs of persons",
         )
     )

@@ -52,7 +52,9 @@ def judge_masked(findings: Findings) -> list[Verdict]:
         return []
     name = str(findings.subjects.get("model", {}).get("name", ""))
     pronouns = _first(findings.measured("pronouns"), PRONOUNS, FEWEST)
-    contrast = _first([part for m in findings.measured("profession") for part in m.parts], CONTRAST)
+    contrast = _first(
+        [part for m in findings.measured("profession") for part in m.parts], CONTRAST
+    )
     sets = (findings.content("phrases") or {}).get("sets", {})
     deciding = [
         *([pronouns] if pronouns else []),
