@@ -164,12 +164,12 @@ def _professions(source: str, options: Options, progress: Progress) -> dict[str,
 
 
 def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import phrases
 
-    model, lists = loaded(source), phrases()
-    report = measure(
-        {model.name: model},
+    lists = built_in()
+    results = phrases(
+        loaded(source),
         lists,
         prob=options.prob,
         seed=options.seed,
@@ -177,25 +177,10 @@ def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any
         progress=progress.step,
     )
     return {
-        "measurements": tuple(replace(m, metric="phrases") for m in report.measurements),
+        "measurements": tuple(results),
         "details": {
-            "model": model.name,
-            "sets": {
-                name: {
-                    "title": one.title,
-                    "neutral": one.neutral,
-                    "sides": list(one.targets),
-                }
-                for name, one in lists.sets.items()
-            },
-            "correlations": [
-                {**found.as_dict(items=True), "kinds": found.kinds}
-                for found in report.correlations
-                if found.centred
-            ],
+            "titles": {name: listed.title for name, listed in lists.sets.items()},
             "provenance": lists.provenance,
-            "left_out": {name: list(words) for name, words in report.left_out.items()},
-            "notes": list(report.notes),
         },
     }
 
@@ -357,8 +342,8 @@ def _others(
 ) -> list[dict[str, Any]]:
     """Professions and phrases before and after, paired; these words were not trained towards."""
     from evenhand.cache import Cache
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import CORRELATION, Phrases, phrases
     from evenhand.masked.metrics.professions import Professions, professions
     from evenhand.masked.model import load
 
@@ -386,25 +371,32 @@ def _others(
         }
         for contrast in change.parts
     ]
-    lists = phrases()
-    told = measure(
-        {"before": model, "after": after},
-        lists,
-        prob=options.prob,
-        seed=options.seed,
-        cache=cache,
-        progress=lambda done, of: tell("phrases", done, of),
+    lists = built_in()
+    before, tuned = (
+        [
+            m
+            for m in phrases(
+                each,
+                lists,
+                prob=options.prob,
+                seed=options.seed,
+                cache=cache,
+                progress=lambda done, of, begun=begun: tell("phrases", done + begun * of, 2 * of),
+            )
+            if m.metric != CORRELATION and not m.details["neutral"]
+        ]
+        for begun, each in enumerate((model, after))
     )
-    found += [
-        {
-            "measure": f"phrases, {one.before.query}",
-            "n": one.paired,
-            "ideal": 0.0,
-            "before": one.before.estimate.as_dict(),
-            "after": one.after.estimate.as_dict(),
-            "change": one.change.as_dict(),
-        }
-        for one in told.comparisons
-        if one.before.details["centred"] and not lists.sets[one.before.query].neutral
-    ]
+    for one, two in zip(before, tuned, strict=True):
+        change = Phrases.compare(one, two)
+        found.append(
+            {
+                "measure": f"phrases, {one.query}",
+                "n": change.paired,
+                "ideal": 0.0,
+                "before": one.estimate.to_dict(),
+                "after": two.estimate.to_dict(),
+                "change": change.change.to_dict(),
+            }
+        )
     return found

@@ -286,7 +286,7 @@ def _measured(side: Side) -> dict[Key, Measurement]:
                     if part.metric not in NOT_ESTIMATES:
                         subject = SUBJECT_OF[stage.kind]
                         found.setdefault(
-                            (subject, stage.topic or "", _metric(part), part.query), part
+                            (subject, stage.topic or "", part.metric, part.query), part
                         )
     known = {(m.value, m.low, m.high) for m in found.values()}
     prob = side.findings.settings["prob"]
@@ -311,11 +311,6 @@ def _measured(side: Side) -> dict[Key, Measurement]:
                     ),
                 )
     return found
-
-
-def _metric(m: Measurement) -> str:
-    """The metric; that of centred phrases is another than that of raw ones."""
-    return f"{m.metric}_centred" if m.details.get("centred") else m.metric
 
 
 def _difference(
@@ -482,7 +477,7 @@ def worse(line: Line, place: int, letters: tuple[str, str]) -> str:
     found, first, second = line.differences[place], line.sides[0], line.sides[place]
     if found is None or first is None or second is None or found.kind == "none":
         return "–"
-    if (line.metric.removesuffix("_centred"), line.query) in CONTROLS:
+    if (line.metric, line.query) in CONTROLS:
         return "a control"
     if not found.clear:
         return "not clear"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from evenhand.charts import (
 )
 from evenhand.errors import InputError
 from evenhand.files import plain
+from evenhand.masked.metrics.phrases import CORRELATION
 from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, count, p_cell, span
 from evenhand.report.findings import Findings
 from evenhand.report.text import not_measured
@@ -273,27 +275,39 @@ def _bounded(m: Measurement, label: str) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------- phrases
 
 
-def phrase_charts(report: Any) -> ChartSet:
+def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     """The figures of `masked phrases`: effect sizes, and a scatter for each correlation."""
     made = ChartSet()
-    made.add("effect-sizes", lambda: phrase_forest(report.measurements))
-    for found in report.correlations:
-        kind = "centred" if found.centred else "raw"
-        by = "" if found.model == found.source else f"-{_file_part(found.model)}"
-        row = {**plain(found.as_dict(items=True)), "kinds": list(found.kinds)}
-        name = f"pronouns-{_file_part(found.source)}{by}-{kind}"
-        made.add(name, partial(phrase_scatter, row))
+    made.add("effect-sizes", lambda: phrase_forest(_effects(results)))
+    for m in results:
+        if m.metric == CORRELATION:
+            model = m.details["pronouns"]
+            by = "" if model == m.subject else f"-{_file_part(model)}"
+            for part in (m.part("raw", "embedding"), m):
+                kind = "centred" if part.details["centred"] else "raw"
+                name = f"pronouns-{_file_part(m.subject)}{by}-{kind}"
+                made.add(name, partial(phrase_scatter, part))
     return made
 
 
-def phrase_forest(measurements: Sequence[Measurement]) -> Chart:
+def _effects(results: Sequence[Measurement]) -> list[Measurement]:
+    """The effect sizes with raw and with centred embeddings."""
+    return [
+        replace(part, query=m.query)
+        for m in results
+        if m.metric != CORRELATION
+        for part in (m.part("raw", "embedding"), m)
+    ]
+
+
+def phrase_forest(effects: Sequence[Measurement]) -> Chart:
     """Effect sizes with intervals, one row per set, raw and centred beside each other."""
-    if not measurements:
+    if not effects:
         raise InputError("effect sizes: expected measurements, got none")
     parts: dict[str, list[dict[str, Any]]] = {}
-    for m in measurements:
+    for m in effects:
         if math.isfinite(m.low) and math.isfinite(m.high):
-            parts.setdefault(m.details["source"], []).append(
+            parts.setdefault(m.subject, []).append(
                 {
                     "label": m.query,
                     "series": list(KINDS)[bool(m.details["centred"])],
@@ -307,7 +321,7 @@ def phrase_forest(measurements: Sequence[Measurement]) -> Chart:
     return forests(
         parts,
         title="Phrase WEAT: do phrases lean to words for one gender?",
-        subtitle=[f"lines: {percent(measurements[0].prob)} intervals over phrases"],
+        subtitle=[f"lines: {percent(effects[0].prob)} intervals over phrases"],
         x="effect size d; above 0: the first side leans to the first attributes",
         looks=KINDS,
         beside=True,
@@ -320,27 +334,29 @@ def phrase_forest(measurements: Sequence[Measurement]) -> Chart:
     )
 
 
-def phrase_scatter(row: Row) -> Chart:
+def phrase_scatter(m: Measurement) -> Chart:
     """Each phrase's association against its mean log odds of the male pronoun."""
-    if not row["parts"]:
+    if not m.select("phrases"):
         raise InputError("scatter: expected at least 4 phrases, got fewer")
-    present = {item["kind"] for item in row["items"]}
+    present = set(m.items["kind"])
     marks = ((BLUE, "circle"), (ORANGE, "triangle-up"), (GREY, "cross"))
     looks = {
         kind: look
-        for kind, look in zip((*row["kinds"], "neutral"), marks, strict=True)
+        for kind, look in zip((*m.details["kinds"], "neutral"), marks, strict=True)
         if kind in present
     }
-    how = "centred on control phrases" if row["centred"] else "raw"
+    how = "centred on control phrases" if m.details["centred"] else "raw"
     lines = [
-        _correlation_line(name, row["parts"][name]) for name in ("all phrases", "within groups")
+        f"{r.query}: r = {number(r.value, 2)} {interval(r.low, r.high, 2)} ({percent(r.prob)}), "
+        f"p {p_relation(r.p_value)}, n = {r.n}"
+        for r in (m.part(name, "phrases") for name in ("all phrases", "within groups"))
     ]
     return scatter(
-        [{**item, "series": item["kind"]} for item in row["items"]],
+        [{**item, "series": item["kind"]} for item in m.items],
         x="association",
         y="log_odds",
-        x_title=f"association s(w, A, B) by {row['association']}, {how}",
-        y_title=f"log odds of the male pronoun, {row['pronouns']}",
+        x_title=f"association s(w, A, B) by {m.subject}, {how}",
+        y_title=f"log odds of the male pronoun, {m.details['pronouns']}",
         looks=looks,
         tips={
             "phrase": "",
@@ -354,14 +370,6 @@ def phrase_scatter(row: Row) -> Chart:
         level=0,
         width=440,
         height=340,
-    )
-
-
-def _correlation_line(name: str, part: Row) -> str:
-    r = part["pearson"]
-    return (
-        f"{name}: r = {number(r['value'], 2)} {interval(r['low'], r['high'], 2)} "
-        f"({percent(r['prob'])}), p {p_relation(r['p_value'])}, n = {part['n']}"
     )
 
 
@@ -638,27 +646,27 @@ def _professions(findings: Findings) -> Section:
 
 def _phrases(findings: Findings) -> Section:
     title = prose.title_phrases()
-    content, measured = findings.details("phrases"), findings.measured("phrases")
-    if content is None or not measured:
+    results, content = findings.measured("phrases"), findings.details("phrases")
+    if not results or content is None:
         return Section("masked-phrases", title, not_measured(findings, "phrases"))
-    sets = content["sets"]
+    effects = _effects(results)
     blocks: list[Block] = [
         prose.text("phrases"),
-        prose.figure("masked-phrases", lambda: phrase_forest(measured), measured=measured),
+        prose.figure("masked-phrases", lambda: phrase_forest(effects), measured=effects),
         Table.of(
             "The themes",
             (
                 "Theme",
                 "Embeddings",
                 "Effect size",
-                f"{percent(measured[0].prob)} interval",
+                f"{percent(effects[0].prob)} interval",
                 "p",
                 "p over the gender words",
                 "Phrases",
             ),
             (
                 (
-                    sets[m.query]["title"],
+                    content["titles"][m.query],
                     "centred" if m.details["centred"] else "raw",
                     cell(m.value, 2),
                     span(m.low, m.high, 2),
@@ -666,17 +674,17 @@ def _phrases(findings: Findings) -> Section:
                     p_cell(m.details["p_attributes"]),
                     cell(float(m.n), 0),
                 )
-                for m in measured
+                for m in effects
             ),
         ),
     ]
-    for row in content["correlations"]:
-        if row["parts"]:
+    for m in results:
+        if m.metric == CORRELATION and m.select("phrases"):
             blocks += [
                 prose.figure(
                     "masked-phrases-pronouns",
-                    lambda row=row: phrase_scatter(row),  # type: ignore[misc]
-                    r=row["parts"]["within groups"]["pearson"],
+                    lambda m=m: phrase_scatter(m),  # type: ignore[misc]
+                    r=m,
                 ),
                 Table.of(
                     prose.table_phrases(),
@@ -689,13 +697,14 @@ def _phrases(findings: Findings) -> Section:
                             cell(item["association"], 4),
                             cell(item["bias"], 2),
                         )
-                        for item in row["items"]
+                        for item in m.items
                     ),
                     words=True,
                     folded=True,
                 ),
             ]
-    blocks += [Text(f"Note: {note}") for note in content["notes"]]
+    notes = dict.fromkeys(note for m in results for note in m.notes)
+    blocks += [Text(f"Note: {note}") for note in notes]
     return Section("masked-phrases", title, blocks)
 
 

@@ -445,11 +445,10 @@ def deciding_of_model(findings: Findings) -> list[Measurement]:
         for part in (m, *m.parts)
         if part.query == "male-leaning - female-leaning professions"
     ]
-    sets = (findings.details("phrases") or {}).get("sets", {})
     phrases = [
         m
         for m in findings.measured("phrases")
-        if m.details.get("centred") and not sets[m.query]["neutral"]
+        if m.metric == "phrases" and not m.details["neutral"]
     ]
     return [
         m
