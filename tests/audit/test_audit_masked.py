@@ -211,8 +211,7 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
     moved = mean["after"]["value"] - mean["before"]["value"]
     assert mean["change"]["value"] == pytest.approx(moved)
     assert mean["change"]["low"] <= moved <= mean["change"]["high"]
-    others = [one["measure"] for one in content["others"]]
-    assert len(others) == 4
+    assert [c.metric for c in result.comparisons] == ["professions", *["phrases"] * 3]
     assert steps == sorted(steps)
     assert steps[-1] == 1
     [folder] = (tmp_path / "work").glob("finetune-*")

@@ -9,13 +9,14 @@ from html import unescape
 import pytest
 
 from evenhand.fewshot.data import Dataset
+from evenhand.files import to_json
 from evenhand.report.blocks import Table, Text
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.masked import masked_section
 from evenhand.report.methods import methods
 from evenhand.report.text import text_section
 from evenhand.report.verdicts import judge_model
-from evenhand.results import to_json
+from evenhand.results import Comparison, Estimate, Measurement
 from masked_worlds import World, audited_data, audited_model
 
 PLACES = ("wall", "door", "fence", "gate", "tree", "stage", "river", "house", "tent", "road")
@@ -38,7 +39,13 @@ def found(tmp_path_factory) -> Findings:
     with pytest.MonkeyPatch.context() as patch:
         model = audited_model(World(bias=0.7, slope=0.7, embedded=1), DATA, folder / "m", patch)
     data = audited_data(DATA, folder / "d")
-    tuned = StageResult(name="finetune", kind="finetune", title="tuned", details=tuned_content())
+    tuned = StageResult(
+        name="finetune",
+        kind="finetune",
+        title="tuned",
+        details=tuned_content(),
+        comparisons=(professions_change(),),
+    )
     return replace(
         model, subjects={**model.subjects, **data.subjects},
         stages=(*data.stages, *model.stages, tuned),
@@ -53,6 +60,24 @@ def data(found):
 @pytest.fixture(scope="module")
 def model(found):
     return masked_section(found)
+
+
+def professions_change() -> Comparison:
+    m = Measurement(
+        metric="professions",
+        query="leaning",
+        value=0.7,
+        low=0.6,
+        high=0.8,
+        n=9,
+        ideal=0.0,
+        worse="away",
+        interval="",
+    )
+    change = Estimate(value=-0.1, low=-0.2, high=0.1)
+    return Comparison(
+        before=m, after=replace(m, value=0.6), change=change, interval="", paired=6132
+    )
 
 
 def tuned_content() -> dict:
@@ -83,10 +108,6 @@ def tuned_content() -> dict:
             {"step": 40, "epoch": 1.0, "training": 1.5, "evaluation": 1.3},
         ],
         "weights": 8, "data_name": "drums",
-        "others": [
-            {"measure": "professions", "n": 6132, "ideal": 0.0, "before": change["before"],
-             "after": change["after"], "change": {**change["change"], "low": -0.2, "high": 0.1}},
-        ],
     }))  # fmt: skip
 
 
@@ -137,7 +158,7 @@ def test_fine_tuning_says_what_changed_and_what_it_cost(model):
     assert "from 0.70 to 0.60: nearer to even than before" in words
     [table] = [block for block in part.blocks if isinstance(block, Table)]
     last = [cell.text for cell in table.rows[-1]]
-    assert last[0] == "professions"
+    assert last[0] == "professions, men's minus women's"
     assert "no clear change" in last
     assert "6,132" in last
 

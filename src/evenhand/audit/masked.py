@@ -14,7 +14,7 @@ from evenhand.audit.text import structural
 from evenhand.errors import InputError
 from evenhand.instruments import Run, identity, instruments
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
@@ -274,12 +274,8 @@ def tune(
     except InputError as error:
         return _skipped(str(error))
     return {
-        "details": {
-            **result.as_dict(),
-            "weights": weights,
-            "data_name": data.name,
-            "others": _others(model, result, options, tell),
-        }
+        "comparisons": tuple(_others(model, result, options, tell)),
+        "details": {**result.as_dict(), "weights": weights, "data_name": data.name},
     }
 
 
@@ -339,64 +335,36 @@ def _phases(progress: Progress) -> Callable[[str, int, int], None]:
 
 def _others(
     model: Model, result: FinetuneResult, options: Options, tell: Callable[[str, int, int], None]
-) -> list[dict[str, Any]]:
-    """Professions and phrases before and after, paired; these words were not trained towards."""
+) -> list[Comparison]:
+    """Professions and phrases before and after, paired; they were no target of the training."""
     from evenhand.cache import Cache
-    from evenhand.lexicon.phrases import phrases as built_in
     from evenhand.masked.metrics.phrases import CORRELATION, Phrases, phrases
     from evenhand.masked.metrics.professions import Professions, professions
     from evenhand.masked.model import load
 
     cache = Cache(options.work / "answers")
-    after = load(result.folder / "model")
+    models = (model, load(result.folder / "model"))
 
-    def associate(one: Model, begun: int) -> Measurement:
-        return professions(
-            one,
-            prob=options.prob,
-            cache=cache,
-            progress=lambda done, of: tell("professions", done + begun * of, 2 * of),
-        )
+    def reporting(phase: str, number: int) -> Callable[[int, int], None]:
+        return lambda done, of: tell(phase, done + number * of, 2 * of)
 
-    both = [associate(one, begun) for begun, one in enumerate((model, after))]
-    change = Professions.compare(*both)
-    found: list[dict[str, Any]] = [
-        {
-            "measure": "professions, men's minus women's",
-            "n": change.paired,
-            "ideal": 0.0,
-            "before": contrast.before.estimate.to_dict(),
-            "after": contrast.after.estimate.to_dict(),
-            "change": contrast.change.to_dict(),
-        }
-        for contrast in change.parts
+    both = [
+        professions(each, prob=options.prob, cache=cache, progress=reporting("professions", number))
+        for number, each in enumerate(models)
     ]
-    lists = built_in()
-    before, tuned = (
+    before, after = (
         [
             m
             for m in phrases(
                 each,
-                lists,
                 prob=options.prob,
                 seed=options.seed,
                 cache=cache,
-                progress=lambda done, of, begun=begun: tell("phrases", done + begun * of, 2 * of),
+                progress=reporting("phrases", number),
             )
             if m.metric != CORRELATION and not m.details["neutral"]
         ]
-        for begun, each in enumerate((model, after))
+        for number, each in enumerate(models)
     )
-    for one, two in zip(before, tuned, strict=True):
-        change = Phrases.compare(one, two)
-        found.append(
-            {
-                "measure": f"phrases, {one.query}",
-                "n": change.paired,
-                "ideal": 0.0,
-                "before": one.estimate.to_dict(),
-                "after": two.estimate.to_dict(),
-                "change": change.change.to_dict(),
-            }
-        )
-    return found
+    changes = [Phrases.compare(*pair) for pair in zip(before, after, strict=True)]
+    return [*Professions.compare(*both).parts, *changes]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from evenhand.errors import InputError
 from evenhand.files import replace_file
+from evenhand.instruments import find
 from evenhand.report.blocks import render_text
 from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
 from evenhand.report.methods import Method, label_of, method, methods
@@ -271,7 +272,6 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
     """The numbers behind a verdict, for vectors with those of all deciding tests."""
     numbers = list(verdict.numbers)
     if verdict.subject == "vectors":
-        deciding = {(test["metric"], test["query"]) for test in verdict.tests}
         numbers += [
             Number(
                 label=label_of(m, verdict.topic),
@@ -282,7 +282,7 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
                 ideal=m.ideal,
             )
             for m in findings.measured("measures", verdict.topic)
-            if (m.metric, m.query) in deciding
+            if (instrument := find(m.metric)) is not None and instrument.declaration.decides
         ]
     first: dict[str, Number] = {}
     for one in numbers:

@@ -733,14 +733,15 @@ def _finetune(findings: Findings) -> Section:
             lambda: loss_curve(content["curve"], chosen=training["kept"]["step"]),
             loss=training["evaluation_loss"],
         ),
-        _finetune_table(changes, content["others"]),
+        _finetune_table(changes, [c for s in findings.of("finetune") for c in s.comparisons]),
         prose.text("finetune_caveats"),
     ]
     blocks += [Text(f"Note: {note}.") for note in content["notes"]]
     return Section("masked-finetune", title, blocks)
 
 
-def _finetune_table(changes: Sequence[Row], others: Sequence[Row]) -> Table:
+def _finetune_table(changes: Sequence[Row], others: Sequence[Comparison]) -> Table:
+    rows = [*changes, *map(_changed, others)]
     return Table.of(
         prose.table_finetune(),
         (
@@ -761,16 +762,23 @@ def _finetune_table(changes: Sequence[Row], others: Sequence[Row]) -> Table:
                 cell(row["change"]["value"]),
                 span(row["change"]["low"], row["change"]["high"]),
                 "–" if row["ideal"] is None else f"{row['ideal']:g}",
-                row.get("verdict") or _direction(row["change"]),
+                row["verdict"],
                 count(row["n"]),
             )
-            for row in (*changes, *others)
+            for row in rows
         ),
     )
 
 
-def _direction(change: Row) -> str:
-    low, high = change["low"], change["high"]
-    if low is None or high is None or low <= 0 <= high:
-        return "no clear change"
-    return "lower" if high < 0 else "higher"
+def _changed(c: Comparison) -> Row:
+    """A comparison of another instrument as a row of the table."""
+    low, high = c.change.low, c.change.high
+    return {
+        "measure": prose.other(c=c),
+        "before": c.before.estimate.to_dict(),
+        "after": c.after.estimate.to_dict(),
+        "change": c.change.to_dict(),
+        "ideal": c.before.ideal,
+        "verdict": "no clear change" if low <= 0 <= high else "lower" if high < 0 else "higher",
+        "n": c.paired,
+    }
