@@ -66,8 +66,8 @@ def test_texts_of_unknown_gender_and_classes_without_any_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "genders", "reason"),
     [
-        ("abab", None, "no text whose gender column tells of men and women"),
-        ("abab", "MMMM", "no text whose gender column tells of women"),
+        ("abab", None, "no text with the gender of men and women"),
+        ("abab", "MMMM", "no text with the gender of women"),
         ("aaaa", "MFMF", "expected two classes or more with genders, got only 'a'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The stages on how sure one can be: the Bayesian model of a topic's cosine distances."""
+"""The stages on uncertainty: the Bayesian model of a topic's cosine distances."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 DRAWS = 3200
 TABLES, EFFECT = 80, -0.05
-"""So many tables are simulated without a difference, and as many with this one."""
+"""The number of tables simulated without a difference and with this one."""
 FITS = 3 * TABLES
-"""What the fits count for where progress is told, in simulated tables."""
+"""The weight of the fits in the progress, in simulated tables."""
 
 
 def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> list[Stage]:
-    """A stage a topic; quick: one topic (gender if asked for) without debiasing and calibration."""
-    asked = list(topics)
+    """One stage per topic; quick: one topic (gender if given), no debiasing and calibration."""
+    chosen = list(topics)
     if options.quick:
-        asked = [next((topic for topic in asked if topic.name == "gender"), asked[0])]
+        chosen = [next((topic for topic in chosen if topic.name == "gender"), chosen[0])]
     return [
         Stage(
             kind="posterior",
@@ -45,12 +45,12 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
             },
             compute=partial(_posterior, v, topic, options),
         )
-        for topic in asked
+        for topic in chosen
     ]
 
 
 def _fingerprint(v: Vectors, topic: Topic) -> list[str]:
-    """The vectors of the topic's words: nothing else of `v` counts here."""
+    """The vectors of the topic's words: nothing else of `v` matters here."""
     found = v.find(topic.words())
     digest = hashlib.sha256(v.raw(found.rows).tobytes())
     return [v.name, digest.hexdigest(), *found.missing]
@@ -122,9 +122,9 @@ def _share(share: Measurement) -> dict[str, float]:
 
 
 def _change(
-    v: Vectors, topic: Topic, table: Table, seed: int, told: Callable[[int, int], None]
+    v: Vectors, topic: Topic, table: Table, seed: int, report: Callable[[int, int], None]
 ) -> Change:
-    """Before and after the hard debiasing that the mitigation stage makes."""
+    """Before and after the hard debiasing of the mitigation stage."""
     from evenhand.posterior import compare_tables
     from evenhand.vectors.debias import hard
     from evenhand.vectors.distances import distance_table
@@ -134,7 +134,7 @@ def _change(
         v, topic.definitional, k=len(topic.classes) - 1, equalize=topic.equalize, keep=protected
     )
     after = distance_table(fair.vectors, topic)
-    return compare_tables(table, after, draws=DRAWS, seed=seed, progress=told)
+    return compare_tables(table, after, draws=DRAWS, seed=seed, progress=report)
 
 
 def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:
@@ -201,7 +201,7 @@ def _values(result: Measurement | Comparison) -> dict[str, float]:
 
 
 def _compact(distances: DistanceTable) -> dict[str, Any]:
-    """The distances for the page's pictures, a line of text a protected word."""
+    """The distances for the page's pictures, one line of text per protected word."""
     names = ("topic", "protected", "protected_class", "attributes", "attribute_class")
     lines = [" ".join(f"{x:.6f}" for x in row) for row in distances.distance]
     return {**{name: getattr(distances, name) for name in names}, "distance": lines}
