@@ -278,3 +278,70 @@ def test_shards_become_an_axis_and_files_are_kept_apart(shards, tmp_path):
         expand({"method": "unmasked"})
     with pytest.raises(InputError, match="different names"):
         expand({}, shard=["a.jsonl", "a.txt.gz"])
+
+
+def test_professions_of_the_users_own_are_chosen_by_key(mini, place, tmp_path):
+    from evenhand.lexicon.professions import PersonPair, Profession
+    from evenhand.masked.designs import design
+    from evenhand.masked.metrics.professions import professions
+
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text("nurse\nplumber\npilot\n")
+    made = settings(measure="associate", professions=str(jobs), persons=["he/she"])
+    result = TASK.compute(made, place)
+    sentences = design(
+        attributes=[Profession(name) for name in ("nurse", "plumber", "pilot")],
+        persons=[PersonPair("he", "she")],
+    )
+    expected = professions(mini, sentences)
+    assert result["measurements"] == [plain(expected.to_dict(items=False))]
+    assert TASK.row(result)["professions professions"]["value"] == expected.value
+    before = key(made)
+    jobs.write_text("nurse\nplumber\n")
+    assert key(made) != before
+    with pytest.raises(InputError, match="data: has its own material, expected no persons"):
+        settings(measure="associate", data=str(jobs), persons=["he/she"])
+    with pytest.raises(InputError, match=r"persons: goes with measure .*associate, not with score"):
+        expand({"persons": ["he/she"]})
+
+
+def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, place, monkeypatch):
+    from dataclasses import dataclass
+
+    from evenhand import instruments
+    from evenhand.grid.measures import _Models
+    from evenhand.results import Measurement
+
+    @instruments.instrument(
+        name="vocabulary", subject="model", label="Vocabulary", question="How many tokens?"
+    )
+    @dataclass(frozen=True, kw_only=True)
+    class Vocabulary:
+        factor: int = instruments.option(1, minimum=1, help="Multiplies the size.")
+
+        def measure(self, subject, material=None, run=None):  # noqa: ARG002
+            size = float(self.factor * len(subject.tokenizer))
+            return Measurement(
+                metric="vocabulary",
+                query="",
+                value=size,
+                low=size,
+                high=size,
+                n=1,
+                ideal=None,
+                worse="away",
+                interval="none",
+                subject=subject.name,
+            )
+
+    declared = {**instruments.instruments("model"), "vocabulary": Vocabulary}
+    monkeypatch.setitem(instruments._LOADED, "model", declared)
+    task = _Models()
+    assert task.expand({"measure": "vocabulary"}, {"factor": [1, 2]})[1] == {"factor": [1, 2]}
+    with pytest.raises(InputError, match="factor: goes with measure vocabulary, not with score"):
+        task.expand({"factor": 2}, {})
+    first, second = (task.settings(measure="vocabulary", factor=factor) for factor in (1, 2))
+    assert task.identity(first) != task.identity(second)
+    assert task.row(task.compute(second, place))["vocabulary"]["value"] == 2 * len(mini.tokenizer)
+    with pytest.raises(InputError, match="factor: expected 1 or more, got 0"):
+        task.check(task.settings(measure="vocabulary", factor=0))

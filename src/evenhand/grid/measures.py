@@ -123,7 +123,7 @@ def figures(measurements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _figure(measurement: Mapping[str, Any]) -> dict[str, Any]:
     p = measurement.get("p_value")
-    figure = {end: measurement[end] for end in ("value", "low", "high")}
+    figure = {name: measurement[name] for name in ("value", "low", "high", "n")}
     return figure if p is None else {**figure, "p_value": p}
 
 

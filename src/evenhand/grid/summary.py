@@ -201,7 +201,7 @@ def _pooled_figures(task: Task, pooled: Mapping[str, Any]) -> Row:
 
 
 def _flatten_figures(figures: Mapping[str, Any]) -> Row:
-    """Write figures that have an interval as three columns.
+    """Write figures that have an interval as columns.
 
     >>> _flatten_figures({"n": 3, "share": {"value": 0.5, "low": 0.1, "high": 0.9}})
     {'n': 3, 'share': 0.5, 'share_low': 0.1, 'share_high': 0.9}
@@ -211,6 +211,8 @@ def _flatten_figures(figures: Mapping[str, Any]) -> Row:
         if isinstance(value, Mapping) and "value" in value:
             row[name] = value["value"]
             row |= {f"{name}_{end}": value[end] for end in ("low", "high") if end in value}
+            if "p_value" in value:
+                row[f"{name}_p"] = value["p_value"]
         else:
             row[name] = value
     return row
