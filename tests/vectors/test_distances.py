@@ -33,15 +33,15 @@ def test_the_table_has_six_columns(glove, tmp_path):
     assert other.iloc[0]["connection"] == "different"
 
 
-def thesis_table(path):
-    """The CSV of Dobrzeniecka (2021) as a table: duplicates removed, classes from the associated rows."""
+def published_table(path):
+    """A CSV of Dobrzeniecka (2021) without duplicates, classes from the associated rows."""
     rows = pd.read_csv(path).drop_duplicates(["protected_word", "word_to_compare"])
     rows["word_class"] = rows["word_class"].str.removesuffix("_stereotype")
     own = rows[rows["connection"] == "associated"].groupby("protected_word")["word_class"].first()
     classes = rows.groupby("word_to_compare")["word_class"].first()
     wide = rows.pivot_table("cosine_distance", "protected_word", "word_to_compare").loc[own.index]
     return DistanceTable(
-        "thesis",
+        "published",
         tuple(own.index),
         tuple(own),
         tuple(wide),
@@ -55,14 +55,14 @@ def thesis_table(path):
     [("religionReddit", -0.054), ("genderReddit", -0.015), ("raceReddit", -0.038)],
 )
 def test_contrast_reproduces_the_crossed_model(shared, file, delta):
-    m = association_contrast(thesis_table(shared / "data" / "cosine" / f"{file}.csv"))
+    m = association_contrast(published_table(shared / "data" / "cosine" / f"{file}.csv"))
     assert m.value == pytest.approx(delta, abs=0.003)
     assert m.low < delta < m.high
 
 
 def test_contrast_on_religion_is_as_significant_as_published(shared):
     """METHODS.md: permuting the attributes' classes gives p = .0024."""
-    m = association_contrast(thesis_table(shared / "data" / "cosine" / "religionReddit.csv"))
+    m = association_contrast(published_table(shared / "data" / "cosine" / "religionReddit.csv"))
     assert m.p_value == pytest.approx(0.0027, abs=0.0008)
 
 

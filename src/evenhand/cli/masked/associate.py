@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.figures import format_option, save_figures
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -17,7 +16,8 @@ from evenhand.cli.masked.shared import (
     running_options,
     scoring_bar,
 )
-from evenhand.cli.options import folder_option, json_option, prob_option
+from evenhand.cli.options import folder_option, format_option, json_option, prob_option
+from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
     from evenhand.masked.designs import Design

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.figures import format_option, save_figures
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -16,7 +15,15 @@ from evenhand.cli.masked.shared import (
     running_options,
     scoring_bar,
 )
-from evenhand.cli.options import folder_option, json_option, load_vectors, prob_option, seed_option
+from evenhand.cli.options import (
+    folder_option,
+    format_option,
+    json_option,
+    load_vectors,
+    prob_option,
+    seed_option,
+)
+from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
     from evenhand.lexicon.phrases import Phrases
