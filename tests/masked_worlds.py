@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,6 @@ from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.masked import designs
 from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
-from evenhand.masked.metrics import phrases_correlation
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.saved import stage_rows
 from evenhand.results import document, save_json
@@ -180,8 +179,8 @@ def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **sett
     """The findings of the masked stages on a world, with fewer templates and draws than usual."""
     monkeypatch.setattr(masked, "loaded", lambda _: world)
     monkeypatch.setattr(designs, "design", part_of_the_design)
-    quick = partial(phrases_correlation.correlation, draws=50, permutations=99)
-    monkeypatch.setattr(phrase_metric, "correlation", quick)
+    monkeypatch.setattr(phrase_metric, "RESAMPLES", 50)
+    monkeypatch.setattr(phrase_metric, "PERMUTATIONS", 99)
     options = Options(quick=True, work=folder / "work", **settings)
     return audited(masked.masked_stages("world", data, options), folder, model="world", data="d")
 

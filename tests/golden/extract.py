@@ -189,24 +189,31 @@ def crows(document: Document) -> Iterator[Row]:
             yield from _pairs(part, f"{name}/category/{part['query']}")
 
 
+def _phrase_agreement(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    for part in _parts(data, "phrases"):
+        yield f"{name}/{part['query']}/pearson", estimate(part)
+        yield f"{name}/{part['query']}/spearman", estimate(*part["parts"])
+        for kind, value in part["details"]["reliability"].items():
+            yield f"{name}/{part['query']}/reliability/{kind}", numbers(value)
+
+
 def phrases(document: Document) -> Iterator[Row]:
     """`masked phrases`."""
     for data in document["measurements"]:
-        name = f"{data['details']['source']}/{data['metric']}/{data['query']}"
-        yield from _measurement(data, name)
-    for data in document["correlations"]:
-        centred = " centred" if data["centred"] else ""
-        for part, values in data["parts"].items():
-            name = f"correlation/{data['association']}{centred} with {data['pronouns']}/{part}"
-            for kind in ("pearson", "spearman"):
-                if values.get(kind):
-                    yield f"{name}/{kind}", estimate(values[kind])
-            for kind, value in (values.get("reliability") or {}).items():
-                yield f"{name}/reliability/{kind}", numbers(value)
+        source = data["subject"]
+        [raw] = _parts(data, "embedding")
+        if data["metric"] == "phrases":
+            yield from _measurement(raw, f"{source}/phrase-weat/{data['query']}")
+            yield from _measurement(data, f"{source}/phrase-weat-centred/{data['query']}")
+        else:
+            model = data["details"]["pronouns"]
+            yield from _phrase_agreement(raw, f"correlation/{source} with {model}")
+            yield from _phrase_agreement(data, f"correlation/{source} centred with {model}")
     for data in document["comparisons"]:
-        sources = (data[when]["details"]["source"] for when in ("after", "before"))
-        name = f"{' - '.join(sources)}/{data['metric']}/{data['query']}/change"
-        yield name, estimate(data["change"])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        [raw] = data["parts"]
+        yield f"{name}/phrase-weat/{data['query']}/change", estimate(raw["change"])
+        yield f"{name}/phrase-weat-centred/{data['query']}/change", estimate(data["change"])
 
 
 def generation(document: Document) -> Iterator[Row]:

@@ -128,31 +128,18 @@ def _professions(source: str, options: Options, progress: Progress) -> dict[str,
 
 
 def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import phrases
 
-    model, lists = loaded(source), phrases()
-    report = measure(
-        {model.name: model}, lists, prob=options.prob, seed=options.seed,
-        cache=_answers(options), progress=progress.step,
+    lists = built_in()
+    results = phrases(
+        loaded(source), lists, prob=options.prob, seed=options.seed, cache=_answers(options),
+        progress=progress.step,
     )  # fmt: skip
     return {
-        "measurements": report.measurements,
+        "measurements": tuple(results),
         "content": {
-            "model": model.name,
-            "sets": {
-                name: {
-                    "title": one.title, "neutral": one.neutral, "sides": list(one.targets),
-                }
-                for name, one in lists.sets.items()
-            },
-            "correlations": [
-                {**found.as_dict(items=True), "kinds": found.kinds}
-                for found in report.correlations
-                if found.centred
-            ],
+            "titles": {name: listed.title for name, listed in lists.sets.items()},
             "provenance": lists.provenance,
-            "left_out": {name: list(words) for name, words in report.left_out.items()},
-            "notes": list(report.notes),
         },
-    }  # fmt: skip
+    }

@@ -159,8 +159,8 @@ def _others(
 ) -> list[dict[str, Any]]:
     """Professions and phrases before and after, paired; these words were not trained towards."""
     from evenhand.cache import Cache
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import CORRELATION, Phrases, phrases
     from evenhand.masked.metrics.professions import Professions, professions
     from evenhand.masked.model import load
 
@@ -184,18 +184,25 @@ def _others(
         }
         for contrast in change.parts
     ]  # fmt: skip
-    lists = phrases()
-    told = measure(
-        {"before": model, "after": after}, lists, prob=options.prob, seed=options.seed, cache=cache,
-        progress=lambda done, of: tell("phrases", done, of),
+    lists = built_in()
+    before, tuned = (
+        [
+            m
+            for m in phrases(
+                each, lists, prob=options.prob, seed=options.seed, cache=cache,
+                progress=lambda done, of, begun=begun: tell("phrases", done + begun * of, 2 * of),
+            )
+            if m.metric != CORRELATION and not m.details["neutral"]
+        ]
+        for begun, each in enumerate((model, after))
     )  # fmt: skip
-    found += [
-        {
-            "measure": f"phrases, {one.before.query}", "n": one.paired, "ideal": 0.0,
-            "before": one.before.estimate.as_dict(), "after": one.after.estimate.as_dict(),
-            "change": one.change.as_dict(),
-        }
-        for one in told.comparisons
-        if one.before.details["centred"] and not lists.sets[one.before.query].neutral
-    ]  # fmt: skip
+    for one, two in zip(before, tuned, strict=True):
+        change = Phrases.compare(one, two)
+        found.append(
+            {
+                "measure": f"phrases, {one.query}", "n": change.paired, "ideal": 0.0,
+                "before": one.estimate.to_dict(), "after": two.estimate.to_dict(),
+                "change": change.change.to_dict(),
+            }
+        )  # fmt: skip
     return found

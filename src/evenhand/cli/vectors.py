@@ -30,13 +30,14 @@ from evenhand.cli.output import (
 )
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
 from evenhand.instruments import Run, instruments, lookup, plan, run_jobs
-from evenhand.vectors.probes import WordMetric
+from evenhand.vectors.metrics.analogies import AnalogyMetric
 
 if TYPE_CHECKING:
     from evenhand.lexicon import Query
     from evenhand.results import Measurement, Measurements
 
-METRICS = [cls for cls in instruments("vectors").values() if issubclass(cls, WordMetric)]
+METRICS = [cls for cls in instruments("vectors").values() if not issubclass(cls, AnalogyMetric)]
+"""The metrics that take topics and queries."""
 ANALOGIES = lookup("vectors", "analogies")
 
 MEASURE_HELP = f"""Measure bias: topics, the published WEATs and WEFATs, or a query of yours.

@@ -42,10 +42,10 @@ def _associate(model: Model, settings: MaskedSettings, place: Workspace) -> dict
 
 
 def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.phrases import WordMean, measure
+    from evenhand.masked.metrics.phrases import WordMean, phrases
 
-    found = measure(
-        {model.name: model},
+    results = phrases(
+        model,
         material.lists(settings),
         embeds={PurePath(each).name: WordMean(vectors_of(each)) for each in settings.vectors},
         prob=settings.prob,
@@ -53,7 +53,7 @@ def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[s
         cache=_cache(place),
         progress=_steps(place, "phrases"),
     )
-    return {"model": model.name, **found.as_dict()}
+    return {"model": model.name, "measurements": [m.to_dict(items=False) for m in results]}
 
 
 def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
@@ -113,11 +113,9 @@ def _associate_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        f"{one['query']} by {one['details']['source']}"
-        f"{', centred' if one['details']['centred'] else ''}": _short(one)
-        for one in result["measurements"]
-    }
+    effects = [m for m in result["measurements"] if m["metric"] == "phrases"]
+    raw = {f"{m['query']} by {m['subject']}": _short(m["parts"][0]) for m in effects}
+    return raw | {f"{m['query']} by {m['subject']}, centred": _short(m) for m in effects}
 
 
 def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:

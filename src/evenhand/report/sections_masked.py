@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.masked.metrics.phrases import PhraseReport
-from evenhand.report import charts_masked_association, charts_masked_phrases, saved_masked
+from evenhand.masked.metrics.phrases import CORRELATION
+from evenhand.report import charts_masked_association, charts_masked_phrases
 from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, p_cell, span
 from evenhand.report.charts_masked_scores import distributions
 from evenhand.report.charts_masked_sentences import sentences
@@ -256,10 +257,14 @@ def _professions(findings: Findings) -> Section:
 
 def _phrases(findings: Findings) -> Section:
     title = "What do people of each gender do?"
-    content, measured = findings.content("phrases"), findings.measured("phrases")
-    if content is None or not measured:
+    results = findings.measured("phrases")
+    if not results:
         return Section("masked-phrases", title, _skipped(findings, "phrases"))
-    sets = content["sets"]
+    titles = (findings.content("phrases") or {})["titles"]
+    effects = [m for m in results if m.metric != CORRELATION]
+    measured = [
+        replace(part, query=m.query) for m in effects for part in (m.part("raw", "embedding"), m)
+    ]
     blocks: list[Block] = [
         Text(
             "“Welds the steel frame” states no gender. The phrase WEAT asks whether the model's "
@@ -270,9 +275,7 @@ def _phrases(findings: Findings) -> Section:
         ),
         Figure.of(
             "masked-phrases",
-            charts_masked_phrases.forest(
-                PhraseReport(measurements=tuple(measured), correlations=(), comparisons=())
-            ),
+            charts_masked_phrases.forest(effects),
             "How to read it: the dot is the effect size, the line its interval; right of the "
             "dashed line the phrases told of men lie nearer the words for men. 0.2 counts as "
             "small, 0.8 as large.",
@@ -289,7 +292,7 @@ def _phrases(findings: Findings) -> Section:
              "p over the gender words", "Phrases"),
             (
                 (
-                    sets[m.query]["title"], "centred" if m.details["centred"] else "raw",
+                    titles[m.query], "centred" if m.details["centred"] else "raw",
                     cell(m.value, 2), span(m.low, m.high, 2), p_cell(m.p_value),
                     p_cell(m.details["p_attributes"]), cell(float(m.n), 0),
                 )
@@ -297,11 +300,9 @@ def _phrases(findings: Findings) -> Section:
             ),
         ),
     ]  # fmt: skip
-    for row in content["correlations"]:
-        found = saved_masked.correlation(row)
-        if not found.parts:
+    for found in results:
+        if found.metric != CORRELATION or not found.select("phrases"):
             continue
-        part = found.parts["within groups"].pearson
         blocks += [
             Figure.of(
                 "masked-phrases-pronouns",
@@ -310,17 +311,16 @@ def _phrases(findings: Findings) -> Section:
                 "embedding is to the words for men; the higher, the more the model puts a male "
                 "pronoun beside it.",
                 f"Phrases by embedding and by pronoun: within groups r = "
-                f"{number(part.estimate.value, 2)} "
-                f"{interval(part.estimate.low, part.estimate.high, 2)}, p "
-                f"{p_relation(part.p_value)}.",
+                f"{number(found.value, 2)} {interval(found.low, found.high, 2)}, p "
+                f"{p_relation(found.p_value)}.",
             ),
             _phrase_table(found.items),
         ]
-    blocks += [Text(f"Note: {note}") for note in content["notes"]]
+    blocks += [Text(f"Note: {note}") for note in dict.fromkeys(n for m in results for n in m.notes)]
     return Section("masked-phrases", title, blocks)
 
 
-def _phrase_table(items: Sequence[Mapping[str, Any]]) -> Table:
+def _phrase_table(items: Iterable[Mapping[str, Any]]) -> Table:
     return Table.of(
         "The phrases, one by one (association above 0: nearer the words for men; male pronoun: its "
         "share against the female one, mean over the carrier sentences)",

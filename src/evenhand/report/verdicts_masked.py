@@ -20,7 +20,7 @@ FEWEST = 20
 """Decided sentences without which the pronoun score says nothing."""
 KINDS = {
     "pronouns": "pronouns", "professions": "professions",
-    "phrase-weat-centred": "phrases",
+    "phrases": "phrases",
 }  # fmt: skip
 
 CANNOT_MEAN = (
@@ -55,14 +55,13 @@ def judge_masked(findings: Findings) -> list[Verdict]:
     contrast = _first(
         [part for m in findings.measured("profession") for part in m.parts], CONTRAST
     )
-    sets = (findings.content("phrases") or {}).get("sets", {})
     deciding = [
         *([pronouns] if pronouns else []),
         *([contrast] if contrast else []),
         *(
             m
             for m in findings.measured("phrases")
-            if m.metric == "phrase-weat-centred" and not sets[m.query]["neutral"]
+            if m.metric == "phrases" and not m.details["neutral"]
         ),
     ]
     deciding = [m for m in deciding if m.p_value is not None]
@@ -93,7 +92,7 @@ def judge_masked(findings: Findings) -> list[Verdict]:
             tests=tuple(tests),
             confirmed_by=tuple(
                 test["label"] for test in holding
-                if test["metric"] == "phrase-weat-centred" and test["towards_stereotype"]
+                if test["metric"] == "phrases" and test["towards_stereotype"]
             ),
             cannot_mean=CANNOT_MEAN,
         )

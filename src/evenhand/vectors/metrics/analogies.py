@@ -42,7 +42,7 @@ class Answers:
     barred: tuple[Answer, ...]
 
 
-class _AnalogyMetric:
+class AnalogyMetric:
     """What both metrics share: they take the analogy questions of the lexicon."""
 
     @classmethod
@@ -75,7 +75,7 @@ class _AnalogyMetric:
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class Analogies(_AnalogyMetric):
+class Analogies(AnalogyMetric):
     """The declaration of the analogies; `analogies` is their function."""
 
     answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
@@ -195,7 +195,7 @@ class Analogies(_AnalogyMetric):
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class AnalogyAccuracy(_AnalogyMetric):
+class AnalogyAccuracy(AnalogyMetric):
     """The declaration of the factual control; `analogy_accuracy` is its function."""
 
     def measure(
