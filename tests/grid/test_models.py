@@ -349,3 +349,27 @@ def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, workspace, 
     )
     with pytest.raises(InputError, match="factor: expected 1 or more, got 0"):
         task.check(task.settings(measure="vocabulary", factor=0))
+
+
+def test_phrases_of_the_users_own_also_by_word_vectors(mini, glove, workspace, tmp_path):
+    from evenhand.lexicon.phrases import read_phrases
+    from evenhand.masked.metrics.phrases import WordMean, phrases
+
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[sets.garden.targets]\nheavy = ["fells the old oak", "digs the long ditch", "lifts rocks"]'
+        '\nlight = ["waters the herbs", "ties up the roses", "picks the plums"]\n'
+    )
+    chosen = settings(measure="phrases", sets=[str(own)], vectors=["glove"], seed=2)
+    result = TASK.compute(chosen, workspace)
+    expected = phrases(mini, read_phrases(own), embeds={"glove": WordMean(glove)}, seed=2)
+    assert result["measurements"] == [plain(m.to_dict(items=False)) for m in expected]
+    row = TASK.row(result)
+    assert {"phrases garden", "phrases garden by glove"} <= set(row)
+    before = key(chosen)
+    own.write_text(own.read_text().replace("herbs", "ferns"))
+    assert key(chosen) != before
+    with pytest.raises(InputError, match="different names"):
+        settings(measure="phrases", vectors=["a/x.vec", "b/x.vec"])
+    with pytest.raises(InputError, match="vectors: goes with measure phrases, not with score"):
+        expand({"vectors": ["glove"]})
