@@ -476,7 +476,8 @@ def cells(document: Document) -> Iterator[Row]:
             rows = model_cell(data["figures"], str(data["axes"]["model"]))
             yield from ((f"{axes}/{name}", values) for name, values in rows)
             continue
-        for name, value in data["figures"].items():
+        for figure, value in data["figures"].items():
+            name = figure.replace("accepted", "kept")
             if isinstance(value, Mapping):
                 yield f"{axes}/{name}", estimate(_ends(value))
             elif name != "bytes":
