@@ -1,5 +1,9 @@
 """The printers of measurements and comparisons."""
 
+import io
+import re
+import sys
+import time
 from dataclasses import replace
 
 from evenhand.cli.output import (
@@ -8,6 +12,7 @@ from evenhand.cli.output import (
     p_text,
     print_comparisons,
     print_measurements,
+    step_bars,
     table,
 )
 from evenhand.results import Comparison, Estimate, Measurement
@@ -84,3 +89,25 @@ def test_a_wide_table_is_not_cut(capsys):
     text = capsys.readouterr().out
     assert "x" * 90 in text
     assert "[-1.250, ∞]" in text
+
+
+def test_bars_show_rate_and_time_left_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "110")
+    with step_bars({"encoding": "tokens"}) as progress:
+        for number_done in range(4):
+            progress("encoding", 20 * number_done, 100, f"{number_done} of 9 texts")
+            time.sleep(0.01)
+    assert re.search(r"[\d,]+ tokens/s, 0:\d\d left, 3 of 9 texts", sys.stderr.getvalue())
+    with step_bars() as progress:
+        progress("rewriting", 0, 1, "")
+        progress("training", 10, 10, "12 episodes/s, 0:00 left")
+    shown = re.sub(r"\x1b\[[\d;?]*\w", "", sys.stderr.getvalue())
+    assert "10/10 12 episodes/s, 0:00 left" in shown
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with step_bars() as progress:
+        assert progress is None

@@ -66,6 +66,31 @@ case_option = click.option(
 source_argument = click.argument("source", metavar="SRC")
 
 
+def _formats(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str,
+) -> tuple[str, ...]:
+    from evenhand.report.charts_saving import FORMATS
+
+    formats = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
+    for name in formats:
+        if name not in FORMATS:
+            raise click.BadParameter(f"expected some of {', '.join(FORMATS)}, got '{name}'")
+    return formats
+
+
+format_option = click.option(
+    "--format",
+    "formats",
+    default="svg",
+    show_default=True,
+    callback=_formats,
+    metavar="FORMAT,…",
+    help="Formats of the figures in FOLDER: svg, pdf, html.",
+)
+
+
 def output_option(text: str) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
     return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from evenhand.cli.fewshot.options import in_options
-from evenhand.cli.figures import format_option
-from evenhand.cli.options import json_option, prob_option
+from evenhand.cli.options import format_option, json_option, prob_option
 from evenhand.errors import InputError
 
 __all__ = ["bias"]

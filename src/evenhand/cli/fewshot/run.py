@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.bars import step_bars
 from evenhand.cli.fewshot.options import (
     class_options,
     data_options,
@@ -20,8 +19,8 @@ from evenhand.cli.fewshot.options import (
     read_data,
     task_options,
 )
-from evenhand.cli.figures import format_option
-from evenhand.cli.options import json_option, prob_option
+from evenhand.cli.options import format_option, json_option, prob_option
+from evenhand.cli.output import step_bars
 from evenhand.results import document, save_json, to_json
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class _Results:
     document: dict[str, Any] = field(init=False)
 
     def write(self, done: SavedRun) -> None:
-        from evenhand.cli.figures import save_figures
+        from evenhand.cli.output import save_figures
         from evenhand.fewshot.runs import summary
         from evenhand.fewshot.runs.folder import ASSOCIATIONS, BY_CLASS, RunFolder
         from evenhand.report.charts_fewshot import run_charts
