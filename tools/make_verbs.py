@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 from evenhand.text.tagger import FUNCTION_WORDS, OPEN_WORDS
 from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, shape, stems, word_set
 
