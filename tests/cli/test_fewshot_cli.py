@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.charts import ChartSet
 from evenhand.cli import run
 from evenhand.cli.fewshot.options import parsed_options
 from evenhand.errors import InputError
@@ -26,7 +27,6 @@ from evenhand.fewshot.runs import read_run, summary
 from evenhand.fewshot.runs.kept import Kept
 from evenhand.fewshot.runs.settings import parse_shares
 from evenhand.report import charts_fewshot
-from evenhand.report.charts_saving import ChartSet
 from small_encoder import save_small
 
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")

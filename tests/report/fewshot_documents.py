@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from evenhand.charts import Chart, to_svg
 from evenhand.fewshot import bias as measuring
 from evenhand.fewshot.statistics import Answers, scores
 from evenhand.fewshot.statistics_tables import by_class as class_rows
 from evenhand.fewshot.training.trained import Point
-from evenhand.report.charts import Chart, to_svg
 from evenhand.results import to_json
 
 NAMES = ("baker", "tailor", "mason", "florist", "weaver", "glazier")

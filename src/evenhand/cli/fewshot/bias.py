@@ -97,8 +97,8 @@ def bias(
 
 
 def _draw(told: dict[str, Any], folder: Path, formats: tuple[str, ...]) -> None:
-    from evenhand.report.charts_fewshot import bias_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
+    from evenhand.report.fewshot import bias_charts
 
     made = bias_charts(told)
     save_charts(made.charts, folder, formats)

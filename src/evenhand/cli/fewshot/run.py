@@ -150,7 +150,7 @@ class _Results:
         from evenhand.cli.output import save_figures
         from evenhand.fewshot.runs import summary
         from evenhand.fewshot.runs.folder import ASSOCIATIONS, BY_CLASS, RunFolder
-        from evenhand.report.charts_fewshot import run_charts
+        from evenhand.report.fewshot import run_charts
 
         self.summary = summary(done, prob=self.prob, margin=self.margin)
         told = self.document = document(command="fewshot run", **self.summary.as_dict())
