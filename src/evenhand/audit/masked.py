@@ -258,7 +258,7 @@ def tune(
         if seconds > LONGEST:
             return _skipped(
                 f"at the speed of a measured training step the {weights:,} weights would take "
-                f"about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} minutes of an audit: "
+                f"about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} of an audit: "
                 "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)

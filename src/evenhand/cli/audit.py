@@ -120,8 +120,8 @@ def audit(
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
     measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
     odds ratios and by few-shot classifiers on the model (or on mini). Everything you name is
-    checked before the work starts. A part that fails does not lose the others; the same command resumes
-    where it stopped.
+    checked before the work starts. A part that fails does not lose the others; the same command
+    resumes where it stopped.
 
     On two cores the defaults take about five minutes, with --quick about one; larger models take
     longer. One that would take more than ten minutes to fine-tune is not fine-tuned, and the page
