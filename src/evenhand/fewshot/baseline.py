@@ -1,10 +1,10 @@
-"""The floor: what counting words alone reaches, to be printed before any network.
+"""The baseline: what counting words reaches, shown before any network.
 
-TF-IDF of words and word pairs that two texts or more have (1 + log tf), reduced by SVD (latent
+TF-IDF of words and word pairs that at least two texts have (1 + log tf), reduced by SVD (latent
 semantic analysis), unit length; the class whose mean support vector has the largest cosine wins.
 Vocabulary, weights and SVD are fitted on all texts, without their classes: fitted on the training
-classes alone the floor loses 8 to 23 points, since the words of new classes have no weight there,
-and a floor is to be as high as plain counting gets.
+classes alone the baseline loses 8 to 23 points, since the words of new classes have no weight
+there, and a baseline should be as high as plain counting gets.
 """
 
 from __future__ import annotations
@@ -16,36 +16,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.statistics import Answers
+from evenhand.fewshot.answers import Answers
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.data_set import Dataset
+    from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.episodes import Episodes
-
-__all__ = ["DIMENSIONS", "floor", "nearest_centroid", "word_vectors"]
 
 Vectors = NDArray[np.float32]
 
 DIMENSIONS = 300
 SCALE = 10.0
-"""Cosines times this are the logits; it sets how sure the floor sounds, not what it picks."""
+"""Logits are cosines times this; it sets how confident the baseline is, not what it predicts."""
 CHUNK = 1 << 24  # numbers gathered at once
 
 
-def floor(
+def predict_baseline(
     dataset: Dataset,
     episodes: Episodes,
     *,
     vectors: Vectors | None = None,
-    twins: Vectors | None = None,
+    counterfactuals: Vectors | None = None,
 ) -> Answers:
-    """The floor's answers to the queries; with `twins`, vectors of other texts by the same rows,
-    the queries are those texts and the supports stay (for association tests).
+    """The baseline's answers to the queries of some episodes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    episodes : Episodes
+    vectors : array (n, dim), optional
+        What `word_vectors` gives for the texts.
+    counterfactuals : array (n, dim), optional
+        Vectors of other texts in the same rows, which then are the queries; the supports stay.
+
     """
     episodes.check(dataset)
-    made = word_vectors(dataset.texts) if vectors is None else vectors
-    asked = made if twins is None else twins
-    return Answers.of(nearest_centroid(made, episodes, asked), episodes, dataset)
+    support = word_vectors(dataset.texts) if vectors is None else vectors
+    query = support if counterfactuals is None else counterfactuals
+    return Answers.of(nearest_centroid(support, episodes, query), episodes, dataset)
 
 
 def word_vectors(
@@ -55,12 +62,11 @@ def word_vectors(
     dimensions: int = DIMENSIONS,
     seed: int = 0,
 ) -> Vectors:
-    """Unit vectors of the texts and then of `more`, fitted on the texts alone.
+    """Unit vectors of the texts and then of `more`, fitted on the texts only.
 
-    A text none of whose words is in another text may get the zero vector: it says nothing.
+    A text that shares no word with another may get the zero vector.
 
-    >>> made = word_vectors(["red wine", "white wine", "cold snow", "white snow"], dimensions=2)
-    >>> made.shape
+    >>> word_vectors(["red wine", "white wine", "cold snow", "white snow"], dimensions=2).shape
     (4, 2)
     """
     from sklearn.decomposition import TruncatedSVD
@@ -75,17 +81,17 @@ def word_vectors(
     if most < 1:
         raise InputError(f"texts: expected at least two with two words, got {len(texts)}")
     reduce = TruncatedSVD(min(dimensions, most), random_state=seed)
-    made = reduce.fit_transform(weights)
+    vectors = reduce.fit_transform(weights)
     if more:
-        made = np.concatenate([made, reduce.transform(counter.transform(more))])
-    return _unit(made.astype(np.float32))
+        vectors = np.concatenate([vectors, reduce.transform(counter.transform(more))])
+    return _unit(vectors.astype(np.float32))
 
 
 def nearest_centroid(
-    vectors: Vectors, episodes: Episodes, asked: Vectors | None = None
+    vectors: Vectors, episodes: Episodes, query: Vectors | None = None
 ) -> NDArray[np.float64]:
     """Log-probabilities (E, C·Q, C) by the cosine to the mean of each class's supports."""
-    queries = vectors if asked is None else asked
+    queries = vectors if query is None else query
     count, ways, shots = episodes.support.shape
     rows = episodes.query.reshape(count, -1)
     step = max(1, CHUNK // (vectors.shape[1] * (rows.shape[1] + ways * shots)))
@@ -97,9 +103,9 @@ def nearest_centroid(
         parts.append(SCALE * cosine.astype(np.float64))
     logits = np.concatenate(parts)
     top = logits.max(axis=2, keepdims=True)
-    made: NDArray[np.float64] = logits - top
-    made -= np.log(np.exp(made).sum(axis=2, keepdims=True))
-    return made
+    log_probs: NDArray[np.float64] = logits - top
+    log_probs -= np.log(np.exp(log_probs).sum(axis=2, keepdims=True))
+    return log_probs
 
 
 def _unit(vectors: Vectors) -> Vectors:
