@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from evenhand.masked import Model, Place
-from evenhand.masked.layers import layers_of
+from evenhand.masked.forward import layers_of
 from evenhand.masked.metrics.likelihood import pseudo_log_likelihood
 from evenhand.masked.metrics.pronouns_asking import probabilities
 from evenhand.masked.scoring import ask, log_probs

@@ -37,9 +37,9 @@ def shared() -> Path:
 def same_arithmetic() -> Iterator[None]:
     """Half precision may switch a library off for the process; later tests must not notice."""
     yield
-    precision = sys.modules.get("evenhand.masked.precision")
-    if precision is not None and precision.guard_half.cache_info().currsize:
-        precision.guard_half.cache_clear()
+    forward = sys.modules.get("evenhand.masked.forward")
+    if forward is not None and forward.guard_half.cache_info().currsize:
+        forward.guard_half.cache_clear()
         sys.modules["torch"].backends.mkldnn.set_flags(_enabled=True)
 
 

@@ -67,7 +67,7 @@ def test_each_panel_of_the_forest_shows_its_own_source(glove):
     from evenhand.masked.metrics.phrases import WordMean, measure
     from evenhand.report.charts_masked_phrases import forest, scatter
 
-    small = phrases().chosen(["neutral"])
+    small = phrases().select(["neutral"])
     report = measure({"mini": load("mini")}, small, embeds={"glove": WordMean(glove)})
     chart = forest(report).to_dict()
     shown = {

@@ -243,7 +243,7 @@ def test_simulated_biographies_without_leak_have_no_bias_and_with_it_have():
             told.classes,
             "simulated",
         )
-        both = word_vectors(told.texts, more=told.twins)
+        both = word_vectors(told.texts, more=told.counterfactuals)
         vectors, twin = both[: len(data)], both[len(data) :]
         episodes = sample(data, data.classes, ways=5, shots=6, queries=6, episodes=400)
         swapped = floor(data, episodes, vectors=vectors, twins=twin)

@@ -22,7 +22,7 @@ from transformers import (
 
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot.encoders import Tuned, encoding, frozen, packed, tokens, tuned
-from evenhand.masked.layers import layers_of
+from evenhand.masked.forward import layers_of
 from evenhand.masked.model import Model, load
 
 TEXTS = [

@@ -64,12 +64,12 @@ class TestTexts:
 
     def test_fixed_names_give_the_twins_of_the_simulation(self) -> None:
         made = biographies(8, leak=1, seed=2)
-        assert swapped(made.texts, names="fixed") == made.twins
+        assert swapped(made.texts, names="fixed") == made.counterfactuals
 
     def test_random_names_are_of_the_other_gender(self) -> None:
         made = biographies(8, leak=1, seed=2)
         drawn = swapped(made.texts, seed=1)
-        fixed = made.twins
+        fixed = made.counterfactuals
         differing = 0
         for one, two in zip(drawn, fixed, strict=True):
             for word, other in zip(one.split(), two.split(), strict=True):
@@ -83,7 +83,7 @@ class TestTexts:
 
     def test_neutral_texts_tell_no_gender(self) -> None:
         made = biographies(8, leak=1, seed=3)
-        plain, twins = neutralized(made.texts), neutralized(made.twins)
+        plain, twins = neutralized(made.texts), neutralized(made.counterfactuals)
         assert plain == twins
         assert any(GENDERED.search(text) for text in made.texts)
         assert not any(GENDERED.search(text) for text in plain)

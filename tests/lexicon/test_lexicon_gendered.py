@@ -239,7 +239,7 @@ def test_own_pairs(tmp_path: Path) -> None:
         ("female,male\n", "expected a header .* and rows, got no row"),
         ("female,mael\na,b\n", "line 1: unknown column 'mael': did you mean 'male'?"),
         ("female\na\n", "line 1: the column 'male' is missing"),
-        ("female,male,male\na,b,c\n", "line 1: the column 'male' stands in the header twice"),
+        ("female,male,male\na,b,c\n", "line 1: the column 'male' occurs twice"),
         ("female,male\nshe,he\nher\n", "line 3: expected 2 cells, got 1"),
         ("female,male\nshe,\n", "line 2: male: expected letters.*, got ''"),
         ("female,male\nsh3,he\n", "line 2: female: expected letters.*, got 'sh3'"),
@@ -251,9 +251,9 @@ def test_own_pairs(tmp_path: Path) -> None:
         ),
         (
             "female,male\nshe,he\nhe,it\n",
-            "line 3: 'he' stands here as female and on line 2 as male",
+            "line 3: 'he' is female here and male on line 2",
         ),
-        ("female,male\nshe,she\n", "line 2: 'she' stands here as male and on line 2 as female"),
+        ("female,male\nshe,she\n", "line 2: 'she' is male here and female on line 2"),
         (
             "female,male\nmom,dad\nmum,dad\n",
             "line 3: 'dad' swaps to 'mum' here and to 'mom' on line 2",

@@ -109,7 +109,7 @@ def test_syntax_errors_name_the_line(tmp_path: Path, load: Load, text: str, comp
     assert str(caught.value) == f"{tmp_path / 't.toml'}{complaint}"
 
 
-ONE_SIDE = "a word belongs to one class, and to stereotypes or controls alone"
+ONE_SIDE = "a word belongs to one class, and to either stereotypes or controls"
 
 
 @pytest.mark.parametrize(
@@ -149,31 +149,31 @@ ONE_SIDE = "a word belongs to one class, and to stereotypes or controls alone"
         (
             "classes.old.protected",
             ["old", "old"],
-            "classes.old.protected: the word 'old' stands in the list twice",
+            "classes.old.protected: the word 'old' occurs twice in the list",
         ),
         (
             "classes.old.protected",
             ["old", "teen"],
-            "'teen' stands in the protected words of young and in the protected words of old: "
+            "'teen' is in the protected words of young and in the protected words of old: "
             + ONE_SIDE,
         ),
         (
             "classes.old.stereotypes",
             ["reckless"],
-            "'reckless' stands in the stereotypes of young and in the stereotypes of old: "
+            "'reckless' is in the stereotypes of young and in the stereotypes of old: "
             + ONE_SIDE,
         ),
         (
             "classes.old.extra_stereotypes",
             ["forgetful"],
-            "'forgetful' stands in stereotypes and in extra_stereotypes of old",
+            "'forgetful' is in stereotypes and in extra_stereotypes of old",
         ),
         (
             "neutral",
             ["zinc", "teen"],
-            "'teen' stands in the protected words of young and in neutral: " + ONE_SIDE,
+            "'teen' is in the protected words of young and in neutral: " + ONE_SIDE,
         ),
-        ("human", ["zinc"], "'zinc' stands in neutral and in human: " + ONE_SIDE),
+        ("human", ["zinc"], "'zinc' is in neutral and in human: " + ONE_SIDE),
         ("neutral", [], "neutral: the list is empty"),
         (
             "neutral",
@@ -185,23 +185,23 @@ ONE_SIDE = "a word belongs to one class, and to stereotypes or controls alone"
         (
             "definitional",
             [["young", "old"], ["teen"]],
-            "definitional #2: expected 2 words, one of each class (young, old), got 1",
+            "definitional #2: expected 2 words, one per class (young, old), got 1",
         ),
         (
             "definitional",
             [["old", "young"]],
-            "definitional #1: 'old' stands in the place of young and is a protected word of old",
+            "definitional #1: 'old' has the position of young and is a protected word of old",
         ),
         (
             "equalize",
             [["junior", "grumpy"]],
-            "'grumpy' stands in the definitional and equalize sets and in the stereotypes of old: "
+            "'grumpy' is in the definitional and equalize sets and in the stereotypes of old: "
             "what defines a class cannot be an attribute",
         ),
         (
             "equalize",
             [["junior", "x", "y"]],
-            "equalize #1: expected 2 words, one of each class (young, old), got 3",
+            "equalize #1: expected 2 words, one per class (young, old), got 3",
         ),
         (
             "occupations",
@@ -211,13 +211,13 @@ ONE_SIDE = "a word belongs to one class, and to stereotypes or controls alone"
         (
             "occupations",
             {"young": ["elbow"]},
-            "'elbow' stands in occupations and in human: "
+            "'elbow' is in occupations and in human: "
             "a control word must have no tie to the topic",
         ),
         (
             "occupations",
             {"young": ["intern"], "old": ["intern"]},
-            "'intern' stands in the occupations of young and in the occupations of old: "
+            "'intern' is in the occupations of young and in the occupations of old: "
             "an occupation is tied to one class",
         ),
         ("sources", {"neutral": False}, "sources.neutral: expected a text, got false"),

@@ -54,12 +54,12 @@ def test_the_users_own(tmp_path):
     assert own.control == phrases().control
     path.write_text('carriers = ["{phrase}? [MASK]!", "[MASK] {phrase}."]\n' + OWN)
     assert read_phrases(path).carriers == ("{phrase}? [MASK]!", "[MASK] {phrase}.")
-    both = own.joined(phrases().chosen(["neutral"]))
+    both = own.join(phrases().select(["neutral"]))
     assert list(both.sets) == ["tools", "neutral"]
     with pytest.raises(InputError, match="got two"):
-        own.joined(own)
+        own.join(own)
     with pytest.raises(InputError, match="did you mean 'machines'"):
-        phrases().chosen(["machnes"])
+        phrases().select(["machnes"])
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_professions_one_a_line_or_as_a_table(tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("smith\ncook\nsmith\n", "line 3: 'smith' stands on line 1 too"),
+        ("smith\ncook\nsmith\n", "line 3: 'smith' is also on line 1"),
         ("profession,women\nsmith,much\n", "line 2: women: expected a percentage .* got 'much'"),
         ("profession,women\nsmith,101\n", "line 2: women: expected a percentage .* got '101'"),
         ("profession,group\nsmith,men\n", "line 2: group: expected one of male, female, balanced"),

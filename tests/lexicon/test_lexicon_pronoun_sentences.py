@@ -59,5 +59,5 @@ def test_a_sentence_stands_in_one_group(tmp_path: Path):
     path = tmp_path / "own.toml"
     group = '[groups.{}]\ntitle = "A"\nsentences = ["[MASK] sings."]\n'
     path.write_text(group.format("a") + group.format("b"))
-    with pytest.raises(LexiconError, match=r"stands in groups\.a and in groups\.b"):
+    with pytest.raises(LexiconError, match=r"is in groups\.a and in groups\.b"):
         module._read(path)

@@ -121,8 +121,8 @@ def test_read_query(tmp_path: Path) -> None:
     ("content", "complaint"),
     [
         ('{"name": "q",\n "targets": }', ", line 2: not JSON: Expecting value"),
-        ('{"name": "a", "name": "b"}', ": not JSON: the name 'name' stands in one object twice"),
-        ("[" * 100_000, ": not JSON of ours: nested too deeply"),
+        ('{"name": "a", "name": "b"}', ": not JSON: the name 'name' occurs twice in one object"),
+        ("[" * 100_000, ": not JSON: nested too deeply"),
         ([1], ": expected a table, got a list"),
         ({"name": "q"}, ": the key 'targets' is missing"),
         (
@@ -139,15 +139,15 @@ def test_read_query(tmp_path: Path) -> None:
         (QUERY | {"targets": {"x": ["a", True]}}, ": targets.x #2: expected a word, got true"),
         (
             QUERY | {"targets": {"x": ["sun", "sun"]}},
-            ": targets.x: the word 'sun' stands in the list twice",
+            ": targets.x: the word 'sun' occurs twice in the list",
         ),
         (
             QUERY | {"targets": {"x": ["sun"], "y": ["sun"]}},
-            ": 'sun' stands in targets.x and in targets.y: a word may be in one set only",
+            ": 'sun' is in targets.x and in targets.y: a word may be in one set only",
         ),
         (
             QUERY | {"attributes": {"a": ["sun"], "b": ["icy"]}},
-            ": 'sun' stands in targets.x and in attributes.a: a word may be in one set only",
+            ": 'sun' is in targets.x and in attributes.a: a word may be in one set only",
         ),
         (
             QUERY | {"targets": {"x\n": ["sun"]}},

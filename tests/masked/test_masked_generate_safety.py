@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand.cache import Cache
 from evenhand.lexicon.gendered import pairs, sex_indicators
 from evenhand.lexicon.names import names
 from evenhand.masked import load
@@ -15,7 +16,6 @@ from evenhand.masked.generate import Settings, generate, read_seeds
 from evenhand.masked.generate.drafts import Draft, Ground
 from evenhand.masked.generate.seeds import Told, seeds_of
 from evenhand.masked.generate.words import akin, fills, may_enter, same_form, tells_sex
-from evenhand.masked.kept import Kept as KeptAnswers
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
 
@@ -128,15 +128,15 @@ SOME = ["The cook put her spoon on the table."]
 
 
 @pytest.mark.slow
-def test_answers_kept_on_disk_give_the_same_and_nothing_is_asked_again(mini, tmp_path):
-    kept = KeptAnswers(tmp_path / "answers")
+def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path):
+    cache = Cache(tmp_path / "answers")
     asked: list[tuple[int, int]] = []
     few = Settings(edits=1, beam=1, tried=8)
-    first = generate(mini, SOME, settings=few, kept=kept, progress=lambda *at: asked.append(at))
-    n = len(kept)
-    again = generate(mini, SOME, settings=few, kept=KeptAnswers(tmp_path / "answers"))
+    first = generate(mini, SOME, settings=few, cache=cache, progress=lambda *at: asked.append(at))
+    n = len(cache)
+    again = generate(mini, SOME, settings=few, cache=Cache(tmp_path / "answers"))
     assert n > 0
-    assert len(KeptAnswers(tmp_path / "answers")) == n
+    assert len(Cache(tmp_path / "answers")) == n
     assert again.lines() == first.lines()
     assert again.as_dict() == first.as_dict()
     assert generate(mini, SOME, settings=few).lines() == first.lines()

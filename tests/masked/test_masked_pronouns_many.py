@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
 from evenhand.masked import load
-from evenhand.masked.kept import Kept
 from evenhand.masked.metrics import pronouns, pronouns_asking
 from evenhand.masked.metrics.pronouns import (
     Rule,
@@ -23,7 +23,7 @@ from evenhand.masked.metrics.pronouns import (
 )
 from evenhand.masked.metrics.pronouns_interval import bootstrap_mean, sign_test
 from evenhand.simulate.masked import bigram_model
-from evenhand.text.structural import Accepted as KeptSentence
+from evenhand.text.structural import Accepted as Accepted
 from evenhand.text.structural import Filter
 
 
@@ -240,33 +240,33 @@ def test_a_run_broken_off_goes_on(mini, source, tmp_path, monkeypatch):
 
 def test_kept_answers_are_those_of_the_same_question(mini, tmp_path, monkeypatch):
     """Another k, other words or another model ask anew; the same question does not."""
-    kept = Kept(tmp_path / "kept")
+    cache = Cache(tmp_path / "kept")
     asked = []
     real = pronouns_asking.ask
     monkeypatch.setattr(
         pronouns_asking, "ask", lambda *a, **o: asked.append(len(a[1])) or real(*a, **o)
     )
     sentences = ["The cook lost [MASK] keys.", "[MASK] is a nurse."]
-    first = score(mini, sentences, kept=kept)
-    again = score(mini, sentences, kept=Kept(tmp_path / "kept"))
+    first = score(mini, sentences, cache=cache)
+    again = score(mini, sentences, cache=Cache(tmp_path / "kept"))
     assert sum(asked) == 2
     assert first.as_dict() == again.as_dict()
-    score(mini, sentences, kept=kept, delta=0.1)
+    score(mini, sentences, cache=cache, delta=0.1)
     assert sum(asked) == 2
-    score(mini, sentences, kept=kept, top_k=5)
-    score(mini, sentences, kept=kept, words="pronouns")
+    score(mini, sentences, cache=cache, top_k=5)
+    score(mini, sentences, cache=cache, words="pronouns")
     assert sum(asked) == 6
 
 
 def test_answers_kept_under_another_word_list_are_not_read(mini, tmp_path, monkeypatch):
     """The codes of the best words are places in the list: another list is another question."""
-    kept = Kept(tmp_path)
+    cache = Cache(tmp_path)
     texts = ["The cook lost [MASK] keys."]
-    first = probabilities(mini, texts, kept=kept)
-    n = len(kept)
+    first = probabilities(mini, texts, cache=cache)
+    n = len(cache)
     monkeypatch.setattr(pronouns_asking, "_LIST", "another list")
-    again = probabilities(mini, texts, kept=kept)
-    assert len(kept) == 2 * n
+    again = probabilities(mini, texts, cache=cache)
+    assert len(cache) == 2 * n
     assert again.male_word[0] == first.male_word[0]
 
 
@@ -290,7 +290,7 @@ def test_files_without_sentences_are_refused(mini, tmp_path):
 def test_swag_through_the_filter(mini, shared):
     """The whole way on real sentences: more of them male than female, none lost."""
     lines = (shared / "data/swag/swag_sent1_subset.txt").read_text().splitlines()
-    found = [kept for kept in map(Filter().sentence, lines) if isinstance(kept, KeptSentence)]
+    found = [kept for kept in map(Filter().sentence, lines) if isinstance(kept, Accepted)]
     told = score(mini, [Sentence(kept.masked, kept.pronoun) for kept in found])
     groups = told.top.groups
     assert len(told) + told.duplicates == len(found) == 92

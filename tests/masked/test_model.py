@@ -3,6 +3,7 @@
 import json
 import socket
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from transformers import (
 import evenhand as eh
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.masked import load
+from evenhand.masked import model as model_module
 from evenhand.simulate.masked import bigram_model
 
 WORDS = ["he", "she", "the", "nurse", "doctor", "sleeps", "reads", "a", "book", "."]
@@ -179,3 +181,31 @@ def test_an_encoder_without_its_head_can_embed_and_not_be_asked(tmp_path):
     assert first.fingerprint == second.fingerprint
     texts = ["she reads.", "he sings a song."]
     assert first.embed(texts) == pytest.approx(whole.embed(texts), abs=1e-6)
+
+
+def test_the_fingerprint_is_computed_once_for_each_state_of_the_weights(monkeypatch):
+    hashed: list[str] = []
+    compute = model_module._fingerprint
+
+    def counted(*given):
+        hashed.append(compute(*given))
+        return hashed[-1]
+
+    monkeypatch.setattr(model_module, "_fingerprint", counted)
+    model = load("mini")
+    first = model.fingerprint
+    assert [model.fingerprint, replace(model, name="other").fingerprint] == [first, first]
+    assert len(hashed) == 1
+    weights = [weight for weight in model.network.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=1e-3, fused=True)
+    model.network(
+        input_ids=torch.tensor([[2, 5, 3]]), labels=torch.tensor([[2, 5, 3]])
+    ).loss.backward()
+    optimizer.step()
+    trained = model.fingerprint
+    assert trained != first
+    assert len(hashed) == 2
+    model.network.load_state_dict(load("mini").network.state_dict())
+    assert model.fingerprint == first
+    model.tokenizer.add_tokens(["Newword"])
+    assert model.fingerprint not in (first, trained)

@@ -30,8 +30,8 @@ def test_the_occupations_and_shares_are_those_of_table_3():
 
 def test_one_row_a_text_and_classes_of_one_size():
     made = biographies(7, seed=1, occupations=FEW)
-    assert made.occupations == made.written_for == tuple(np.repeat(FEW, 7))
-    for column in (made.texts, made.twins, made.genders, made.told):
+    assert made.occupations == made.true_occupations == tuple(np.repeat(FEW, 7))
+    for column in (made.texts, made.counterfactuals, made.genders, made.stated_genders):
         assert len(column) == 21
     assert set(made.genders) <= {"F", "M"}
 
@@ -43,16 +43,16 @@ def test_recorded_genders_follow_the_shares(shares):
     for name, share in TABLE_3.items():
         p = 0.5 + shares * (share / 100 - 0.5)
         assert made.share_of_women[name] == pytest.approx(p)
-        count = int(women[np.array(made.written_for) == name].sum())
+        count = int(women[np.array(made.true_occupations) == name].sum())
         assert stats.binomtest(count, 150, p).pvalue > 1e-5, name
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.4, 1.0])
 def test_texts_tell_the_recorded_gender_as_often_as_the_leak_says(leak):
     made = biographies(80, leak=leak, seed=3)
-    same = sum(g == t for g, t in zip(made.genders, made.told, strict=True))
+    same = sum(g == t for g, t in zip(made.genders, made.stated_genders, strict=True))
     assert stats.binomtest(same, len(made.genders), (1 + leak) / 2).pvalue > 1e-5
-    for text, gender in zip(made.texts, made.told, strict=True):
+    for text, gender in zip(made.texts, made.stated_genders, strict=True):
         pronoun = r"\b(she|her)\b" if gender == "F" else r"\b(he|his|him)\b"
         other = r"\b(she|her|Ms)\b" if gender == "M" else r"\b(he|his|him|Mr)\b"
         assert re.search(pronoun, text, re.IGNORECASE)
@@ -61,7 +61,7 @@ def test_texts_tell_the_recorded_gender_as_often_as_the_leak_says(leak):
 
 def test_the_pull_is_the_log_odds_of_a_woman_being_told_of():
     made = biographies(1500, leak=0.8, seed=4, occupations=FEW)
-    told = np.array(made.told).reshape(3, -1) == "F"
+    told = np.array(made.stated_genders).reshape(3, -1) == "F"
     for name, row in zip(FEW, told, strict=True):
         p = 0.5 + 0.8 * (TABLE_3[name] / 100 - 0.5)
         assert made.pull[name] == pytest.approx(math.log(p / (1 - p)))
@@ -72,7 +72,7 @@ def test_the_pull_is_the_log_odds_of_a_woman_being_told_of():
 
 def test_label_noise_is_of_its_rate_and_uniform_over_the_others():
     made = biographies(1000, label_noise=0.3, seed=5, occupations=FEW)
-    labels, truth = np.array(made.occupations), np.array(made.written_for)
+    labels, truth = np.array(made.occupations), np.array(made.true_occupations)
     for name in FEW:
         given = labels[truth == name]
         assert stats.binomtest(int((given != name).sum()), 1000, 0.3).pvalue > 1e-4
@@ -80,7 +80,7 @@ def test_label_noise_is_of_its_rate_and_uniform_over_the_others():
         assert stats.chisquare(wrong).pvalue > 1e-4
     clean = biographies(1000, seed=5, occupations=FEW)
     assert clean.texts == made.texts
-    assert clean.occupations == clean.written_for
+    assert clean.occupations == clean.true_occupations
 
 
 def test_same_seed_same_bytes_and_another_seed_other_texts(tmp_path):
@@ -96,7 +96,7 @@ def test_same_seed_same_bytes_and_another_seed_other_texts(tmp_path):
 def test_a_text_does_not_depend_on_sizes_or_on_the_other_occupations():
     small = biographies(5, seed=8, occupations=["teacher"])
     large = biographies(9, seed=8, occupations=FEW)
-    teachers = [i for i, name in enumerate(large.written_for) if name == "teacher"][:5]
+    teachers = [i for i, name in enumerate(large.true_occupations) if name == "teacher"][:5]
     assert small.texts == tuple(large.texts[i] for i in teachers)
     assert small.genders == tuple(large.genders[i] for i in teachers)
 
@@ -111,7 +111,7 @@ def test_the_file_has_the_columns_of_bias_in_bios(tmp_path):
     assert tuple(row["profession"] for row in rows) == made.occupations
     frame = made.to_frame()
     assert frame["gender"].tolist() == [row["gender"] for row in rows]
-    assert frame["twin"].tolist() == list(made.twins)
+    assert frame["counterfactual"].tolist() == list(made.counterfactuals)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.lexicon.names import names
-from evenhand.simulate.biographies import biographies
-from evenhand.simulate.biographies.grammar import KINDS, grammar
-from evenhand.simulate.biographies.writing import DRAWS
+from evenhand.simulate.biographies import DRAWS, KINDS, biographies, grammar
 
 SENTENCE = re.compile(r"(?<!\bM[rs])\. (?=[A-Z])")
 TITLES = re.compile(r"\b(" + "|".join(grammar().occupations) + r")s?\b", re.IGNORECASE)
@@ -48,7 +46,7 @@ def check(text):
 )
 def test_texts_and_twins_are_grammatical(seed, leak, wording, name):
     made = biographies(12, leak=leak, wording=wording, seed=seed, occupations=[name])
-    for text in (*made.texts, *made.twins):
+    for text in (*made.texts, *made.counterfactuals):
         check(text)
 
 

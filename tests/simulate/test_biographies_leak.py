@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.simulate.biographies import biographies
-from evenhand.simulate.biographies.grammar import grammar
+from evenhand.simulate.biographies import biographies, grammar
 from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
@@ -70,7 +69,7 @@ def test_at_leak_0_the_texts_are_the_same_whoever_is_recorded(wording):
 
 def test_the_leak_changes_who_is_told_of_and_nothing_else():
     tables = [biographies(20, leak=leak, seed=4) for leak in (0, 0.5, 1)]
-    both = [[{x, y} for x, y in zip(t.texts, t.twins, strict=True)] for t in tables]
+    both = [[{x, y} for x, y in zip(t.texts, t.counterfactuals, strict=True)] for t in tables]
     assert both[0] == both[1] == both[2]
 
 
@@ -78,7 +77,7 @@ def test_the_leak_changes_who_is_told_of_and_nothing_else():
 def test_twins_differ_in_gendered_words_only(wording):
     made = biographies(40, leak=0.5, wording=wording, seed=5)
     allowed = GENDERED | NAMES | {f"{name}'s" for name in NAMES} | (WORDING if wording else set())
-    for text, twin in zip(made.texts, made.twins, strict=True):
+    for text, twin in zip(made.texts, made.counterfactuals, strict=True):
         pairs = list(zip(text.split(), twin.split(), strict=True))
         differing = [(a, b) for a, b in pairs if a != b]
         assert differing
@@ -88,7 +87,7 @@ def test_twins_differ_in_gendered_words_only(wording):
 
 def test_swapping_gives_the_twin_and_swapping_the_twin_the_text():
     made = biographies(40, leak=0.5, seed=6)
-    for texts, twins in ((made.texts, made.twins), (made.twins, made.texts)):
+    for texts, twins in ((made.texts, made.counterfactuals), (made.counterfactuals, made.texts)):
         swapped = [done.text for done in rewrite_all(texts, Swap(names="fixed"))]
         assert sum(a == b for a, b in zip(swapped, twins, strict=True)) >= 0.998 * len(twins)
 
@@ -100,7 +99,7 @@ def test_neutral_and_anonymous_texts_are_the_same_as_their_twins():
         anonymous = [done.text for done in rewrite_all(texts, Anonymize())]
         return [done.text for done in rewrite_all(anonymous, Neutralize())]
 
-    one, two = neutral(made.texts), neutral(made.twins)
+    one, two = neutral(made.texts), neutral(made.counterfactuals)
     assert sum(a == b for a, b in zip(one, two, strict=True)) >= 0.995 * len(one)
 
 
@@ -128,7 +127,7 @@ class Bayes:
         of the pro-stereotypical version over the anti-stereotypical one.
         """
         (log_p, right), (other, other_right) = (
-            self.told(texts, made.occupations) for texts in (made.texts, made.twins)
+            self.told(texts, made.occupations) for texts in (made.texts, made.counterfactuals)
         )
         women = np.array(made.genders) == "F"
         leaning = np.array([made.share_of_women[name] > 0.5 for name in made.occupations])

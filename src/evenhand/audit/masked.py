@@ -14,8 +14,8 @@ from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.results import Measurement
 
 if TYPE_CHECKING:
+    from evenhand.cache import Cache
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.kept import Kept
     from evenhand.masked.metrics.pronouns import PronounScores, Sentence
     from evenhand.masked.model import Model
 
@@ -65,12 +65,12 @@ def loaded(source: str) -> Model:
     return load(source)
 
 
-def _answers(options: Options) -> Kept:
+def _answers(options: Options) -> Cache:
     """The model's answers so far, for a run that goes on after a break."""
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
     options.work.mkdir(parents=True, exist_ok=True)
-    return Kept(options.work / "answers")
+    return Cache(options.work / "answers")
 
 
 def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
     scores: dict[str, PronounScores] = {}
     for name, sentences in sets.items():
         scores[name] = score(
-            model, sentences, prob=options.prob, seed=options.seed, kept=_answers(options),
+            model, sentences, prob=options.prob, seed=options.seed, cache=_answers(options),
             progress=_onwards(progress.step, scored, of),
         )  # fmt: skip
         scored += len(sentences)
@@ -184,7 +184,7 @@ def _professions(source: str, options: Options, progress: Progress) -> dict[str,
     from evenhand.masked.metrics.association import associate
 
     told = associate(
-        loaded(source), prob=options.prob, kept=_answers(options), progress=progress.step
+        loaded(source), prob=options.prob, cache=_answers(options), progress=progress.step
     )
     found = [told.overall, *told.groups.values()]
     found += [told.stereotype] if told.stereotype else []
@@ -201,7 +201,7 @@ def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any
     model, lists = loaded(source), phrases()
     report = measure(
         {model.name: model}, lists, prob=options.prob, seed=options.seed,
-        kept=_answers(options), progress=progress.step,
+        cache=_answers(options), progress=progress.step,
     )  # fmt: skip
     return {
         "measurements": report.measurements,

@@ -157,18 +157,18 @@ def _others(
     model: Model, result: FinetuneResult, options: Options, tell: Callable[[str, int, int], None]
 ) -> list[dict[str, Any]]:
     """Professions and phrases before and after, paired; these words were not trained towards."""
+    from evenhand.cache import Cache
     from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.kept import Kept
     from evenhand.masked.metrics import association
     from evenhand.masked.metrics.phrases import measure
     from evenhand.masked.model import load
 
-    kept = Kept(options.work / "answers")
+    cache = Cache(options.work / "answers")
     after = load(result.folder / "model")
 
     def associate(one: Model, begun: int) -> association.Association:
         return association.associate(
-            one, prob=options.prob, kept=kept,
+            one, prob=options.prob, cache=cache,
             progress=lambda done, of: tell("professions", done + begun * of, 2 * of),
         )  # fmt: skip
 
@@ -186,7 +186,7 @@ def _others(
         )  # fmt: skip
     lists = phrases()
     told = measure(
-        {"before": model, "after": after}, lists, prob=options.prob, seed=options.seed, kept=kept,
+        {"before": model, "after": after}, lists, prob=options.prob, seed=options.seed, cache=cache,
         progress=lambda done, of: tell("phrases", done, of),
     )  # fmt: skip
     found += [

@@ -537,12 +537,13 @@ class Tallies(Counts):
         """Those of anything with `answers` and `counterfactuals`, such as a finished run."""
         answers: Answers = subject.answers
         both: Counterfactuals | None = subject.counterfactuals
+        unknown = np.full(len(answers.names), -1)
         return cls(
             counts=answers.tally(),
             counterfactual=None if both is None else both.counts(),
             classes=answers.classes,
             names=answers.names,
-            leaning=np.full(len(answers.names), -1) if both is None else both.leaning,
+            leaning=unknown if both is None else both.leaning,
             queries_digest=answers.queries_digest,
             splits=answers.splits,
             repeats=answers.repeats,

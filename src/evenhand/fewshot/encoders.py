@@ -36,10 +36,8 @@ from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.settings import POOLINGS, StepProgress
 from evenhand.files import replace_file
-from evenhand.masked.forward import entering
-from evenhand.masked.layers import Layer, layers_of
+from evenhand.masked.forward import Layer, entering, guard_half, layers_of
 from evenhand.masked.model import Model, load
-from evenhand.masked.precision import guard_half
 from evenhand.text.corpus.compression import SURROGATE
 
 __all__ = ["TokenRows", "TunedEncoder", "check_rows", "encode"]

@@ -63,11 +63,11 @@ def lists(settings: MaskedSettings) -> Phrases:
     own = [name for name in settings.sets if name.endswith(".toml")]
     chosen = [name for name in settings.sets if name not in own]
     if not own:
-        return phrases().chosen(chosen) if chosen else phrases()
+        return phrases().select(chosen) if chosen else phrases()
     if len(own) > 1:
         raise InputError(f"sets: expected one file, got {len(own)}: {', '.join(own)}")
     read = read_phrases(own[0])
-    return read.joined(phrases().chosen(chosen)) if chosen else read
+    return read.join(phrases().select(chosen)) if chosen else read
 
 
 def named(vectors: tuple[str, ...]) -> dict[str, str]:

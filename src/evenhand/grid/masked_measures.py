@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from evenhand.cache import Cache
 from evenhand.grid import masked_material as material
 from evenhand.grid.masked_shards import scored
 from evenhand.grid.tasks import Place
 from evenhand.grid.vector_files import vectors_of
-from evenhand.masked.kept import Kept
 
 if TYPE_CHECKING:
     from evenhand.grid.task_masked import MaskedSettings
@@ -23,7 +23,7 @@ ENDS = ("value", "low", "high")
 
 
 def _score(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
-    return scored(model, settings, place, _kept(place), _steps(place, "sentences"))
+    return scored(model, settings, place, _cache(place), _steps(place, "sentences"))
 
 
 def _associate(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _associate(model: Model, settings: MaskedSettings, place: Place) -> dict[str
     else:
         asked = design(*material.associated(settings))
     found = associate(
-        model, asked, prob=settings.prob, kept=_kept(place), progress=_steps(place, "words")
+        model, asked, prob=settings.prob, cache=_cache(place), progress=_steps(place, "words")
     )
     return {**found.as_dict(), "incomplete": left_out}
 
@@ -49,7 +49,7 @@ def _phrases(model: Model, settings: MaskedSettings, place: Place) -> dict[str, 
         embeds={PurePath(each).name: WordMean(vectors_of(each)) for each in settings.vectors},
         prob=settings.prob,
         seed=settings.seed,
-        kept=_kept(place),
+        cache=_cache(place),
         progress=_steps(place, "phrases"),
     )
     return {"model": model.name, **found.as_dict()}
@@ -64,7 +64,7 @@ def _crows(model: Model, settings: MaskedSettings, place: Place) -> dict[str, An
         method=settings.method,
         prob=settings.prob,
         seed=settings.seed,
-        kept=_kept(place),
+        cache=_cache(place),
         progress=_steps(place, "sentences"),
     ).as_dict()
 
@@ -138,12 +138,12 @@ def _short(told: Mapping[str, Any]) -> dict[str, Any]:
     return {end: told[end] for end in ENDS}
 
 
-def _kept(place: Place) -> Kept:
+def _cache(place: Place) -> Cache:
     """The model's answers so far: a cell that is taken up again computes the rest.
 
     They are this cell's alone, since the last bits of an answer hang on what it was batched with.
     """
-    return Kept(place.work / "answers")
+    return Cache(place.work / "answers")
 
 
 def _steps(place: Place, what: str) -> Callable[[int, int], None] | None:

@@ -35,9 +35,9 @@ from evenhand.masked.metrics.pronouns_scores import LeftOut, columns_of
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
+    from evenhand.cache import Cache
     from evenhand.grid.task_masked import MaskedSettings
     from evenhand.grid.tasks import Place
-    from evenhand.masked.kept import Kept
     from evenhand.masked.model import Model
     from evenhand.masked.scoring import Progress
 
@@ -52,7 +52,7 @@ KEYS = "<u8"
 
 
 def scored(
-    model: Model, settings: MaskedSettings, place: Place, kept: Kept, progress: Progress | None
+    model: Model, settings: MaskedSettings, place: Place, cache: Cache, progress: Progress | None
 ) -> dict[str, Any]:
     """The pronoun score of a file or of the embedded sentences, with the numbers of each."""
     counts = Counter[str]()
@@ -70,7 +70,7 @@ def scored(
         words=settings.words,
         prob=settings.prob,
         seed=settings.seed,
-        kept=kept,
+        cache=cache,
         progress=progress,
     )
     if not len(told) and not settings.shard:  # a shard may well have none

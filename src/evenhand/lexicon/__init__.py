@@ -1,13 +1,13 @@
 """Word lists as data files with their provenance.
 
 Topics, WEAT and WEFAT queries, analogies; gendered pairs, neutral forms, sex indicators, names;
-professions and the templates they go into.
+professions and sentence templates.
 """
 
 from evenhand.lexicon.gendered import (
     NeutralForm,
     Pair,
-    kept_phrases,
+    fixed_phrases,
     neutral_forms,
     pairs,
     read_pairs,
@@ -25,15 +25,16 @@ from evenhand.lexicon.professions import (
     template_set,
 )
 from evenhand.lexicon.queries import (
+    Analogies,
     Query,
     WefatQuery,
+    analogies,
     read_query,
     weat,
     weat_queries,
     wefat,
     wefat_queries,
 )
-from evenhand.lexicon.questions import Analogies, analogies
 from evenhand.lexicon.topics import Topic, topic, topic_names
 
 __all__ = [
@@ -49,7 +50,7 @@ __all__ = [
     "Topic",
     "WefatQuery",
     "analogies",
-    "kept_phrases",
+    "fixed_phrases",
     "names",
     "neutral_forms",
     "pairs",

@@ -1,81 +1,126 @@
-"""Gendered words: pairs that a swap exchanges, their neutral forms, and what states a sex.
+"""Gendered words: pairs that a swap exchanges, neutral forms, and words that state a sex.
 
-The lists were written for Evenhand; published ones served to look for gaps, and the tests say what
-of those is left out and why.
+The lists were written for Evenhand and compared with published ones; the tests state which words of
+those are left out and why.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
-from evenhand.lexicon.reading import Row, data, read_csv, read_toml
+from pydantic import PlainValidator
+
+from evenhand.errors import LexiconError
+from evenhand.lexicon.schema import (
+    STRICT,
+    Name,
+    Source,
+    Text,
+    Words,
+    YesNo,
+    data,
+    fail,
+    read_csv,
+    read_toml,
+)
 
 __all__ = [
     "NeutralForm",
     "Pair",
-    "kept_phrases",
+    "fixed_phrases",
     "neutral_forms",
     "pairs",
     "read_pairs",
     "sex_indicators",
 ]
 
-POS = ("pronoun", "noun", "adjective", "title")
-NUMBERS = ("singular", "plural", "any")
-DIRECTIONS = ("both", "female-to-male", "male-to-female")
-CASES = ("any", "lower", "capital")
+Direction = Literal["both", "female-to-male", "male-to-female"]
+Case = Literal["any", "lower", "capital"]
+DIRECTIONS: tuple[str, ...] = get_args(Direction)
 PERSONS = ("pronoun", "title", "family", "person", "role", "royalty", "religion", "fiction")
-KINDS = (*PERSONS, "animal", "body")
-NEUTRAL_KINDS = ("pronoun", "title", "role", "family", "person")
+"""Kinds of pairs that denote persons."""
 WORD = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
+
+
+def _check_word(cell: object) -> str:
+    word = str(cell).lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    if not WORD.fullmatch(word):
+        raise fail(
+            f"expected letters, between them single blanks, hyphens or apostrophes, got '{cell}'"
+        )
+    return word
+
+
+LowerWord = Annotated[str, PlainValidator(_check_word)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A word for women and its dual for men, both in lower case.
+    """A word for women and its counterpart for men, both in lower case.
 
-    `direction` says which way a swap may go: `actress` becomes `actor`, but an `actor` may be a
-    woman, so that pair goes female-to-male. A `safe` swap is right in nearly all running text; the
-    others (`count` and `countess`) are for whoever asks for them. `case` says how the word must be
-    written to be meant: `capital`, the first letter only, for `Ms` (MS is a disease, ms a
-    thousandth of a second), `lower` for `king` (King is often a surname). A pronoun that the other
-    gender has two forms of stands in two rows.
+    Attributes
+    ----------
+    female, male : str
+    pos, kind, number : str
+    direction : str
+        Permitted direction of a swap: `actress` becomes `actor`, but an `actor` may be a woman, so
+        that pair is female-to-male.
+    safe : bool
+        Whether the swap is right in nearly all running text, unlike `count` and `countess`.
+    case : str
+        Spelling in which the word has this meaning: `capital` for `Ms` (MS is a disease, ms a
+        millisecond), `lower` for `king` (King is often a surname).
+    note : str
+
+    Notes
+    -----
+    A pronoun with two counterparts has two rows.
     """
 
-    female: str
-    male: str
-    pos: str = "noun"
-    kind: str = "person"
-    number: str = "any"
-    direction: str = "both"
-    safe: bool = True
-    case: str = "any"
+    __pydantic_config__ = STRICT
+    female: LowerWord
+    male: LowerWord
+    pos: Literal["pronoun", "noun", "adjective", "title"] = "noun"
+    kind: Literal[
+        "pronoun",
+        "title",
+        "family",
+        "person",
+        "role",
+        "royalty",
+        "religion",
+        "fiction",
+        "animal",
+        "body",
+    ] = "person"
+    number: Literal["singular", "plural", "any"] = "any"
+    direction: Direction = "both"
+    safe: YesNo = True
+    case: Case = "any"
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeutralForm:
-    """A gendered word and what to write where the gender should not show, both in lower case.
+    """A gendered word and its neutral form, both in lower case; `safe` and `case` as in `Pair`."""
 
-    `safe` and `case` mean what they mean for a `Pair`.
-    """
-
-    gendered: str
-    neutral: str
-    kind: str
-    safe: bool
-    case: str = "any"
+    __pydantic_config__ = STRICT
+    gendered: LowerWord
+    neutral: LowerWord
+    kind: Literal["pronoun", "title", "role", "family", "person"] = "role"
+    safe: YesNo = True
+    case: Case = "any"
 
 
 @cache
 def pairs() -> tuple[Pair, ...]:
-    """The built-in pairs, pronouns first.
+    """Return the built-in pairs, pronouns first.
 
     >>> next(pair.male for pair in pairs() if pair.female == "daughter")
     'son'
@@ -84,110 +129,82 @@ def pairs() -> tuple[Pair, ...]:
 
 
 def read_pairs(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
-    """Pairs of the user's from a CSV file.
+    """Read pairs from a CSV file.
 
-    The header names the columns `female` and `male` and, optional, `pos`, `kind`, `number`,
-    `direction`, `safe` (yes or no), `case` and `note`. No word may be on both sides, nor swap to
-    two words; pronouns may, for grammar decides between their forms.
+    The columns are `female` and `male` and optionally `pos`, `kind`, `number`, `direction`, `safe`
+    (yes or no), `case` and `note`. No word may be on both sides or have two counterparts, except
+    pronouns, between whose forms grammar decides.
     """
     return _read_pairs(Path(path))
 
 
 @cache
 def neutral_forms() -> tuple[NeutralForm, ...]:
-    """The built-in neutral forms; each gendered word stands there once, `her` and `his` twice.
+    """Return the built-in neutral forms; `her` and `his` have two, other words one.
 
     >>> next(form.neutral for form in neutral_forms() if form.gendered == "stewardess")
     'flight attendant'
     """
-    rows = read_csv(data("neutral.csv"), ["gendered", "neutral", "kind", "safe", "case"])
-    return tuple(
-        NeutralForm(
-            gendered=_word(row, "gendered"),
-            neutral=_word(row, "neutral"),
-            kind=row.choice("kind", NEUTRAL_KINDS, "role"),
-            safe=row.choice("safe", ("yes", "no"), "yes") == "yes",
-            case=row.choice("case", CASES, "any"),
-        )
-        for row in rows
-    )
+    return tuple(form for _, form in read_csv(data("neutral.csv"), NeutralForm))
 
 
 @cache
-def kept_phrases() -> tuple[str, ...]:
-    """Fixed expressions whose gendered word states nobody's gender: a swap leaves them alone.
+def fixed_phrases() -> tuple[str, ...]:
+    """Return fixed expressions whose gendered word states no gender, which a swap does not change.
 
-    >>> "mother tongue" in kept_phrases()
+    >>> "mother tongue" in fixed_phrases()
     True
     """
-    lines = data("kept_phrases.txt").read_text("utf-8").splitlines()
+    lines = data("fixed_phrases.txt").read_text("utf-8").splitlines()
     return tuple(line for line in lines if not line.startswith("#"))
 
 
 @cache
 def sex_indicators() -> frozenset[str]:
-    """Pronouns and words that state the sex of a person, in lower case, singular and plural.
+    """Return words that state the sex of a person, in lower case, singular and plural.
 
-    A sentence with one of them besides its pronoun lets a model infer the pronoun's gender, and the
-    structural filter leaves it out. They are the words of the safe pairs that denote persons,
-    without the men's side of a pair that goes female-to-male only (an `actor` may be a woman) or
-    the reverse, and the further words of `indicators.toml`.
+    From such a word besides the pronoun a model could infer the gender of the pronoun, so the
+    structural filter rejects the sentence. They are the words of the safe pairs that denote
+    persons, except the male word of a female-to-male pair (an `actor` may be a woman) and the
+    reverse, and the words of `indicators.toml`.
 
     >>> {"she", "sister", "boys", "actress"} <= sex_indicators(), "actor" in sex_indicators()
     (True, False)
     """
-    keys = read_toml(data("indicators.toml")).table(["provenance", "words"])
-    found = {word for node in keys["words"].entries().values() for word in node.words()}
+    lists = read_toml(data("indicators.toml"), _IndicatorsFile).words
+    indicators = {word for words in lists.values() for word in words}
     for pair in pairs():
         if pair.safe and pair.kind in PERSONS:
             if pair.direction != "male-to-female":
-                found.add(pair.female)
+                indicators.add(pair.female)
             if pair.direction != "female-to-male":
-                found.add(pair.male)
-    return frozenset(found)
+                indicators.add(pair.male)
+    return frozenset(indicators)
 
 
-def _read_pairs(source: Path | Traversable) -> tuple[Pair, ...]:
-    optional = ["pos", "kind", "number", "direction", "safe", "case", "note"]
-    rows = read_csv(source, ["female", "male"], optional)
-    found = tuple(_pair(row) for row in rows)
-    _check_pairs(zip(rows, found, strict=True))
-    return found
+@dataclass(frozen=True, kw_only=True)
+class _IndicatorsFile:
+    __pydantic_config__ = STRICT
+    provenance: Text
+    words: Mapping[Name, Words]
 
 
-def _pair(row: Row) -> Pair:
-    return Pair(
-        female=_word(row, "female"),
-        male=_word(row, "male"),
-        pos=row.choice("pos", POS, "noun"),
-        kind=row.choice("kind", KINDS, "person"),
-        number=row.choice("number", NUMBERS, "any"),
-        direction=row.choice("direction", DIRECTIONS, "both"),
-        safe=row.choice("safe", ("yes", "no"), "yes") == "yes",
-        case=row.choice("case", CASES, "any"),
-        note=row.cells.get("note", ""),
-    )
+def _read_pairs(source: Source) -> tuple[Pair, ...]:
+    rows = read_csv(source, Pair)
+    _check_pairs(str(source), rows)
+    return tuple(pair for _, pair in rows)
 
 
-def _word(row: Row, column: str) -> str:
-    word = row.cells[column].lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    if not WORD.fullmatch(word):
-        raise row.error(
-            f"{column}: expected letters, between them single blanks, hyphens or apostrophes, "
-            f"got '{row.cells[column]}'"
-        )
-    return word
-
-
-def _check_pairs(numbered: Iterable[tuple[Row, Pair]]) -> None:
-    """A word is of one gender, and there is one word it swaps to."""
+def _check_pairs(path: str, rows: Iterable[tuple[int, Pair]]) -> None:
+    """Raise unless every word has one gender and one counterpart."""
     sides: dict[str, tuple[str, int]] = {}
     duals: dict[str, tuple[str, int]] = {}
-    for row, pair in numbered:
+    for line, pair in rows:
         for word, side in ((pair.female, "female"), (pair.male, "male")):
-            known, line = sides.setdefault(word, (side, row.line))
+            known, first = sides.setdefault(word, (side, line))
             if known != side:
-                raise row.error(f"'{word}' stands here as {side} and on line {line} as {known}")
+                problem = f"'{word}' is {side} here and {known} on line {first}"
+                raise LexiconError(path, problem, line=line)
         if pair.pos == "pronoun":
             continue
         for word, dual, barred in (
@@ -196,6 +213,7 @@ def _check_pairs(numbered: Iterable[tuple[Row, Pair]]) -> None:
         ):
             if pair.direction == barred:
                 continue
-            known, line = duals.setdefault(word, (dual, row.line))
-            if line != row.line:
-                raise row.error(f"'{word}' swaps to '{dual}' here and to '{known}' on line {line}")
+            known, first = duals.setdefault(word, (dual, line))
+            if first != line:
+                problem = f"'{word}' swaps to '{dual}' here and to '{known}' on line {first}"
+                raise LexiconError(path, problem, line=line)

@@ -1,4 +1,4 @@
-"""First names: how often girls and boys have them, and fixed pairs across the genders."""
+"""First names: births of girls and boys by name, and fixed pairs across the genders."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from evenhand.lexicon.reading import data
+from evenhand.lexicon.schema import data
 
 __all__ = ["Names", "ambiguous_names", "names"]
 
 CLEAR = 0.95
-"""Share of its more common gender from which on a name tells the gender."""
+"""Smallest share of its more common gender at which a name has a gender."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Births of girls and of boys, and the name of the other gender it is paired with."""
+    """Births of girls and of boys, and the paired name of the other gender."""
 
     female: int
     male: int
@@ -30,8 +30,7 @@ class Entry:
 class Names:
     """First names by births; `ambiguous` ones are also words, places or surnames.
 
-    A name is looked up with its first letter a capital and the rest small: `MARY` and `McKenzie`
-    are found, `mary` is not.
+    A name is looked up capitalised: `MARY` and `McKenzie` are names, `mary` is not.
     """
 
     table: Mapping[str, Entry]
@@ -44,7 +43,7 @@ class Names:
         return len(self.table)
 
     def gender(self, name: str) -> str | None:
-        """`female` or `male` where at least 95 % of the births were of that gender, else None.
+        """Return `female` or `male` if at least 95 % of the births have that gender, else None.
 
         >>> names().gender("Mary"), names().gender("James"), names().gender("Casey")
         ('female', 'male', None)
@@ -55,17 +54,17 @@ class Names:
         return "female" if share >= CLEAR else "male"
 
     def share(self, name: str) -> float | None:
-        """Share of girls among the births of that name, None where it is unknown."""
+        """Return the share of girls among the births of a name, or None if it is unknown."""
         entry = self._find(name)
         return None if entry is None else entry.female / (entry.female + entry.male)
 
     def count(self, name: str) -> int:
-        """Births of that name, 0 where it is unknown."""
+        """Return the births of a name, 0 if it is unknown."""
         entry = self._find(name)
         return 0 if entry is None else entry.female + entry.male
 
     def partner(self, name: str) -> str | None:
-        """The name of the other gender it is paired with, about as frequent and as specific.
+        """Return the paired name of the other gender, similarly frequent and specific.
 
         >>> names().partner("Mary"), names().partner("James")
         ('James', 'Mary')
@@ -75,17 +74,17 @@ class Names:
 
     @cached_property
     def female(self) -> tuple[str, ...]:
-        """Names whose gender is female, the most frequent first."""
+        """Female names, most frequent first."""
         return self._of("female")
 
     @cached_property
     def male(self) -> tuple[str, ...]:
-        """Names whose gender is male, the most frequent first."""
+        """Male names, most frequent first."""
         return self._of("male")
 
     def _of(self, gender: str) -> tuple[str, ...]:
-        found = [name for name in self.table if self.gender(name) == gender]
-        return tuple(sorted(found, key=lambda name: (-self.count(name), name)))
+        matches = [name for name in self.table if self.gender(name) == gender]
+        return tuple(sorted(matches, key=lambda name: (-self.count(name), name)))
 
     def _find(self, name: str) -> Entry | None:
         return self.table.get(name.capitalize()) if name[:1].isupper() else None
@@ -93,13 +92,13 @@ class Names:
 
 @cache
 def names() -> Names:
-    """The built-in names: given to at least 400 babies in the United States from 1880 to 2016."""
+    """Return the built-in names: given to at least 400 babies in the United States, 1880-2016."""
     table = _read_table(files("evenhand.assets").joinpath("names.csv"))
     return Names(table=table, ambiguous=ambiguous_names())
 
 
 def ambiguous_names() -> frozenset[str]:
-    """First names that, written with a capital, are often a word, a place or a surname."""
+    """Return first names that, capitalised, are often a word, a place or a surname."""
     lines = data("ambiguous_names.txt").read_text("ascii").splitlines()
     return frozenset(name for line in lines if line[:1] != "#" for name in line.split())
 

@@ -1,56 +1,62 @@
-"""Words by which the name of a person is told from other capitalised words."""
+"""Words that distinguish names of persons from other capitalised words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
 
-from evenhand.lexicon.reading import data, read_toml
+from pydantic import BeforeValidator
+
+from evenhand.lexicon.schema import STRICT, Text, Word, data, read_toml
 
 __all__ = ["PersonWords", "counted_words", "persons"]
+
+WordSet = Annotated[frozenset[str], BeforeValidator(lambda text: text.split())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonWords:
-    """The lists of `data/persons.toml`, each a set of lower-case words."""
+    """The lists of `data/persons.toml`: sets of lower-case words."""
 
-    titles: frozenset[str]
-    ranks: frozenset[str]
-    dotted: frozenset[str]
-    given_titles: frozenset[str]
-    particles: frozenset[str]
-    suffixes: frozenset[str]
-    surnames: frozenset[str]
-    heads: frozenset[str]
-    place_prefixes: frozenset[str]
-    thing_nouns: frozenset[str]
-    never_names: frozenset[str]
-    place_words: frozenset[str]
-    person_verbs: frozenset[str]
-    plain_verbs: frozenset[str]
-    speech_verbs: frozenset[str]
-    person_nouns: frozenset[str]
-    kin: frozenset[str]
-    greetings: frozenset[str]
-    abbreviations: frozenset[str]
-    proper: frozenset[str]
+    __pydantic_config__ = STRICT
+    name: Word
+    provenance: Text
+    titles: WordSet
+    ranks: WordSet
+    dotted: WordSet
+    given_titles: WordSet
+    particles: WordSet
+    suffixes: WordSet
+    surnames: WordSet
+    heads: WordSet
+    place_prefixes: WordSet
+    thing_nouns: WordSet
+    never_names: WordSet
+    place_words: WordSet
+    person_verbs: WordSet
+    plain_verbs: WordSet
+    speech_verbs: WordSet
+    person_nouns: WordSet
+    kin: WordSet
+    greetings: WordSet
+    abbreviations: WordSet
+    proper: WordSet
 
 
 @cache
 def persons() -> PersonWords:
-    """The embedded lists.
+    """Return the built-in lists.
 
     >>> "mrs" in persons().titles, "queen" in persons().given_titles
     (True, True)
     """
-    lists = [field.name for field in fields(PersonWords)]
-    table = read_toml(data("persons.toml")).table(["name", "provenance", *lists])
-    return PersonWords(**{key: frozenset(table[key].text().split()) for key in lists})
+    return read_toml(data("persons.toml"), PersonWords)
 
 
 @cache
 def counted_words(kind: str) -> frozenset[str]:
-    """One of the lists that `tools/name_words.py` counts: common_words, surnames, proper_words.
+    """Return a list counted by `tools/name_words.py`: common_words, surnames or proper_words.
 
     >>> "however" in counted_words("common_words"), "johnson" in counted_words("surnames")
     (True, True)

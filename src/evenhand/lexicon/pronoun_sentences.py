@@ -1,14 +1,26 @@
-"""Sentences with a person's pronoun masked, on which every model is asked the same."""
+"""Sentences with the pronoun of a person masked, the same for every model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources.abc import Traversable
-from pathlib import Path
+from typing import Annotated
 
-from evenhand.lexicon.reading import Node, Words, data, read_toml, refuse_shared
+from pydantic import AfterValidator
+
+from evenhand.lexicon.schema import (
+    STRICT,
+    Distinct,
+    Name,
+    Source,
+    Text,
+    Word,
+    data,
+    fail,
+    read_toml,
+    refuse_shared,
+)
 
 __all__ = ["PronounSentences", "SentenceGroup", "pronoun_sentences"]
 
@@ -17,34 +29,34 @@ MASK = "[MASK]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceGroup:
-    """Sentences of one kind of situation, each with one [MASK] in the place of a pronoun."""
+    """Sentences of one kind of situation, each with one [MASK] instead of a pronoun."""
 
     name: str
     title: str
-    sentences: Words
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PronounSentences:
-    """Groups of sentences by name; no sentence stands in two of them."""
+    """Groups of sentences by name; no sentence is in two groups."""
 
     groups: Mapping[str, SentenceGroup]
     provenance: str = ""
 
     @property
-    def sentences(self) -> Words:
+    def sentences(self) -> tuple[str, ...]:
         """All sentences, in the order of the groups."""
         return tuple(text for group in self.groups.values() for text in group.sentences)
 
     @property
     def group_of(self) -> Mapping[str, str]:
-        """The name of the group of each sentence."""
+        """Name of the group by sentence."""
         return {text: group.name for group in self.groups.values() for text in group.sentences}
 
 
 @cache
 def pronoun_sentences() -> PronounSentences:
-    """The built-in sentences.
+    """Return the built-in sentences.
 
     >>> built_in = pronoun_sentences()
     >>> list(built_in.groups), len(built_in.sentences)
@@ -53,23 +65,36 @@ def pronoun_sentences() -> PronounSentences:
     return _read(data("pronoun_sentences.toml"))
 
 
-def _read(source: Path | Traversable) -> PronounSentences:
-    root = read_toml(source)
-    keys = root.table(["groups"], ["name", "provenance"])
-    groups = {name: _group(name, node) for name, node in keys["groups"].entries().items()}
+def _check_mask(text: str) -> str:
+    if text.count(MASK) != 1:
+        raise fail(f"expected a sentence with one {MASK}, got '{text}'")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    __pydantic_config__ = STRICT
+    title: Text
+    sentences: Distinct[Annotated[Word, AfterValidator(_check_mask)]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    __pydantic_config__ = STRICT
+    groups: Mapping[Name, _Group]
+    name: Word = ""
+    provenance: Text = ""
+
+
+def _read(source: Source) -> PronounSentences:
+    content = read_toml(source, _File)
+    groups = {
+        name: SentenceGroup(name=name, title=group.title, sentences=group.sentences)
+        for name, group in content.groups.items()
+    }
     refuse_shared(
-        root,
+        str(source),
         {f"groups.{name}": group.sentences for name, group in groups.items()},
         "a sentence may be in one group only",
     )
-    return PronounSentences(
-        groups=groups, provenance=keys["provenance"].text() if "provenance" in keys else ""
-    )
-
-
-def _group(name: str, node: Node) -> SentenceGroup:
-    keys = node.table(["title", "sentences"])
-    for row in keys["sentences"].rows():
-        if row.text().count(MASK) != 1:
-            raise row.error(f"expected a sentence with one {MASK}, got '{row.text()}'")
-    return SentenceGroup(name=name, title=keys["title"].text(), sentences=keys["sentences"].words())
+    return PronounSentences(groups=groups, provenance=content.provenance)

@@ -1,4 +1,4 @@
-"""Queries: target and attribute word sets of association tests, built in or the user's own."""
+"""Association-test queries (WEAT, WEFAT, own) and analogy questions."""
 
 from __future__ import annotations
 
@@ -6,66 +6,185 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from evenhand.errors import UnknownNameError
-from evenhand.lexicon.reading import Node, Words, data, read_json, read_toml, refuse_shared
+from evenhand.lexicon.schema import (
+    STRICT,
+    Name,
+    Percentage,
+    Rows,
+    Text,
+    Word,
+    WordPair,
+    Words,
+    data,
+    fail,
+    read_json,
+    read_toml,
+    refuse_shared,
+    unique,
+)
 
-__all__ = ["Query", "WefatQuery", "read_query", "weat", "weat_queries", "wefat", "wefat_queries"]
+__all__ = [
+    "Analogies",
+    "Query",
+    "WefatQuery",
+    "analogies",
+    "read_query",
+    "weat",
+    "weat_queries",
+    "wefat",
+    "wefat_queries",
+]
+
+
+def _check_lists(lists: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    if not lists:
+        raise fail("expected at least one named list of words, got none")
+    return lists
+
+
+NamedLists = Annotated[Mapping[Name, Words], AfterValidator(_check_lists)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """Named sets of target words and of attribute words, in the order of their file."""
 
-    name: str
-    targets: Mapping[str, Words]
-    attributes: Mapping[str, Words]
-    provenance: str = ""
-    title: str = ""
+    __pydantic_config__ = STRICT
+    name: Word
+    targets: NamedLists
+    attributes: NamedLists
+    title: Text = ""
+    provenance: Text = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WefatQuery:
-    """Words with a fact about each, the percentage of women, and attribute words by gender."""
+    """Words with the percentage of women of each, and attribute words by gender."""
 
     name: str
     title: str
-    words: Words
+    words: tuple[str, ...]
     shares: Mapping[str, float]
-    attributes: Mapping[str, Words]
+    attributes: Mapping[str, tuple[str, ...]]
     provenance: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analogies:
+    """Analogy questions: probes for bias, and factual controls by relation.
+
+    `pairs` and `probes` ask a : b = c : ? for every pair (a, c) and probe b. A control is a
+    question (a, b, c, d) with the known answer d.
+    """
+
+    __pydantic_config__ = STRICT
+    name: Word
+    title: Text
+    provenance: Text
+    pairs: Rows[WordPair]
+    occupations: Words
+    traits: Words
+    controls: Mapping[Name, Rows[tuple[Word, Word, Word, Word]]]
+    sources: Mapping[Name, Text]
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """Occupations and traits."""
+        return self.occupations + self.traits
+
+    def words(self) -> tuple[str, ...]:
+        """Return every word of the questions once."""
+        questions = (question for group in self.controls.values() for question in group)
+        return unique([*self.pairs, self.probes, *questions])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ListedQuery:
+    """A query whose sets are named lists of the same file."""
+
+    __pydantic_config__ = STRICT
+    name: Word
+    title: Text
+    targets: Mapping[Name, Word]
+    attributes: Mapping[Name, Word]
+    provenance: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WeatFile:
+    __pydantic_config__ = STRICT
+    lists: Mapping[Name, Words]
+    weat: Rows[_ListedQuery]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    __pydantic_config__ = STRICT
+    name: Word
+    title: Text
+    provenance: Text
+    shares: Mapping[Name, Percentage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WefatFile:
+    __pydantic_config__ = STRICT
+    attributes: Mapping[Name, Words]
+    wefat: Rows[_Facts]
+
+
 def weat_queries() -> tuple[Query, ...]:
-    """The ten tests of Caliskan, Bryson & Narayanan (2017), in their order."""
-    keys = read_toml(data("weat.toml")).table(["lists", "weat"])
-    lists = {name: node.words() for name, node in keys["lists"].entries().items()}
-    return tuple(_listed_query(node, lists) for node in keys["weat"].rows())
+    """Return the ten tests of Caliskan, Bryson & Narayanan (2017), in their order."""
+    content = read_toml(data("weat.toml"), _WeatFile)
+    return tuple(
+        Query(
+            name=query.name,
+            targets={label: content.lists[name] for label, name in query.targets.items()},
+            attributes={label: content.lists[name] for label, name in query.attributes.items()},
+            title=query.title,
+            provenance=query.provenance,
+        )
+        for query in content.weat
+    )
 
 
 def weat(which: int | str) -> Query:
-    """One of the WEAT queries, by its number or its name.
+    """Return a WEAT query by its number or name.
 
     >>> weat(7).targets["math"][:3], weat("weat-7") == weat(7)
     (('math', 'algebra', 'geometry'), True)
     """
     name = str(which)
     queries = {query.name: query for query in weat_queries()}
-    found = queries.get(f"weat-{name}" if name.isdigit() else name)
-    if found is None:
+    query = queries.get(f"weat-{name}" if name.isdigit() else name)
+    if query is None:
         raise UnknownNameError("WEAT query", name, queries)
-    return found
+    return query
 
 
 def wefat_queries() -> tuple[WefatQuery, ...]:
-    """The built-in factual association tests."""
-    keys = read_toml(data("wefat.toml")).table(["attributes", "wefat"])
-    attributes = {name: node.words() for name, node in keys["attributes"].entries().items()}
-    return tuple(_wefat_query(node, attributes) for node in keys["wefat"].rows())
+    """Return the built-in factual association tests."""
+    content = read_toml(data("wefat.toml"), _WefatFile)
+    return tuple(
+        WefatQuery(
+            name=query.name,
+            title=query.title,
+            words=tuple(query.shares),
+            shares=query.shares,
+            attributes=dict(content.attributes),
+            provenance=query.provenance,
+        )
+        for query in content.wefat
+    )
 
 
 def wefat(name: str) -> WefatQuery:
-    """One of the WEFAT queries.
+    """Return a WEFAT query by its name.
 
     >>> wefat("wefat-occupations").shares["nurse"]
     89.58
@@ -77,64 +196,22 @@ def wefat(name: str) -> WefatQuery:
 
 
 def read_query(path: str | os.PathLike[str]) -> Query:
-    """A query of the user's from a JSON file.
+    """Read a query from a JSON file.
 
-    The file holds one object: `{"name": ..., "targets": {NAME: [words]}, "attributes":
-    {NAME: [words]}}`, optionally with `title` and `provenance`.
+    The file has one object: `{"name": ..., "targets": {NAME: [words]}, "attributes":
+    {NAME: [words]}}`, optionally with `title` and `provenance`. No word may be in two sets.
     """
-    root = read_json(Path(path))
-    keys = root.table(["name", "targets", "attributes"], ["title", "provenance"])
-    query = Query(
-        name=keys["name"].word(),
-        targets=_sets(keys["targets"]),
-        attributes=_sets(keys["attributes"]),
-        provenance=keys["provenance"].text() if "provenance" in keys else "",
-        title=keys["title"].text() if "title" in keys else "",
-    )
-    _check(root, query)
-    return query
-
-
-def _sets(node: Node) -> dict[str, Words]:
-    sets = {name: entry.words() for name, entry in node.entries().items()}
-    if not sets:
-        raise node.error("expected at least one named list of words, got none")
-    return sets
-
-
-def _check(root: Node, query: Query) -> None:
-    """A word in two sets would be compared with itself."""
+    query = read_json(Path(path), Query)
     targets = {f"targets.{name}": words for name, words in query.targets.items()}
     attributes = {f"attributes.{name}": words for name, words in query.attributes.items()}
-    refuse_shared(root, targets | attributes, "a word may be in one set only")
-
-
-def _listed_query(node: Node, lists: Mapping[str, Words]) -> Query:
-    """A query whose sets are named lists of the same file."""
-    keys = node.table(["name", "title", "targets", "attributes", "provenance"])
-    query = Query(
-        name=keys["name"].word(),
-        targets=_named_sets(keys["targets"], lists),
-        attributes=_named_sets(keys["attributes"], lists),
-        provenance=keys["provenance"].text(),
-        title=keys["title"].text(),
-    )
-    _check(node, query)
+    refuse_shared(str(Path(path)), targets | attributes, "a word may be in one set only")
     return query
 
 
-def _named_sets(node: Node, lists: Mapping[str, Words]) -> dict[str, Words]:
-    return {label: lists[entry.word()] for label, entry in node.entries().items()}
+def analogies() -> Analogies:
+    """Return the built-in analogy questions.
 
-
-def _wefat_query(node: Node, attributes: Mapping[str, Words]) -> WefatQuery:
-    keys = node.table(["name", "title", "provenance", "shares"])
-    shares = {word: entry.percentage() for word, entry in keys["shares"].entries().items()}
-    return WefatQuery(
-        name=keys["name"].word(),
-        title=keys["title"].text(),
-        words=tuple(shares),
-        shares=shares,
-        attributes=dict(attributes),
-        provenance=keys["provenance"].text(),
-    )
+    >>> analogies().controls["capital"][0]
+    ('france', 'paris', 'germany', 'berlin')
+    """
+    return read_toml(data("analogies.toml"), Analogies)

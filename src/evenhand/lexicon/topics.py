@@ -1,37 +1,53 @@
-"""Topics: the classes of people a bias is measured between, and the words it is measured with."""
+"""Topics: classes of people between which bias is measured, and the words to measure it with."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib.resources.abc import Traversable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from evenhand.errors import UnknownNameError
-from evenhand.lexicon.reading import Node, Words, data, distinct, read_toml, refuse_shared
+from evenhand.errors import LexiconError, UnknownNameError
+from evenhand.lexicon.schema import (
+    STRICT,
+    Name,
+    Rows,
+    Several,
+    Source,
+    Text,
+    Word,
+    Words,
+    data,
+    describe_unknown,
+    read_toml,
+    refuse_shared,
+    unique,
+)
 
 __all__ = ["Topic", "topic", "topic_names"]
-
-LISTS = (
-    "protected",
-    "stereotypes",
-    "extra_stereotypes",
-    "definitional",
-    "equalize",
-    "occupations",
-    "neutral",
-    "human",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     """One kind of social bias as word lists.
 
-    `stereotypes` are the published ones, so that published results can be reproduced;
-    `extra_stereotypes` are additions of ours. A definitional set holds one word of each class, in
-    the order of `classes`. `sources` says for each list where it comes from.
+    Attributes
+    ----------
+    name, title, provenance : str
+    classes : tuple of str
+        The classes of people.
+    protected : mapping of str to tuple of str
+        Words for the members of every class.
+    stereotypes, extra_stereotypes : mapping of str to tuple of str
+        Published stereotypes of every class, so that published results can be reproduced, and
+        additional ones.
+    definitional, equalize : tuple of tuple of str
+        Sets of one word per class, in the order of `classes`.
+    neutral, human : tuple of str
+        Control words.
+    occupations : mapping of str to tuple of str
+    sources : mapping of str to str
+        Origin of every list.
     """
 
     name: str
@@ -49,7 +65,7 @@ class Topic:
     sources: Mapping[str, str]
 
     def attributes(self, of: str, *, extended: bool = False) -> Words:
-        """The stereotypes of one class, on request with the additional ones.
+        """Return the stereotypes of a class, on request with the additional ones.
 
         >>> topic("religion").attributes("christian")
         ('judgemental', 'conservative', 'familial')
@@ -61,8 +77,8 @@ class Topic:
         return self.stereotypes[of] + (self.extra_stereotypes[of] if extended else ())
 
     def words(self) -> Words:
-        """Every word of the topic, once."""
-        return distinct(self._lists())
+        """Return every word of the topic once."""
+        return unique(self._lists())
 
     def _lists(self) -> Iterator[Words]:
         for by_class in (self.protected, self.stereotypes, self.extra_stereotypes):
@@ -75,7 +91,7 @@ class Topic:
 
 
 def topic_names() -> tuple[str, ...]:
-    """The built-in topics.
+    """Return the names of the built-in topics.
 
     >>> topic_names()
     ('gender', 'race', 'religion')
@@ -85,114 +101,166 @@ def topic_names() -> tuple[str, ...]:
 
 
 def topic(name: str | os.PathLike[str]) -> Topic:
-    """A built-in topic by its name, or a topic of yours by the path of its TOML file.
+    """Load a topic.
 
-    A path is whatever ends in `.toml` or holds a path separator. The file holds `name`, `title`,
-    `provenance`; `definitional`, sets of one word for each class in the order of the classes;
-    `equalize`, optional, the sets made equal by hard debiasing (default: the definitional ones);
-    `controls`, the name "controls" or the path of a TOML file with `neutral` and `human`, or these
-    two lists themselves; a table `[classes.NAME]` for each class with `protected`, `stereotypes`
-    and, optional, `extra_stereotypes`; and, optional, `[occupations]` with a list for a class and
-    `[sources]` with a sentence for a list.
+    Parameters
+    ----------
+    name : str or path
+        Name of a built-in topic, or path of a TOML file: anything that ends in `.toml` or contains
+        a path separator.
 
+    Returns
+    -------
+    Topic
+
+    Notes
+    -----
+    The file has `name`, `title` and `provenance`; `definitional`, sets of one word per class in the
+    order of the classes; optionally `equalize`, the sets that hard debiasing makes equal (default:
+    the definitional ones); `controls`, the name "controls" or the path of a TOML file with
+    `neutral` and `human`, or these two lists themselves; a table `[classes.NAME]` per class with
+    `protected`, `stereotypes` and optionally `extra_stereotypes`; and optionally `[occupations]`
+    with one list per class and `[sources]` with one sentence per list.
+
+    Examples
+    --------
     >>> gender = topic("gender")
     >>> gender.classes, gender.definitional[0]
     (('female', 'male'), ('she', 'he'))
     """
     given = os.fspath(name)
-    if isinstance(name, os.PathLike) or given.endswith(".toml") or _has_separator(given):
+    is_path = any(mark in given for mark in ("/", os.sep, os.altsep) if mark)
+    if isinstance(name, os.PathLike) or given.endswith(".toml") or is_path:
         return _read_topic(Path(given))
     if given not in topic_names():
         raise UnknownNameError("topic", given, topic_names())
     return _read_topic(data("topics", f"{given}.toml"))
 
 
-def _has_separator(name: str) -> bool:
-    return any(mark in name for mark in ("/", os.sep, os.altsep) if mark)
+@dataclass(frozen=True, kw_only=True)
+class _ClassLists:
+    __pydantic_config__ = STRICT
+    protected: Several[Word]
+    stereotypes: Words
+    extra_stereotypes: Words = ()
 
 
-def _read_topic(source: Path | Traversable) -> Topic:
-    root = read_toml(source)
-    keys = root.table(
-        ["name", "title", "provenance", "classes", "definitional"],
-        ["equalize", "controls", "neutral", "human", "occupations", "sources"],
-    )
-    by_class = keys["classes"].entries()
-    if len(by_class) < 2:
-        raise keys["classes"].error(f"expected at least 2 classes, got {len(by_class)}")
-    tables = {
-        name: node.table(["protected", "stereotypes"], ["extra_stereotypes"])
-        for name, node in by_class.items()
-    }
-    classes = tuple(tables)
-    definitional = _sets(keys["definitional"], classes)
-    neutral, human = _controls(root, keys, source)
-    sources = keys["sources"].table([], LISTS) if "sources" in keys else {}
-    occupations = keys["occupations"].table([], classes) if "occupations" in keys else {}
+@dataclass(frozen=True, kw_only=True)
+class _Sources:
+    __pydantic_config__ = STRICT
+    protected: Text | None = None
+    stereotypes: Text | None = None
+    extra_stereotypes: Text | None = None
+    definitional: Text | None = None
+    equalize: Text | None = None
+    occupations: Text | None = None
+    neutral: Text | None = None
+    human: Text | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TopicFile:
+    __pydantic_config__ = STRICT
+    name: Word
+    title: Text
+    provenance: Text
+    classes: dict[Name, _ClassLists]
+    definitional: Rows[Words]
+    equalize: Rows[Words] | None = None
+    controls: Word | None = None
+    neutral: Words | None = None
+    human: Words | None = None
+    occupations: dict[Name, Words] = field(default_factory=dict)
+    sources: _Sources = field(default_factory=_Sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ControlsFile:
+    __pydantic_config__ = STRICT
+    neutral: Words
+    human: Words
+    name: Word | None = None
+    provenance: Text | None = None
+    sources: dict[Name, Text] = field(default_factory=dict)
+
+
+def _read_topic(source: Source) -> Topic:
+    path, content = str(source), read_toml(source, _TopicFile)
+    classes = tuple(content.classes)
+    if len(classes) < 2:
+        raise LexiconError(path, f"classes: expected at least 2 classes, got {len(classes)}")
+    for name in content.occupations:
+        if name not in classes:
+            problem = describe_unknown("key", name, classes)
+            raise LexiconError(path, f"occupations: {problem}")
+    _check_sets(path, "definitional", content.definitional, classes)
+    if content.equalize is not None:
+        _check_sets(path, "equalize", content.equalize, classes)
+    neutral, human = _read_controls(source, content)
     result = Topic(
-        name=keys["name"].word(),
-        title=keys["title"].text(),
-        provenance=keys["provenance"].text(),
+        name=content.name,
+        title=content.title,
+        provenance=content.provenance,
         classes=classes,
-        protected={name: table["protected"].words(2) for name, table in tables.items()},
-        stereotypes={name: table["stereotypes"].words() for name, table in tables.items()},
+        protected={name: lists.protected for name, lists in content.classes.items()},
+        stereotypes={name: lists.stereotypes for name, lists in content.classes.items()},
         extra_stereotypes={
-            name: table["extra_stereotypes"].words() if "extra_stereotypes" in table else ()
-            for name, table in tables.items()
+            name: lists.extra_stereotypes for name, lists in content.classes.items()
         },
-        definitional=definitional,
-        equalize=_sets(keys["equalize"], classes) if "equalize" in keys else definitional,
+        definitional=content.definitional,
+        equalize=content.definitional if content.equalize is None else content.equalize,
         neutral=neutral,
         human=human,
-        occupations={name: node.words() for name, node in occupations.items()},
-        sources={name: node.text() for name, node in sources.items()},
+        occupations=content.occupations,
+        sources={name: text for name, text in asdict(content.sources).items() if text is not None},
     )
-    _check(root, result)
+    _check(path, result)
     return result
 
 
-def _sets(node: Node, classes: tuple[str, ...]) -> tuple[Words, ...]:
-    """Sets of one word for each class."""
-    sets = []
-    for row in node.rows():
-        words = row.words()
+def _check_sets(
+    path: str, key: str, sets: tuple[tuple[str, ...], ...], classes: tuple[str, ...]
+) -> None:
+    """Raise unless every set has one word per class."""
+    for number, words in enumerate(sets, 1):
         if len(words) != len(classes):
-            raise row.error(
-                f"expected {len(classes)} words, one of each class ({', '.join(classes)}), "
-                f"got {len(words)}"
+            raise LexiconError(
+                path,
+                f"{key} #{number}: expected {len(classes)} words, one per class "
+                f"({', '.join(classes)}), got {len(words)}",
             )
-        sets.append(words)
-    return tuple(sets)
 
 
-def _controls(
-    root: Node, keys: Mapping[str, Node], source: Path | Traversable
-) -> tuple[Words, Words]:
-    """The neutral and the human control words: inline, built in, or of another file."""
-    if "controls" not in keys:
-        for name in ("neutral", "human"):
-            if name not in keys:
-                raise root.error(f"expected the key 'controls', or '{name}' with control words")
-        return keys["neutral"].words(), keys["human"].words()
-    for name in ("neutral", "human"):
-        if name in keys:
-            raise root.error(f"expected either the key 'controls' or '{name}', got both")
-    given = keys["controls"].word()
-    if given == "controls":
-        place: Path | Traversable = data("controls.toml")
-    elif given.endswith(".toml"):
-        place = Path(str(source)).parent / given
+def _read_controls(source: Source, content: _TopicFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Neutral and human control words: in the file, built in, or of another file."""
+    path, inline = str(source), {"neutral": content.neutral, "human": content.human}
+    if content.controls is None:
+        if content.neutral is not None and content.human is not None:
+            return content.neutral, content.human
+        absent = next(name for name, words in inline.items() if words is None)
+        raise LexiconError(path, f"expected the key 'controls', or '{absent}' with control words")
+    for name, words in inline.items():
+        if words is not None:
+            raise LexiconError(path, f"expected either the key 'controls' or '{name}', got both")
+    if content.controls == "controls":
+        lists = read_toml(data("controls.toml"), _ControlsFile)
+    elif content.controls.endswith(".toml"):
+        lists = read_toml(Path(path).parent / content.controls, _ControlsFile)
     else:
-        raise keys["controls"].error(f"expected 'controls' or the path of a .toml, got '{given}'")
-    lists = read_toml(place).table(["neutral", "human"], ["name", "provenance", "sources"])
-    return lists["neutral"].words(), lists["human"].words()
+        raise LexiconError(
+            path,
+            f"controls: expected 'controls' or the path of a .toml, got '{content.controls}'",
+        )
+    return lists.neutral, lists.human
 
 
-def _check(root: Node, checked: Topic) -> None:
-    """No word may be on two sides of a comparison, and no class have a control list's name."""
+def _check(path: str, checked: Topic) -> None:
+    """Raise if a word is on two sides of a comparison or a class has the name of a control list."""
     for name in checked.classes:
         if name in ("human", "neutral", "none"):
-            raise root.error(f"expected another name for the class '{name}': control words have it")
+            raise LexiconError(
+                path, f"expected another name for the class '{name}', which control words have"
+            )
     protected = {
         f"the protected words of {name}": checked.protected[name] for name in checked.classes
     }
@@ -203,33 +271,34 @@ def _check(root: Node, checked: Topic) -> None:
     controls = {"neutral": checked.neutral, "human": checked.human}
     for name in checked.classes:
         if repeated := set(checked.stereotypes[name]) & set(checked.extra_stereotypes[name]):
-            raise root.error(
-                f"'{min(repeated)}' stands in stereotypes and in extra_stereotypes of {name}"
+            raise LexiconError(
+                path, f"'{min(repeated)}' is in stereotypes and in extra_stereotypes of {name}"
             )
     refuse_shared(
-        root,
+        path,
         protected | stereotypes | controls,
-        "a word belongs to one class, and to stereotypes or controls alone",
+        "a word belongs to one class, and to either stereotypes or controls",
     )
     others = {
-        "the definitional and equalize sets": distinct((*checked.definitional, *checked.equalize))
+        "the definitional and equalize sets": unique((*checked.definitional, *checked.equalize))
     }
     refuse_shared(
-        root, others | stereotypes | controls, "what defines a class cannot be an attribute"
+        path, others | stereotypes | controls, "what defines a class cannot be an attribute"
     )
-    occupations = {"occupations": distinct(checked.occupations.values())}
-    refuse_shared(root, occupations | controls, "a control word must have no tie to the topic")
+    occupations = {"occupations": unique(checked.occupations.values())}
+    refuse_shared(path, occupations | controls, "a control word must have no tie to the topic")
     refuse_shared(
-        root,
+        path,
         {f"the occupations of {name}": words for name, words in checked.occupations.items()},
         "an occupation is tied to one class",
     )
     home = {word: name for name, words in checked.protected.items() for word in words}
     for key, sets in (("definitional", checked.definitional), ("equalize", checked.equalize)):
         for number, words in enumerate(sets, 1):
-            for place, word in zip(checked.classes, words, strict=True):
-                if home.get(word, place) != place:
-                    raise root.error(
-                        f"{key} #{number}: '{word}' stands in the place of {place} "
-                        f"and is a protected word of {home[word]}"
+            for label, word in zip(checked.classes, words, strict=True):
+                if home.get(word, label) != label:
+                    raise LexiconError(
+                        path,
+                        f"{key} #{number}: '{word}' has the position of {label} "
+                        f"and is a protected word of {home[word]}",
                     )

@@ -6,13 +6,11 @@ likelihood); `masked.generate` searches for sentences, `masked.finetune` trains.
 
 from __future__ import annotations
 
-from evenhand.masked.kept import Kept
 from evenhand.masked.model import MaskedLM, Model, load
 from evenhand.masked.scoring import Answers, Place, Top, ask, log_probs, target_log_probs, top_k
 
 __all__ = [
     "Answers",
-    "Kept",
     "MaskedLM",
     "Model",
     "Place",

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.masked.checks import check_family, check_tokenizer, check_weights
-from evenhand.masked.forward import Dense, Pass, Stage, logits_of, stages_of
-from evenhand.masked.layers import layers_of
-from evenhand.masked.precision import guard_half, int8_stages
+from evenhand.masked.forward import (
+    Dense,
+    Pass,
+    Stage,
+    guard_half,
+    int8_stages,
+    layers_of,
+    logits_of,
+    stages_of,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +65,7 @@ class Model:
     tokenizer: PreTrainedTokenizerFast
     int8: tuple[Stage, ...] | None = field(default=None, repr=False)
     """The layers in eight bits, for a model that was loaded so."""
+    subject_kind: ClassVar[str] = "model"
 
     @property
     def device(self) -> torch.device:
@@ -80,24 +88,25 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything the answers depend on: the weights as they stand now, the
-        configuration, the tokenizer and the type it computes in.
-        """
-        import torch
+        """A hash of everything the answers depend on: the weights as they are now, the
+        configuration, the tokenizer and the type the model computes in.
 
+        It is computed once for each state of the weights. Training changes that state: the
+        version counters of the tensors or, with fused optimizers that do not count, their first
+        numbers.
+        """
+        tensors = sorted(self.network.state_dict(keep_vars=True).items())
+        versions = [(name, tensor.data_ptr(), tensor._version) for name, tensor in tensors]
         settings = self.network.config.to_dict()
-        words = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        for passing in ("_name_or_path", "transformers_version"):
-            settings.pop(passing, None)
-        for passing in ("padding", "truncation"):  # of the last call, not of the tokenizer
-            words.pop(passing, None)
-        made = blake2b(digest_size=16)
-        made.update(json.dumps([settings, words], sort_keys=True, default=str).encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
-            made.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            plain = tensor.detach().cpu().contiguous().reshape(-1)
-            made.update(plain.view(torch.uint8).numpy())
-        return f"int8 {made.hexdigest()}" if self.int8 else made.hexdigest()
+        for irrelevant in ("_name_or_path", "transformers_version"):
+            settings.pop(irrelevant, None)
+        configuration = json.dumps(settings, sort_keys=True, default=str)
+        state = (versions, _first_numbers(tensors), configuration, len(self.tokenizer))
+        known = _FINGERPRINTS.get(self.network)
+        if known is None or known[0] != state:
+            digest = _fingerprint(tensors, settings, self.tokenizer)
+            known = _FINGERPRINTS[self.network] = (state, digest)
+        return f"int8 {known[1]}" if self.int8 else known[1]
 
     def stages(self) -> Sequence[Stage] | None:
         """The layers ready to run; made of the weights as they stand now, since these may be
@@ -163,6 +172,35 @@ class Model:
         kept |= ~kept.any(dim=1, keepdim=True)  # an empty text: its special tokens are all it has
         weights = kept.to(hidden.dtype)
         return torch.einsum("bl,bld->bd", weights, hidden) / weights.sum(dim=1, keepdim=True)
+
+
+_FINGERPRINTS: WeakKeyDictionary[Any, tuple[Any, str]] = WeakKeyDictionary()
+
+
+def _first_numbers(tensors: Sequence[tuple[str, torch.Tensor]]) -> bytes:
+    import torch
+
+    first = [tensor.detach().reshape(-1)[:256].double() for _, tensor in tensors]
+    return torch.cat(first).cpu().numpy().tobytes()
+
+
+def _fingerprint(
+    tensors: Sequence[tuple[str, torch.Tensor]],
+    settings: Mapping[str, Any],
+    tokenizer: PreTrainedTokenizerFast,
+) -> str:
+    import torch
+
+    words = json.loads(tokenizer.backend_tokenizer.to_str())
+    for transient in ("padding", "truncation"):  # of the last call, not of the tokenizer
+        words.pop(transient, None)
+    digest = blake2b(digest_size=16)
+    digest.update(json.dumps([settings, words], sort_keys=True, default=str).encode())
+    for name, tensor in tensors:
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        plain = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(plain.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def load(
@@ -285,3 +323,78 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
         batch.append(place)
     if batch:
         yield batch
+
+
+def check_family(folder: Path) -> None:
+    """The configuration is that of a family that has masked language models."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as FAMILIES
+
+    path = folder / "config.json"
+    if not path.is_file():
+        raise FileError(
+            folder, "expected config.json and the weights of a transformers model, got none"
+        )
+    try:
+        told = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise FileError(path, f"not valid JSON: {error}") from None
+    family = told.get("model_type") if isinstance(told, dict) else None
+    if family not in FAMILIES:
+        raise FileError(
+            path,
+            "expected model_type to be a family with a masked head (bert, roberta, distilbert, "
+            f"albert, electra …), got {family!r}, which cannot fill in a masked word",
+        )
+
+
+def check_tokenizer(
+    place: str, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel, *, hub: bool
+) -> None:
+    """The tokenizer was saved with the model, and is the model's own."""
+    names = dict.fromkeys(["tokenizer.json", *tokenizer.vocab_files_names.values()])
+    if not hub and not any((Path(place) / name).is_file() for name in names):
+        raise FileError(
+            place,
+            f"expected the model's tokenizer ({' or '.join(names)}), got none: save it into the "
+            "same folder with tokenizer.save_pretrained",
+        )
+    words: Any = network.get_input_embeddings()
+    known = int(words.weight.shape[0])
+    if len(tokenizer) > known:
+        raise FileError(
+            place,
+            f"expected a tokenizer of the model's {known:,} tokens, got one of {len(tokenizer):,}: "
+            "they do not belong together",
+        )
+
+
+def check_weights(
+    place: str, network: PreTrainedModel, told: Mapping[str, Any], *, head: bool
+) -> None:
+    """Every weight came from the files and is a number; `told` is what transformers says of them.
+
+    Without `head`, that of the masked language model may be missing; it is then all zeros.
+    """
+    import torch
+
+    absent = {*told["missing_keys"], *(str(key) for key in told["mismatched_keys"])}
+    if not head:
+        before = f"{network.base_model_prefix}."
+        extra = {name for name in absent if not name.startswith(before)}
+        absent -= extra
+        with torch.no_grad():
+            for name, weight in network.named_parameters():
+                if name in extra:
+                    weight.zero_()
+    if absent:
+        first, *more = sorted(absent)
+        raise FileError(
+            place,
+            f"expected the weights of a masked language model, got none for {first}"
+            + (f" and {len(more)} more" if more else "")
+            + ": it was saved without its masked head or for another task, and random weights "
+            "would take their place",
+        )
+    for name, weight in network.named_parameters():
+        if not bool(torch.isfinite(weight).all()):
+            raise FileError(place, f"expected numbers, got nan or infinite ones in {name}")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError
 from evenhand.masked.forward import Pass, Stage, logits_of
-from evenhand.masked.kept import Kept
 from evenhand.masked.model import MaskedLM, Model
 
 if TYPE_CHECKING:
@@ -67,16 +67,16 @@ def ask(
     k: int,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> Answers:
     """The log probability of each of the tokens and the k likeliest tokens, in one pass.
 
-    `kept` holds answers of earlier runs: only what is not there is computed, and stored batch by
-    batch. A model that has no `fingerprint` cannot be told from others and is never kept.
-    `progress` is called with the places done and their number, kept ones included.
+    With a `cache` only what it lacks is computed, and stored batch by batch. A model that has no
+    `fingerprint` cannot be told from others and is never cached. `progress` is called with the
+    number of places done, cached ones included, and of all places.
     """
     columns = np.broadcast_to(np.array(tokens, dtype=np.int64), (len(places), len(tokens)))
-    found = _answers(model, places, columns, k, batch_tokens, progress, kept)
+    found = _answers(model, places, columns, k, batch_tokens, progress, cache)
     values, best, ids = np.split(found, [len(tokens), len(tokens) + k], axis=1)
     return Answers(values, Top(ids.astype(np.int64), best))
 
@@ -88,11 +88,11 @@ def log_probs(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> Floats:
     """The log probability of each of the tokens at each place (n, tokens)."""
     columns = np.broadcast_to(np.array(tokens, dtype=np.int64), (len(places), len(tokens)))
-    return _answers(model, places, columns, 0, batch_tokens, progress, kept)
+    return _answers(model, places, columns, 0, batch_tokens, progress, cache)
 
 
 def target_log_probs(
@@ -102,13 +102,13 @@ def target_log_probs(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> Floats:
     """The log probability of one token of its own at each place (n,)."""
     if len(places) != len(targets):
         raise InputError(f"targets: expected one a place, got {len(targets)} for {len(places)}")
     columns = np.array(targets, dtype=np.int64)[:, None]
-    return _answers(model, places, columns, 0, batch_tokens, progress, kept)[:, 0]
+    return _answers(model, places, columns, 0, batch_tokens, progress, cache)[:, 0]
 
 
 def top_k(
@@ -118,13 +118,13 @@ def top_k(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> Top:
     """The k likeliest tokens at each place."""
     if k < 1:
         raise InputError(f"k: expected at least 1, got {k}")
     return ask(
-        model, places, tokens=(), k=k, batch_tokens=batch_tokens, progress=progress, kept=kept
+        model, places, tokens=(), k=k, batch_tokens=batch_tokens, progress=progress, cache=cache
     ).top
 
 
@@ -135,7 +135,7 @@ def _answers(
     k: int,
     batch_tokens: int,
     progress: Progress | None,
-    kept: Kept | None,
+    cache: Cache | None,
 ) -> Floats:
     """A row of numbers a question: log probabilities of its columns, of its k likeliest tokens,
     and the ids of these.
@@ -146,14 +146,14 @@ def _answers(
     result = np.empty((len(places), columns.shape[1] + 2 * k))
     missing: Sequence[int] = range(len(places))
     keys: list[bytes] = []
-    fingerprint = None if kept is None else getattr(model, "fingerprint", None)
-    if kept is not None and fingerprint is not None:
+    fingerprint = None if cache is None else getattr(model, "fingerprint", None)
+    if cache is not None and fingerprint is not None:
         keys = [
-            Kept.key(fingerprint, question.ids, question.place, wanted.tolist(), k)
-            for question, wanted in zip(places, columns, strict=True)
+            content_key(fingerprint, q.place, k, len(q.ids), *q.ids, *wanted.tolist())
+            for q, wanted in zip(places, columns, strict=True)
         ]
         missing = []
-        for index, answer in enumerate(kept.find(keys)):
+        for index, answer in enumerate(cache.get(keys)):
             if answer is None:
                 missing.append(index)
             else:
@@ -163,8 +163,8 @@ def _answers(
         progress(done, len(places))
     for chosen, answers in _computed(model, places, missing, columns, k, batch_tokens):
         result[chosen] = answers
-        if kept is not None and keys:
-            kept.store([keys[index] for index in chosen], answers)
+        if cache is not None and keys:
+            cache.store([keys[index] for index in chosen], answers)
         done += len(chosen)
         if progress is not None:
             progress(done, len(places))

@@ -23,7 +23,7 @@ from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = [
     "MASKS",
@@ -118,7 +118,7 @@ def word_log_probs(
     model: MaskedLM,
     questions: Sequence[Question],
     *,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Floats:
@@ -144,7 +144,7 @@ def word_log_probs(
             owners.append(index)
     answers = target_log_probs(
         model, [place for place, _ in asked], [token for _, token in asked],
-        batch_tokens=batch_tokens, progress=progress, kept=kept,
+        batch_tokens=batch_tokens, progress=progress, cache=cache,
     )  # fmt: skip
     return np.bincount(owners, answers[places], minlength=len(questions)).astype(float)
 

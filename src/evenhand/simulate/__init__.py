@@ -1,4 +1,4 @@
-"""Worlds with a known bias, to check that every instrument reads what was planted."""
+"""Simulated worlds with a known bias, on which every instrument is calibrated."""
 
 from evenhand.simulate.vectors import World, world
 

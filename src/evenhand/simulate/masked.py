@@ -1,8 +1,8 @@
-"""A masked language model whose every probability is known, for exact and instant tests.
+"""A masked language model with known probabilities, for exact and fast tests.
 
-The word at the mask depends on the word before it alone: a table gives P(word | word before), so
-a bias of any size can be planted and every score worked out by hand. It has a real tokenizer
-(whole words, split at white space and punctuation) and answers as any other model does.
+The word at the mask depends only on the word before it: a table gives P(word | word before), so a
+bias of any size can be set and every score computed by hand. It has a real tokenizer (whole words,
+split at white space and punctuation) and the interface of any other model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BigramModel:
     table: NDArray[np.float64] = field(repr=False)
 
     def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
-        """The log-probability of every word at one place of each row, given the token before."""
+        """Log-probability of every word at one position per row, given the token before."""
         before = [row[place - 1] for row, place in zip(rows, places, strict=True)]
         with np.errstate(divide="ignore"):
             return np.log(self.table[before]).astype(np.float32)
@@ -42,11 +42,13 @@ class BigramModel:
 def bigram_model(
     probabilities: Mapping[str, Mapping[str, float]], *, name: str = "bigram"
 ) -> BigramModel:
-    """A model from {word before: {word: probability}}; what is left of 1 goes to all other words.
+    """Build a model from {word before: {word: probability}}.
 
-    `[CLS]` as the word before stands for the beginning of a sentence. A word that is named
-    nowhere as the word before is followed by every word alike.
+    The rest of 1 is shared by all other words. `[CLS]` as the word before is the beginning of a
+    sentence. After a word that is not a key every word is equally likely.
 
+    Examples
+    --------
     >>> model = bigram_model({"[CLS]": {"he": 0.6, "she": 0.2}, "doctor": {"he": 0.5}})
     >>> row = model.tokenizer("[MASK] sleeps")["input_ids"]
     >>> logits = model.logits([row], [1])[0]
@@ -87,6 +89,10 @@ def _tokenizer(vocabulary: Mapping[str, int]) -> PreTrainedTokenizerFast:
         special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
     )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]",
-    )  # fmt: skip
+        tokenizer_object=core,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )

@@ -1,10 +1,10 @@
-r"""Word vectors with a planted bias: a dial from 0 up, and the truth known.
+r"""Word vectors with a bias of known strength.
 
 Every word is isotropic noise of length about one. The classes have directions that sum to zero
-(for two classes $g$ and $-g$). A protected word adds `identity` times its class's direction and
-`shared` times a direction that all protected words have in common; a stereotype word adds `bias`
-times the direction of the class it is told of. At bias 0 stereotype words are like all others,
-so every measure must read "none", however strong the identity is.
+(for two classes $g$ and $-g$). A protected word adds `identity` times the direction of its class
+and `shared` times a direction common to all protected words; a stereotype word adds `bias` times
+the direction of its class. At bias 0 stereotype words are like all others, so every measure must
+read zero, however strong the identity is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["World", "world"]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Simulated vectors, the word lists in them, and what was planted.
+    """Simulated vectors, their word lists and their true bias.
 
-    `directions` has a row a class; `ties[stereotyped, towards]` is the planted strength.
+    `directions` has one row per class; `ties[stereotyped, towards]` is the strength of the bias.
     """
 
     words: tuple[str, ...]
@@ -36,9 +36,7 @@ class World:
     seed: int
 
     def population(self, stereotyped: str, size: int, *, seed: int) -> NDArray[np.float64]:
-        """Fresh vectors of further words stereotyped as the class: the population whose value an
-        interval must hold.
-        """
+        """Draw vectors of further stereotypes of a class: the population for interval coverage."""
         rng = np.random.default_rng([self.seed, seed])
         noise = _noise(rng, size, self.directions.shape[1])
         return noise + _lean(stereotyped, self.topic.classes, self.ties, self.directions)
@@ -56,12 +54,31 @@ def world(
     bias: float | Mapping[tuple[str, str], float] = 0.0,
     seed: int = 0,
 ) -> World:
-    """Vectors with a bias of chosen strength between chosen lists.
+    """Simulate word vectors with a bias of known strength.
 
-    `bias` is a number (every class's stereotypes lean to their own class by so much) or a
-    mapping {(stereotyped class, class leaned to): strength}. Words are named by what they are
-    (`male-protected-3`, `male-stereotype-0`, `word-17`) and stand in random order of frequency.
+    Parameters
+    ----------
+    dim : int, default 100
+    vocabulary : int, default 2000
+        Number of words.
+    classes : sequence of str
+    protected, stereotypes : int
+        Words per class.
+    identity, shared : float
+        Strength of the class direction and of the common direction of protected words.
+    bias : float or mapping
+        Strength with which the stereotypes of every class lean towards their class, or a mapping
+        {(stereotyped class, class leaned to): strength}.
+    seed : int, default 0
 
+    Returns
+    -------
+    World
+        Words are named by their kind (`male-protected-3`, `male-stereotype-0`, `word-17`) and are
+        in random order of frequency.
+
+    Examples
+    --------
     >>> w = world(bias={("male", "female"): 0.5}, seed=1)
     >>> w.matrix.shape, w.ties
     ((2000, 100), {('male', 'female'): 0.5})
@@ -104,18 +121,28 @@ def world(
     }
     sets = tuple(zip(*lists["protected"].values(), strict=True))
     topic = Topic(
-        name="simulated", title="Simulated", classes=classes, protected=lists["protected"],
-        stereotypes=lists["stereotype"], extra_stereotypes=dict.fromkeys(classes, ()),
-        definitional=sets, equalize=sets, occupations={}, sources={},
+        name="simulated",
+        title="Simulated",
+        classes=classes,
+        protected=lists["protected"],
+        stereotypes=lists["stereotype"],
+        extra_stereotypes=dict.fromkeys(classes, ()),
+        definitional=sets,
+        equalize=sets,
+        occupations={},
+        sources={},
         human=tuple(f"word-{j}" for j in range(20)),
         neutral=tuple(f"word-{j}" for j in range(20, 40)),
         provenance=f"simulated: {ties}, seed {seed}",
-    )  # fmt: skip
+    )
     return World(
         words=tuple(names[i] for i in order),
         matrix=vectors[order].astype(np.float32),
-        topic=topic, directions=directions, ties=ties, seed=seed,
-    )  # fmt: skip
+        topic=topic,
+        directions=directions,
+        ties=ties,
+        seed=seed,
+    )
 
 
 def _noise(rng: np.random.Generator, size: int, dim: int) -> NDArray[np.float64]:
@@ -125,9 +152,7 @@ def _noise(rng: np.random.Generator, size: int, dim: int) -> NDArray[np.float64]
 def _directions(
     rng: np.random.Generator, classes: int, dim: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A unit vector for all, and one for each class at right angles to it: equally spread corners
-    of a simplex, which sum to zero.
-    """
+    """Draw a common unit vector and, orthogonal to it, one per class: corners of a simplex."""
     basis = np.linalg.qr(rng.standard_normal((dim, classes)))[0].T
     common = basis.mean(axis=0)
     corners = basis - common

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from evenhand.lexicon.gendered import pairs
-from evenhand.lexicon.reading import data, read_csv, read_toml
+from evenhand.lexicon.schema import STRICT, Text, Words, data, read_csv, read_toml
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -240,20 +240,53 @@ def stems(form: str) -> tuple[str, ...]:
     return (form[:-1],)
 
 
+@dataclass(frozen=True)
+class _Verb:
+    form: str
+    verb: str
+    log_odds: float
+
+
+@dataclass(frozen=True)
+class _VerbContext:
+    word: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class _HumanNouns:
+    __pydantic_config__ = STRICT
+    provenance: Text
+    person: Words
+    endings: Words
+    animal: Words
+    group: Words
+
+
+@dataclass(frozen=True)
+class _VerbBases:
+    __pydantic_config__ = STRICT
+    provenance: Text
+    base: Words
+    past: Words
+    participle: Words
+
+
 class VerbTable:
     """The tables of verb forms and of their contexts."""
 
     def __init__(self) -> None:
-        rows = read_csv(data("verbs.csv"), ["form", "verb", "log_odds"])
-        self.verbs = {row.cells["form"]: row.cells["verb"] for row in rows}
-        self.odds = {row.cells["form"]: float(row.cells["log_odds"]) for row in rows}
+        rows = [row for _, row in read_csv(data("verbs.csv"), _Verb)]
+        self.verbs = {row.form: row.verb for row in rows}
+        self.odds = {row.form: row.log_odds for row in rows}
         for spoken, odds in SPOKEN_ODDS.items():
             for form in spoken - self.odds.keys():
                 self.verbs[form], self.odds[form] = stems(form)[0], odds
         self.plain = frozenset(self.verbs.values())
-        contexts = read_csv(data("verb_contexts.csv"), ["word", "before", "after"])
-        self.before = {row.cells["word"]: float(row.cells["before"]) for row in contexts}
-        self.after = {row.cells["word"]: float(row.cells["after"]) for row in contexts}
+        contexts = [row for _, row in read_csv(data("verb_contexts.csv"), _VerbContext)]
+        self.before = {row.word: row.before for row in contexts}
+        self.after = {row.word: row.after for row in contexts}
 
 
 @cache
@@ -381,12 +414,10 @@ class Nouns:
 @cache
 def nouns() -> Nouns:
     """The nouns of `human_nouns.toml` and those of the gendered pairs that denote persons."""
-    keys = read_toml(data("human_nouns.toml")).table(
-        ["provenance", "person", "endings", "animal", "group"]
-    )
-    animal = set(keys["animal"].words())
+    lists = read_toml(data("human_nouns.toml"), _HumanNouns)
+    animal = set(lists.animal)
     sex: dict[str, str] = {}
-    people = set(keys["person"].words())
+    people = set(lists.person)
     for pair in pairs():
         for word, side in ((pair.female, "female"), (pair.male, "male")):
             if pair.pos in ("noun", "title") and " " not in word:
@@ -401,9 +432,9 @@ def nouns() -> Nouns:
             sex.pop(pair.male if pair.direction == "female-to-male" else pair.female, None)
     return Nouns(
         person=frozenset(people - animal),
-        endings=tuple(keys["endings"].words()),
+        endings=lists.endings,
         animal=frozenset(animal),
-        group=frozenset(keys["group"].words()),
+        group=frozenset(lists.group),
         sex=sex,
     )
 
@@ -415,13 +446,13 @@ def verb_forms() -> dict[str, str]:
     >>> [verb_forms()[word] for word in ("waves", "waved", "waving", "ran")]
     ['s', 'past', 'ing', 'past']
     """
-    keys = read_toml(data("verb_bases.toml")).table(["provenance", "base", "past", "participle"])
+    lists = read_toml(data("verb_bases.toml"), _VerbBases)
     forms: dict[str, str] = {}
-    for base in keys["base"].words():
+    for base in lists.base:
         forms.setdefault(base, "base")
         forms.update(_inflections(base))
-    forms.update(dict.fromkeys(keys["participle"].words(), "past"))
-    forms.update(dict.fromkeys(keys["past"].words(), "past"))
+    forms.update(dict.fromkeys(lists.participle, "past"))
+    forms.update(dict.fromkeys(lists.past, "past"))
     return forms
 
 

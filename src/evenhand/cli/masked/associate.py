@@ -93,7 +93,7 @@ def associate(
             model = replace(model, name=source)
         with scoring_bar(f"asking {model.name}", " words") as progress:
             found = association.associate(
-                model, asked, prob=prob, kept=open_cache(cache), progress=progress
+                model, asked, prob=prob, cache=open_cache(cache), progress=progress
             )
         results.append(found)
     changes = association.compare(results, prob) if len(results) > 1 else ()

@@ -68,13 +68,13 @@ def crows(
     from evenhand.cli.output import print_json
     from evenhand.masked.metrics.crows import compare, read_pairs, score
 
-    pairs, kept = read_pairs(path), open_cache(cache)
+    pairs, answers = read_pairs(path), open_cache(cache)
     results = []
     for source in dict.fromkeys(models):
         with scoring_bar(f"scoring {source}") as progress:
             found = score(
                 load_model(source, device, dtype, int8), pairs, method=method, prob=prob,
-                seed=seed, progress=progress, kept=kept,
+                seed=seed, progress=progress, cache=answers,
             )  # fmt: skip
         results.append(replace(found, model=source))
     changes = [compare(results[0], other) for other in results[1:]]

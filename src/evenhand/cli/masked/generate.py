@@ -148,7 +148,7 @@ def generate(
             beyond=beyond,
             prob=prob,
             seed=seed,
-            kept=open_cache(cache),
+            cache=open_cache(cache),
             progress=progress,
         )  # fmt: skip
     if output is not None:

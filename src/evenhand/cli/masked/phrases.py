@@ -82,7 +82,7 @@ def phrases(
     )
     with scoring_bar("asking for pronouns") as progress:
         report = measure(
-            loaded, lists, prob=prob, seed=seed, progress=progress, kept=open_cache(cache),
+            loaded, lists, prob=prob, seed=seed, progress=progress, cache=open_cache(cache),
             embeds={source: WordMean(load_vectors(source, "fallback")) for source in sources},
         )  # fmt: skip
     if output:
@@ -104,11 +104,11 @@ def _lists(names: tuple[str, ...]) -> Phrases:
     files = [name for name in names if name.endswith(".toml")]
     chosen = [name for name in names if name not in files]
     if not files:
-        return built_in().chosen(chosen) if chosen else built_in()
+        return built_in().select(chosen) if chosen else built_in()
     if len(files) > 1:
         raise InputError(f"--sets: expected one file, got {len(files)}: {', '.join(files)}")
     own = read_phrases(files[0])
-    return own.joined(built_in().chosen(chosen)) if chosen else own
+    return own.join(built_in().select(chosen)) if chosen else own
 
 
 def _save(folder: Path, report: PhraseReport, formats: tuple[str, ...]) -> None:

@@ -113,7 +113,7 @@ def score(
     loaded = _load(tuple(dict.fromkeys(models)), device, dtype, int8)
     with scoring_bar("scoring", " sentences") as progress:
         scores = score_file(
-            loaded, file, rule=rule, output=output, kept=open_cache(cache), progress=progress,
+            loaded, file, rule=rule, output=output, cache=open_cache(cache), progress=progress,
             keep=keep,
         )  # fmt: skip
     comparisons = compare(scores)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
     from evenhand.masked.model import Model
 
 __all__ = [
@@ -64,13 +64,13 @@ def load_model(source: str, device: str, dtype: str, int8: bool) -> Model:
     return load(source, device=device, dtype=dtype, int8=int8)  # type: ignore[arg-type]
 
 
-def open_cache(folder: str | None) -> Kept | None:
+def open_cache(folder: str | None) -> Cache | None:
     """The answers kept in the folder, or none."""
     if folder is None:
         return None
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
-    return Kept(folder)
+    return Cache(folder)
 
 
 @contextmanager

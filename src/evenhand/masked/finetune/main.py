@@ -147,14 +147,14 @@ class _Loop:
         return trained, self.measure(model, name)
 
     def measure(self, model: Model, name: str) -> Measured:
-        from evenhand.masked.kept import Kept
+        from evenhand.cache import Cache
 
         def stage(what: str) -> Callable[[int, int], None] | None:
             tell = self._stage(f"{what} {name}")
             return None if tell is None else lambda done, total: tell(done, total, "")
 
-        kept = Kept(self.place.checkpoints / "answers")
-        return measure(model, self.held, self.settings, stage=stage, kept=kept)
+        cache = Cache(self.place.checkpoints / "answers")
+        return measure(model, self.held, self.settings, stage=stage, cache=cache)
 
     def data(self) -> dict[str, Any]:
         """How many documents went where."""

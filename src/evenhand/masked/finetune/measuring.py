@@ -21,7 +21,7 @@ from evenhand.masked.model import Model
 from evenhand.results import Estimate
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["Measured", "changes", "crows_change", "distance_change", "items", "measure"]
 
@@ -38,20 +38,20 @@ class Measured:
 
 
 def measure(
-    model: Model, held: HeldOut, settings: Settings, *, stage: Stage, kept: Kept | None
+    model: Model, held: HeldOut, settings: Settings, *, stage: Stage, cache: Cache | None
 ) -> Measured:
     """Pronoun scores, pseudo-likelihoods of plain text and, where there are pairs, CrowS."""
     prob, seed = settings.prob, settings.seed
     return Measured(
         pronouns.score(
-            model, held.sentences, top_k=settings.top_k, prob=prob, seed=seed, kept=kept,
+            model, held.sentences, top_k=settings.top_k, prob=prob, seed=seed, cache=cache,
             progress=stage("pronouns"),
         ),
         likelihood.pseudo_log_likelihood(
-            model, held.plain, kept=kept, progress=stage("perplexity")
+            model, held.plain, cache=cache, progress=stage("perplexity")
         ),
         crows.score(
-            model, held.pairs, prob=prob, seed=seed, kept=kept, progress=stage("CrowS")
+            model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS")
         ) if held.pairs else None,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from evenhand.masked.scoring import Place, Progress, top_k
 from evenhand.masked.words import Question, cloze, rows, word_log_probs
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["Asker", "Fluency", "Proposal", "Slot"]
 
@@ -84,7 +84,7 @@ class Asker:
     fills: int = 20
     likely: float = 0.1
     top_k: int = 10
-    kept: Kept | None = None
+    cache: Cache | None = None
     progress: Progress | None = None
     _slots: dict[str, Slot] = field(default_factory=dict)
     _words: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Asker:
 
     def _ask_slots(self, new: Sequence[str]) -> None:
         told = probabilities(
-            self.model, new, top_k=self.top_k, kept=self.kept, progress=self._bar()
+            self.model, new, top_k=self.top_k, cache=self.cache, progress=self._bar()
         )
         full = bias(told.p_male, told.p_female)
         top = bias(told.p_male_top, told.p_female_top)
@@ -165,7 +165,7 @@ class Asker:
         row_of = dict(zip(texts, made, strict=True))
         questions = [Question(row_of[text], i, (drafts[text].chunks[1],)) for text, i in places]
         if questions:
-            told = word_log_probs(self.model, questions, kept=self.kept, progress=self._bar())
+            told = word_log_probs(self.model, questions, cache=self.cache, progress=self._bar())
             for (text, i), value in zip(places, told, strict=True):
                 self._words[text][i] = float(value)
 
@@ -189,7 +189,7 @@ class Asker:
                 hidden = {place: "[MASK]"}
                 asked += [cloze(self.model, draft.with_words(hidden, word)) for word in pair]
         k = min(max(WIDER * self.fills, LEAST_WIDE), len(self.model.tokenizer))
-        top = top_k(self.model, asked, k, kept=self.kept, progress=self._bar()) if asked else None
+        top = top_k(self.model, asked, k, cache=self.cache, progress=self._bar()) if asked else None
         at = 0
         for text, draft in new.items():
             found: list[Proposal] = []

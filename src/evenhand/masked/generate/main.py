@@ -26,7 +26,7 @@ from evenhand.masked.scoring import Progress
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["generate"]
 
@@ -46,7 +46,7 @@ def generate(
     beyond: float = 0.4,
     prob: float = 0.95,
     seed: int = 0,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Generation:
     """Edit each seed so that the model's bias P(m) / (P(m) + P(f)) goes to one end.
@@ -71,7 +71,7 @@ def generate(
         check_pieces(each)
     given = seeds if isinstance(seeds, Seeds) else seeds_of(map(Told, seeds), filter=filter)
     asker = Asker(
-        model, fills=settings.fills, likely=settings.likely, top_k=top_k, kept=kept,
+        model, fills=settings.fills, likely=settings.likely, top_k=top_k, cache=cache,
         progress=progress,
     )  # fmt: skip
     grounds = [Ground(each, antecedent=settings.antecedent) for each in given.seeds]
@@ -91,7 +91,7 @@ def generate(
         lengths = [len(each.draft.changes) if isinstance(each, Found) else 1 for each in found]
         drawn = random_edits(asker, tasks, lengths, settings, filter, seed)
     rule = Rule(gain=settings.gain, beyond=beyond, prob=prob, seed=seed)
-    askers = [asker, *(Asker(each, top_k=top_k, kept=kept, progress=progress) for each in judges)]
+    askers = [asker, *(Asker(each, top_k=top_k, cache=cache, progress=progress) for each in judges)]
     return Generation(
         model=model.name,
         direction=direction,

@@ -32,7 +32,7 @@ from evenhand.results import Estimate, Measurement
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["Association", "ModelChange", "associate", "compare", "design", "read_becpro"]
 
@@ -143,7 +143,7 @@ def associate(
     sentences: Design | None = None,
     *,
     prob: float = 0.95,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Association:
@@ -162,7 +162,7 @@ def associate(
     chosen, made, left_out = _rows(model, sentences or design())
     questions = [Question(one, 0, hidden) for one in made for hidden in ((), (1,))]
     answers = word_log_probs(
-        model, questions, kept=kept, progress=progress, batch_tokens=batch_tokens
+        model, questions, cache=cache, progress=progress, batch_tokens=batch_tokens
     ).reshape(*chosen.shape, 2, 2)
     target, prior = answers[..., 0], answers[..., 1]
     table, members = _difference(target, prior), chosen.professions

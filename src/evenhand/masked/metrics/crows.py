@@ -37,7 +37,7 @@ from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = [
     "CAVEATS", "TIE", "CrowsChange", "CrowsItem", "CrowsResult", "Direction", "LeftOut", "Method",
@@ -55,7 +55,7 @@ def score(
     seed: int = 0,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> CrowsResult:
     """Score both sentences of each pair and summarise which one the model prefers.
 
@@ -97,11 +97,11 @@ def score(
     ids = [row.ids for row in rows]
     if method == "shared":
         answers = hidden_one_by_one(
-            model, ids, places, batch_tokens=batch_tokens, progress=progress, kept=kept
+            model, ids, places, batch_tokens=batch_tokens, progress=progress, cache=cache
         )
         scores = [float(answer.sum()) for answer in answers]
     else:
-        scores = _unmasked(model, ids, places, batch_tokens, progress, kept)
+        scores = _unmasked(model, ids, places, batch_tokens, progress, cache)
     items = []
     for k, (pair, n) in enumerate(used):
         more_score, less_score = scores[2 * k : 2 * k + 2]
@@ -132,13 +132,13 @@ def _unmasked(
     places: Sequence[Sequence[int]],
     batch_tokens: int,
     progress: Progress | None,
-    kept: Kept | None,
+    cache: Cache | None,
 ) -> list[float]:
     """The mean log probability of the tokens of each row, none of them hidden."""
     asked = [(row, place) for row, of in zip(rows, places, strict=True) for place in of]
     flat: Floats = target_log_probs(
         model, [Place(row, place) for row, place in asked], [row[place] for row, place in asked],
-        batch_tokens=batch_tokens, progress=progress, kept=kept,
+        batch_tokens=batch_tokens, progress=progress, cache=cache,
     )  # fmt: skip
     ends = np.cumsum([len(of) for of in places])[:-1]
     return [float(part.mean()) for part in np.split(flat, ends)]

@@ -23,7 +23,7 @@ from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_pr
 from evenhand.results import Estimate
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = [
     "Likelihoods",
@@ -95,7 +95,7 @@ def hidden_one_by_one(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> list[Floats]:
     """The log probability of the token at each of a row's places, hidden alone, row by row."""
     mask = model.tokenizer.mask_token_id
@@ -111,7 +111,7 @@ def hidden_one_by_one(
                 targets.append(row[place])
         before = done
         flat = target_log_probs(
-            model, questions, targets, batch_tokens=batch_tokens, kept=kept,
+            model, questions, targets, batch_tokens=batch_tokens, cache=cache,
             progress=None if progress is None else _shifted(progress, before, total),
         )  # fmt: skip
         done += len(questions)
@@ -126,7 +126,7 @@ def pseudo_log_likelihood(
     *,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> Likelihoods:
     """The pseudo-log-likelihood of each text and its number of tokens.
 
@@ -140,7 +140,7 @@ def pseudo_log_likelihood(
     whole = [(k, tokens) for k, tokens in enumerate(coded) if tokens is not None]
     answers = hidden_one_by_one(
         model, [tokens.ids for _, tokens in whole], [tokens.own for _, tokens in whole],
-        batch_tokens=batch_tokens, progress=progress, kept=kept,
+        batch_tokens=batch_tokens, progress=progress, cache=cache,
     )  # fmt: skip
     sums, counts = np.full(len(coded), np.nan), np.zeros(len(coded), dtype=np.int64)
     for (k, tokens), answer in zip(whole, answers, strict=True):
@@ -157,11 +157,11 @@ def pseudo_perplexity(
     seed: int = 0,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> PseudoPerplexity:
     """The pseudo-perplexity of a model on texts, with a bootstrap interval over the texts."""
     known = pseudo_log_likelihood(
-        model, texts, batch_tokens=batch_tokens, progress=progress, kept=kept
+        model, texts, batch_tokens=batch_tokens, progress=progress, cache=cache
     )
     return perplexity(known, prob=prob, draws=draws, seed=seed)
 

@@ -41,7 +41,7 @@ from evenhand.permutation import Alternative, two_sample
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
     from evenhand.masked.scoring import Progress
 
 __all__ = [
@@ -73,7 +73,7 @@ def weat(
 
     >>> from evenhand.lexicon.phrases import phrases
     >>> from evenhand.masked import load
-    >>> of = embedded(load("mini").embed, phrases().chosen(["neutral"]), source="mini")
+    >>> of = embedded(load("mini").embed, phrases().select(["neutral"]), source="mini")
     >>> weat(of, "neutral").details["partitions"]
     9075135300
     """
@@ -203,7 +203,7 @@ def measure(
     embeds: Mapping[str, Embed] | None = None,
     prob: float = 0.95,
     seed: int = 0,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> PhraseReport:
     """The phrase WEAT of every set, raw and centred, and its correlation with the pronoun score.
@@ -217,7 +217,7 @@ def measure(
     refuse_masks(lists, models.values())
     every = [phrase for one in lists.sets.values() for phrase in one.phrases]
     told = {
-        name: pronouns(model, every, lists.carriers, kept=kept, progress=progress)
+        name: pronouns(model, every, lists.carriers, cache=cache, progress=progress)
         for name, model in models.items()
     }
     ways: dict[str, Embed] = {name: model.embed for name, model in models.items()}

@@ -14,7 +14,7 @@ from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["PhrasePronouns", "pronouns"]
 
@@ -37,7 +37,7 @@ def pronouns(
     phrases: Sequence[str],
     carriers: Sequence[str],
     *,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> PhrasePronouns:
     """Ask for the pronoun of every phrase in every carrier, over the whole vocabulary.
@@ -49,7 +49,7 @@ def pronouns(
     (array([[0.75]]), array([[1.099]]))
     """
     texts = [carrier.replace("{phrase}", phrase) for phrase in phrases for carrier in carriers]
-    told = probabilities(model, texts, words="pronouns", kept=kept, progress=progress)
+    told = probabilities(model, texts, words="pronouns", cache=cache, progress=progress)
     shape = (len(phrases), len(carriers))
     return PhrasePronouns(
         model=model.name,

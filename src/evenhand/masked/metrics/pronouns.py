@@ -35,7 +35,7 @@ from evenhand.text.corpus.compression import source_name
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = [
     "PRONOUNS",
@@ -71,7 +71,7 @@ def score(
     words: Words = "all",
     prob: float = 0.95,
     seed: int = 0,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> PronounScores:
     """Score sentences that have a mask where a pronoun stood.
@@ -86,7 +86,7 @@ def score(
     (0.69, 1)
     """
     rule = Rule(top_k=top_k, delta=delta, least=least, words=words, prob=prob, seed=seed)
-    run = _Run([model], rule, kept=kept, hold=True, progress=progress)
+    run = _Run([model], rule, cache=cache, hold=True, progress=progress)
     run.take(entry if isinstance(entry, Sentence) else Sentence(entry) for entry in sentences)
     return run.scores()[0]
 
@@ -97,7 +97,7 @@ def score_file(
     *,
     rule: Rule | None = None,
     output: str | os.PathLike[str] | None = None,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
     keep: Filter | None = None,
 ) -> tuple[PronounScores, ...]:
@@ -121,14 +121,14 @@ def score_file(
         partial = None
         if output is not None:
             write = stack.enter_context(open_items(output))
-            if kept is None:
-                from evenhand.masked.kept import Kept
+            if cache is None:
+                from evenhand.cache import Cache
 
                 partial = Path(f"{os.fspath(output)}.partial")
                 if not partial.exists():  # nothing to go on with after an error
                     stack.push(_forgotten(partial))
-                kept = Kept(partial)
-        run = _Run(models, rule, kept=kept, write=write, progress=progress, total=total)
+                cache = Cache(partial)
+        run = _Run(models, rule, cache=cache, write=write, progress=progress, total=total)
         run.take(read_sentences(name, counts=counts, keep=keep), name)
         scores = run.scores(blank=counts["blank"], filtered=counts["filtered"])
         for told in scores:
@@ -157,7 +157,7 @@ class _Run:
 
     models: Sequence[MaskedLM]
     rule: Rule
-    kept: Kept | None = None
+    cache: Cache | None = None
     write: Write | None = None
     hold: bool = False
     progress: Progress | None = None
@@ -244,7 +244,7 @@ class _Run:
         sentences = [sentence for sentence, _ in taken]
         found = asked(
             model, [sentence.text for sentence in sentences], places,
-            words=self.rule.words, top_k=self.rule.top_k, kept=self.kept, progress=told,
+            words=self.rule.words, top_k=self.rule.top_k, cache=self.cache, progress=told,
         )  # fmt: skip
         self.done = begun + len(taken)
         self.parts[i].append(found)

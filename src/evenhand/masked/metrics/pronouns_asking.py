@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.cache import content_key
 from evenhand.errors import InputError
 from evenhand.intervals import Floats
 from evenhand.masked.metrics.pronouns_words import (
@@ -27,7 +28,7 @@ from evenhand.masked.scoring import Place, Progress, ask
 from evenhand.masked.words import cloze, find_mask
 
 if TYPE_CHECKING:
-    from evenhand.masked.kept import Kept
+    from evenhand.cache import Cache
 
 __all__ = ["Probabilities", "Refused", "asked", "place_of", "probabilities"]
 
@@ -128,7 +129,7 @@ def probabilities(
     *,
     words: Words = "all",
     top_k: int = 10,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Probabilities:
     """The likeliest male and female word at the mask of each text, with their probabilities.
@@ -141,7 +142,7 @@ def probabilities(
     """
     check_pieces(model, words)
     places = [place_of(model, text, words) for text in texts]
-    return asked(model, texts, places, words=words, top_k=top_k, kept=kept, progress=progress)
+    return asked(model, texts, places, words=words, top_k=top_k, cache=cache, progress=progress)
 
 
 def place_of(model: MaskedLM, text: str, words: Words = "all") -> Place:
@@ -167,7 +168,7 @@ def asked(
     *,
     words: Words,
     top_k: int,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Probabilities:
     """`probabilities` for places that were made before.
@@ -181,14 +182,16 @@ def asked(
     found = np.full((len(texts), _KEPT), np.nan)
     missing = list(range(len(texts)))
     keys: list[bytes] = []
-    fingerprint = None if kept is None else getattr(model, "fingerprint", None)
-    if kept is not None and fingerprint is not None:
+    fingerprint = None if cache is None else getattr(model, "fingerprint", None)
+    if cache is not None and fingerprint is not None:
         salt = f"{fingerprint} {_LIST}"
         keys = [
-            kept.key(salt, place.ids, place.place, (*c.male, -1, *c.female, -1), k)
+            content_key(
+                salt, place.place, k, len(place.ids), *place.ids, *c.male, -1, *c.female, -1
+            )
             for place, c in zip(places, contexts, strict=True)
         ]
-        answers = kept.find(keys)
+        answers = cache.get(keys)
         missing = [i for i, answer in enumerate(answers) if answer is None]
         for i, answer in enumerate(answers):
             if answer is not None:
@@ -200,8 +203,8 @@ def asked(
         for context, rows in _by_context([contexts[i] for i in chosen]):
             where = np.asarray(chosen)[rows]
             found[where] = _reduced(context, place, told.log_probs[rows], told.top.ids[rows])
-        if keys and kept is not None:
-            kept.store([keys[i] for i in chosen], found[chosen])
+        if keys and cache is not None:
+            cache.store([keys[i] for i in chosen], found[chosen])
         done += len(chosen)
         if progress is not None:
             progress(done, len(texts))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.lexicon import Pair, kept_phrases, names, pairs, read_pairs
+from evenhand.lexicon import Pair, fixed_phrases, names, pairs, read_pairs
 from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
@@ -148,7 +148,7 @@ def pairing(
         )
     chosen = [p for p in every if (p.safe or unsafe) and (kinds is None or p.kind in kinds)]
     nouns = any(pair.kind != "pronoun" for pair in chosen)
-    return _compile(chosen, direction, kept_phrases() if nouns and own is None else ())
+    return _compile(chosen, direction, fixed_phrases() if nouns and own is None else ())
 
 
 def phrase_at(text: str, start: int, phrases: tuple[Phrase, ...]) -> tuple[str, Phrase] | None:

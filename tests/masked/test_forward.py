@@ -12,8 +12,8 @@ from transformers import MPNetConfig, MPNetForMaskedLM
 
 import evenhand as eh
 from evenhand.errors import InputError
-from evenhand.masked import precision
-from evenhand.masked.precision import Int8, guard_half, int8_stages
+from evenhand.masked import forward
+from evenhand.masked.forward import Int8, guard_half, int8_stages
 from evenhand.masked.scoring import Place, log_probs
 
 TEXTS = [
@@ -100,7 +100,7 @@ def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
     """Where trying it ends another process, oneDNN is switched off in this one."""
     was = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.set_flags(_enabled=True)
-    monkeypatch.setattr(precision, "_processor", lambda: flags)
+    monkeypatch.setattr(forward, "_processor", lambda: flags)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=code))
     guard_half.cache_clear()
     try:

@@ -1,0 +1,357 @@
+"""Reading word-list files (TOML, JSON, CSV, plain lines) into dataclasses, checked by pydantic.
+
+A schema is a dataclass whose annotations use the types below. Every error is one line that names
+the file, the line or key, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import re
+import tomllib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from evenhand.errors import LexiconError
+
+T = TypeVar("T")
+Source = Path | Traversable
+
+STRICT = ConfigDict(extra="forbid")
+"""Configuration of a schema (`__pydantic_config__`) that allows no unknown keys."""
+
+
+def fail(message: str) -> PydanticCustomError:
+    """Build the error that a validator raises."""
+    return PydanticCustomError("lexicon", "{message}", {"message": message})
+
+
+def _check_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise fail(f"expected a text, got {_describe(value)}")
+    if not value.strip():
+        raise fail("the text is empty")
+    return value
+
+
+def _check_word(value: object) -> str:
+    if not isinstance(value, str):
+        raise fail(f"expected a word, got {_describe(value)}")
+    return _check_blanks(value, "word")
+
+
+def _check_blanks(value: str, kind: str) -> str:
+    if not value or value != value.strip() or not value.isprintable():
+        raise fail(f"expected a {kind} without blanks around it, got {value!r}")
+    return value
+
+
+def _check_percentage(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise fail(f"expected a number, got {_describe(value)}")
+    if not 0 <= value <= 100:
+        raise fail(f"expected a percentage from 0 to 100, got {value}")
+    return float(value)
+
+
+def _check_yes_no(value: object) -> object:
+    if isinstance(value, str):
+        if value not in ("yes", "no"):
+            raise fail(f"expected one of yes, no, got '{value}'")
+        return value == "yes"
+    return value
+
+
+def _check_not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise fail("the list is empty")
+    return values
+
+
+def _check_distinct(words: tuple[str, ...]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for word in words:
+        if word in seen:
+            raise fail(f"the word '{word}' occurs twice in the list")
+        seen.add(word)
+    return words
+
+
+def _check_several(words: tuple[str, ...]) -> tuple[str, ...]:
+    if len(words) < 2:
+        raise fail(f"expected at least 2 words, got {len(words)}")
+    return words
+
+
+Text = Annotated[str, PlainValidator(_check_text)]
+"""A text that is not blank."""
+Word = Annotated[str, PlainValidator(_check_word)]
+"""A word or phrase."""
+Name = Annotated[str, BeforeValidator(lambda name: _check_blanks(name, "name"))]
+"""A key of a table whose keys are free."""
+Percentage = Annotated[float, PlainValidator(_check_percentage)]
+"""A number from 0 to 100."""
+Flag = Annotated[bool, Strict()]
+"""true or false."""
+YesNo = Annotated[bool, BeforeValidator(_check_yes_no)]
+"""yes or no, in a CSV file."""
+Rows = Annotated[tuple[T, ...], AfterValidator(_check_not_empty)]
+"""A list that is not empty."""
+Distinct = Annotated[Rows[T], AfterValidator(_check_distinct)]
+"""A list without repeats, in the order of the file."""
+Several = Annotated[Distinct[T], AfterValidator(_check_several)]
+"""At least two texts without repeats."""
+Words = Distinct[Word]
+"""A list of distinct words, in the order of the file."""
+WordPair = tuple[Word, Word]
+"""Two words."""
+
+
+def data(*parts: str) -> Traversable:
+    """Return a file or folder of the built-in data."""
+    return files("evenhand.lexicon").joinpath("data", *parts)
+
+
+def read_toml(source: Source, schema: type[T]) -> T:
+    """Read a TOML file."""
+    return _validate(source, schema, _parse(source, "TOML", tomllib.loads))
+
+
+def read_json(source: Source, schema: type[T]) -> T:
+    """Read a JSON file, in which no object may repeat a name."""
+
+    def parse(text: str) -> object:
+        return json.loads(text, object_pairs_hook=_refuse_repeats)
+
+    return _validate(source, schema, _parse(source, "JSON", parse))
+
+
+def read_csv(source: Source, schema: type[T]) -> list[tuple[int, T]]:
+    """Read the rows of a CSV file with their line numbers.
+
+    The header has the fields of the schema as columns; those with a default may be absent, and an
+    empty cell takes the default. Blanks around a cell are removed and empty lines skipped.
+    """
+    columns = _columns(schema)
+    text = str(_parse(source, "CSV", str))
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] | None = None
+    rows = []
+    try:
+        for cells in lines:
+            stripped = [cell.strip() for cell in cells]
+            line = lines.line_num
+            if not any(stripped):
+                continue
+            if header is None:
+                header = stripped
+                _check_header(source, line, header, columns)
+                continue
+            if len(stripped) != len(header):
+                problem = f"expected {len(header)} cells, got {len(stripped)}"
+                raise LexiconError(str(source), problem, line=line)
+            named = {
+                name: cell
+                for name, cell in zip(header, stripped, strict=True)
+                if cell or columns[name]
+            }
+            rows.append((line, _validate(source, schema, named, line)))
+    except csv.Error as problem:
+        raise LexiconError(str(source), f"not CSV: {problem}", line=lines.line_num) from None
+    if not rows:
+        raise LexiconError(
+            str(source), f"expected a header ({', '.join(columns)}) and rows, got no row"
+        )
+    return rows
+
+
+def read_lines(source: Source) -> list[tuple[int, str]]:
+    """Read the lines of a text file with their numbers; blank lines and # comments are skipped."""
+    text = str(_parse(source, "text", str))
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    content = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not content:
+        raise LexiconError(str(source), "expected at least one line, got none")
+    return content
+
+
+def unique(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the words of all lists without repeats, in the order of first appearance."""
+    return tuple(dict.fromkeys(word for words in lists for word in words))
+
+
+def refuse_shared(path: str, lists: Mapping[str, Iterable[str]], reason: str) -> None:
+    """Raise if a word is in two of the named lists."""
+    owner: dict[str, str] = {}
+    for name, words in lists.items():
+        for word in unique([words]):
+            if word in owner:
+                raise LexiconError(path, f"'{word}' is in {owner[word]} and in {name}: {reason}")
+            owner[word] = name
+
+
+def describe_unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    """Describe an unknown name, with the nearest known one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"unknown {kind} '{name}': {hint}(known: {', '.join(known)})"
+
+
+@cache
+def _adapter(schema: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(cast(Any, schema))
+
+
+def _validate(source: Source, schema: type[T], content: object, line: int | None = None) -> T:
+    try:
+        result: T = _adapter(cast(Hashable, schema)).validate_python(content)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda e: e["type"] != "unexpected_keyword_argument")
+        raise LexiconError(str(source), _explain(schema, first), line=line) from None
+    return result
+
+
+EXPECTED = {
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "mapping_type": "a table",
+    "dataclass_type": "a table",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+}
+
+
+def _explain(schema: object, error: ErrorDetails) -> str:
+    """Describe a validation error in one line that begins with its key."""
+    location, value = list(error["loc"]), error["input"]
+    kind = error["type"]
+    if kind == "unexpected_keyword_argument":
+        name = str(location.pop())
+        problem = describe_unknown("key", name, _known_keys(schema, location))
+    elif kind == "missing":
+        problem = f"the key '{location.pop()}' is missing"
+    elif kind == "literal_error":
+        allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        problem = f"expected one of {', '.join(allowed)}, got '{value}'"
+    elif kind in EXPECTED:
+        got = repr(value) if kind == "bool_type" else _describe(value)
+        problem = f"expected {EXPECTED[kind]}, got {got}"
+    else:
+        problem = error["msg"]
+    if location and location[-1] == "[key]":
+        location = location[:-2]
+    place = "".join(f" #{part + 1}" if isinstance(part, int) else f".{part}" for part in location)
+    return f"{place.removeprefix('.')}: {problem}" if place else problem
+
+
+def _known_keys(schema: Any, location: Sequence[int | str]) -> list[str]:
+    """Field names of the dataclass at a location of the schema."""
+    for part in location:
+        if is_dataclass(schema):
+            schema = get_type_hints(schema, include_extras=False)[str(part)]
+        else:
+            schema = get_args(schema)[-1 if get_origin(schema) is not tuple else 0]
+        options = [option for option in get_args(schema) if option is not NoneType]
+        if get_origin(schema) not in (tuple, dict, Mapping) and len(options) == 1:
+            schema = options[0]
+    return [field.name for field in fields(schema)]
+
+
+def _check_header(
+    source: Source, line: int, header: Sequence[str], columns: Mapping[str, bool]
+) -> None:
+    for name in header:
+        if name not in columns:
+            problem = describe_unknown("column", name, list(columns))
+            raise LexiconError(str(source), problem, line=line)
+        if header.count(name) > 1:
+            raise LexiconError(str(source), f"the column '{name}' occurs twice", line=line)
+    for name, required in columns.items():
+        if required and name not in header:
+            raise LexiconError(str(source), f"the column '{name}' is missing", line=line)
+
+
+def _columns(schema: Any) -> dict[str, bool]:
+    """Columns of a CSV file, and whether they are required."""
+    return {field.name: field.default is MISSING for field in fields(schema)}
+
+
+def _parse(source: Source, kind: str, parse: Callable[[str], object]) -> object:
+    path = str(source)
+    try:
+        raw = source.read_bytes()
+    except OSError as problem:
+        raise LexiconError(path, f"cannot be read: {problem.strerror}") from None
+    except ValueError as problem:
+        raise LexiconError(repr(path), f"not the name of a file: {problem}") from None
+    try:
+        return parse(raw.decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        raise LexiconError(path, "not UTF-8 text", line=line) from None
+    except RecursionError:
+        raise LexiconError(path, f"not {kind}: nested too deeply") from None
+    except ValueError as problem:
+        reason, line_number = _syntax(problem, raw)
+        raise LexiconError(path, f"not {kind}: {reason}", line=line_number) from None
+
+
+def _syntax(problem: ValueError, raw: bytes) -> tuple[str, int | None]:
+    """Message and line of a parser's error."""
+    if isinstance(problem, json.JSONDecodeError):
+        return problem.msg, problem.lineno
+    message = str(problem)
+    if position := re.search(r" \(at line (\d+), column \d+\)$", message):
+        return message[: position.start()], int(position[1])
+    if message.endswith(" (at end of document)"):
+        return message.removesuffix(" (at end of document)"), len(raw.splitlines()) or 1
+    return message, None
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {repeated!r} occurs twice in one object")
+    return content
+
+
+def _describe(value: object) -> str:
+    """Describe a value in an error message."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"the text {value[:40]!r}"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+    return f"the date {value}"
