@@ -27,17 +27,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import replace_file
+from evenhand.results import Items, Measurement
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic, joined_replicates
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.episodes import Episodes
 
-__all__ = ["Answers", "Counterfactuals", "Counts", "SavedAnswers", "Tallies", "join"]
+__all__ = ["Answers", "Classifier", "Counterfactuals", "SavedAnswers", "Tallies", "join"]
 
 LOWEST = 1e-12
 """Probabilities below this count as this: a network may give 0, which has no logarithm."""
-LEANINGS = {"male": 0, "female": 1}
+LEANINGS = {0: "male", 1: "female", -1: ""}
 FILE_ARRAYS = {"log_probs", "rows", "truth", "classes", "genders", "names", "leaning", "swapped"}
 PACKING = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
 ASSOCIATION = 1  # its index among the counterfactual counts; the others are whole numbers
@@ -68,6 +69,11 @@ class Counts:
         """Whether both have the same queries in the same order, for as many splits and seeds."""
         mine, theirs = ((c.queries_digest, c.splits, c.repeats) for c in (self, other))
         return mine == theirs
+
+    @cached_property
+    def computed(self) -> dict[str, Any]:
+        """Replicates that the instruments have computed, by name."""
+        return {}
 
     @cached_property
     def tested(self) -> Ints:
@@ -282,7 +288,8 @@ def leaning_codes(names: Iterable[str]) -> Ints:
     >>> leaning_codes(["male", "female", "even"]).tolist()
     [0, 1, -1]
     """
-    return np.array([LEANINGS.get(name, -1) for name in names], dtype=np.int64)
+    codes = {name: code for code, name in LEANINGS.items()}
+    return np.array([codes.get(name, -1) for name in names], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,6 +363,24 @@ class Counterfactuals:
         swapped = join([[run.swapped for run in split] for split in runs])
         return cls(original, swapped, first.leaning)
 
+    @classmethod
+    def example(cls, bias: float = 0.5, seed: int = 0) -> Counterfactuals:
+        """Those of a small simulated classifier, which leans by `bias` to the stereotype."""
+        rng = np.random.default_rng(seed)
+        episodes, ways, queries, names = 40, 3, 2, tuple("abcdef")
+        classes = np.stack([rng.permutation(len(names))[:ways] for _ in range(episodes)])
+        truth = np.tile(np.repeat(np.arange(ways), queries), (episodes, 1))
+        rows = np.take_along_axis(classes, truth, axis=1) * 20 + rng.integers(0, 20, truth.shape)
+        genders, leaning = rows % 2, np.arange(len(names)) % 2
+        logits = rng.normal(size=(episodes, ways * queries, ways))
+        logits += 2 * (truth[..., None] == np.arange(ways))
+        push = bias * np.where(leaning[classes][:, None] == genders[..., None], 1, -1)
+        original, swapped = (
+            values - np.log(np.exp(values).sum(-1, keepdims=True))
+            for values in (logits + push, logits - push)
+        )
+        return cls.of(Answers(original, rows, truth, classes, genders, names), swapped, leaning)
+
     @property
     def answers(self) -> Answers:
         return self.original
@@ -421,6 +446,35 @@ class Counterfactuals:
         queries = truth[:, :, None] == np.arange(ways)
         sums = np.einsum("emc,em->ec", queries.astype(np.float64), self.association)
         return np.concatenate([pro[..., :1], sums[..., None], pro[..., 1:], anti[..., 1:]], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A classifier by its answers: what the instruments of few-shot classifiers measure.
+
+    Parameters
+    ----------
+    name : str
+    answers : Answers
+    counterfactuals : Counterfactuals, optional
+        Without them no bias can be measured.
+    leaning : array, optional
+        The gender that each class leans to: 0 male, 1 female, -1 neither.
+    data : str
+        The digest of the data; only classifiers on the same data can be compared.
+    deterministic : bool
+        Whether there is no training, as in the baseline: it is compared with every seed of another.
+
+    """
+
+    subject_kind: ClassVar[str] = "classifier"
+
+    name: str
+    answers: Answers
+    counterfactuals: Counterfactuals | None = None
+    leaning: Ints | None = field(default=None, repr=False)
+    data: str = ""
+    deterministic: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,13 +591,13 @@ class Tallies(Counts):
         """Those of anything with `answers` and `counterfactuals`, such as a finished run."""
         answers: Answers = subject.answers
         both: Counterfactuals | None = subject.counterfactuals
-        unknown = np.full(len(answers.names), -1)
+        leaning = getattr(subject, "leaning", None)
         return cls(
             counts=answers.tally(),
             counterfactual=None if both is None else both.counts(),
             classes=answers.classes,
             names=answers.names,
-            leaning=unknown if both is None else both.leaning,
+            leaning=np.full(len(answers.names), -1) if leaning is None else leaning,
             queries_digest=answers.queries_digest,
             splits=answers.splits,
             repeats=answers.repeats,
@@ -598,17 +652,61 @@ class Tallies(Counts):
             repeats=sum(run.repeats for run in runs),
         )
 
-    def cells(self) -> dict[str, Any]:
-        """Seed, split, episode and class of every row of counts, as the columns of items."""
+    def items(self, columns: Sequence[str], counts: Floats) -> Items:
+        """Counts (E, C, F) as the items of a measurement, one row per episode and class."""
         total, ways = self.classes.shape
         block = total // (self.repeats * self.splits)
         seed, split, episode, _ = np.indices((self.repeats, self.splits, block, ways))
+        flat = counts.reshape(-1, len(columns)).T
+        return Items(
+            {
+                "seed": seed.ravel(),
+                "split": split.ravel(),
+                "episode": episode.ravel(),
+                "class": [self.names[index] for index in self.classes.ravel().tolist()],
+                **{
+                    name: column if name == "association" else column.astype(np.int64)
+                    for name, column in zip(columns, flat, strict=True)
+                },
+            }
+        )
+
+    def record(self, subject: Any) -> dict[str, Any]:
+        """The details that a comparison needs besides the items."""
         return {
-            "seed": seed.ravel(),
-            "split": split.ravel(),
-            "episode": episode.ravel(),
-            "class": [self.names[index] for index in self.classes.ravel().tolist()],
+            "splits": self.splits,
+            "seeds": self.repeats,
+            "ways": self.classes.shape[1],
+            "names": list(self.names),
+            "leaning": [LEANINGS[code] for code in self.leaning.tolist()],
+            "test_queries": self.queries_digest,
+            "data": getattr(subject, "data", ""),
         }
+
+    @classmethod
+    def from_measurement(cls, measurement: Measurement, columns: Sequence[str]) -> Tallies:
+        """From what `items` and `record` gave; the columns are both kinds of counts."""
+        items, details = measurement.items, measurement.details
+        if not all(column in items for column in ("class", *columns)):
+            raise InputError(
+                f"compare: {measurement.subject}: expected a few-shot measurement with its items, "
+                "got none (the results.json of a run has them)"
+            )
+        names, ways = tuple(details["names"]), int(details["ways"])
+        index = {name: number for number, name in enumerate(names)}
+        classes = np.array([index[name] for name in items["class"]], dtype=np.int64)
+        flat = [np.asarray(items[column], dtype=np.float64) for column in columns]
+        counts = np.stack(flat, axis=-1).reshape(-1, ways, len(columns))
+        return cls(
+            counts=counts,
+            counterfactual=counts,
+            classes=classes.reshape(-1, ways),
+            names=names,
+            leaning=leaning_codes(details["leaning"]),
+            queries_digest=str(details["test_queries"]),
+            splits=int(details["splits"]),
+            repeats=int(details["seeds"]),
+        )
 
     def pack(self) -> dict[str, Any]:
         """The same as small JSON; Σ association is rounded to single precision."""

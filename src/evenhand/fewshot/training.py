@@ -558,7 +558,7 @@ class _Training:
         return loss.item(), right, wanted.numel()
 
     def validate(self) -> None:
-        """Add a point to the curves; keep the weights of the best, end after too many without one."""
+        """Add a point to the curves; store the weights of the best; end after too many others."""
         state = self.state
         wanted = torch.from_numpy(targets(self.validation)).to(self.source.device)
         loss, right, asked = 0.0, 0, 0
