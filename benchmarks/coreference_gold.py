@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evenhand.text.tagger import tokenize
-from evenhand.text.vocabulary import PRONOUNS
+from evenhand.lexicon.pronouns import PRONOUNS
+from evenhand.text.tokens import tokenize
 
 __all__ = ["gold_sentences", "winobias"]
 

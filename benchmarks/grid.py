@@ -1,13 +1,13 @@
-"""What a grid costs beside its cells: overhead a cell, and two workers against one, by engine.
+"""What a grid costs besides its cells: overhead per cell, and two workers against one, by engine.
 
     python benchmarks/grid.py [--engines local,slurm,ray] [--cells 200] [--busy 1.0] [--rounds 3]
 
-All is told by the times at which results were written. The start is what passes before the first
-cell is begun; the overhead is the time from the first result of 200 empty cells to the last, by
-the number of cells between. The gain of a second worker is on cells that keep a core busy for a
-second of CPU time, one worker and two in turn, a few rounds: the median, and the least and the
-greatest. "Stretch" is how long such a cell took by the clock, as a multiple: above 1 the cores were
-not ours alone, and the gains tell of that too. Slurm's jobs run by submitit's local executor.
+All times are those at which results were written. The start is the time before the first cell is
+begun; the overhead is the time from the first result of 200 empty cells to the last, divided by
+the number of cells between. The gain of a second worker is on cells that occupy a core for a
+second of CPU time, one worker and two in turn, for a few rounds: the median, the minimum and the
+maximum. "Stretch" is the wall time of such a cell as a multiple of its CPU time: above 1 the cores
+were not free, and the gains reflect that too. Slurm's jobs run by submitit's local executor.
 """
 
 from __future__ import annotations
@@ -28,11 +28,18 @@ os.environ["PYTHONPATH"] = os.pathsep.join([HERE, os.environ.get("PYTHONPATH", "
 from evenhand.grid import Store, make_grid, run  # noqa: E402
 
 OPTIONS: dict[str, dict[str, str]] = {"slurm": {"cluster": "local"}}
-CALLED = {"slurm": "submitit, local", "local": "local", "ray": "ray, local"}
+LABELS = {"slurm": "submitit, local", "local": "local", "ray": "ray, local"}
 COLUMNS = (
-    "engine", "load", "start s", "overhead a cell ms", "1 worker s", "2 workers s", "stretch",
-    "gain", "gain without the start",
-)  # fmt: skip
+    "engine",
+    "load",
+    "start s",
+    "overhead per cell ms",
+    "1 worker s",
+    "2 workers s",
+    "stretch",
+    "gain",
+    "gain without the start",
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,10 @@ class Run:
 def measured(engine: str, cells: int, busy: float, workers: int) -> Run:
     """Run a grid, and read off its files how long what took."""
     content = {
-        "task": "grid_task:TASK", "fixed": {"busy": busy}, "axes": {"number": list(range(cells))},
-    }  # fmt: skip
+        "task": "grid_task:TASK",
+        "fixed": {"busy": busy},
+        "axes": {"number": list(range(cells))},
+    }
     grid = make_grid(content)
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
@@ -94,12 +103,16 @@ def main() -> None:
             twos.append(measured(engine, chosen.busy_cells, chosen.busy, 2))
         pairs = list(zip(ones, twos, strict=True))
         cells = [
-            CALLED[engine], f"{load:.2f}", f"{empty.start:.2f}", f"{1000 * empty.between:.1f}",
-            f"{median(one.wall for one in ones):.2f}", f"{median(two.wall for two in twos):.2f}",
+            LABELS[engine],
+            f"{load:.2f}",
+            f"{empty.start:.2f}",
+            f"{1000 * empty.between:.1f}",
+            f"{median(one.wall for one in ones):.2f}",
+            f"{median(two.wall for two in twos):.2f}",
             spread([each.cell / chosen.busy for each in ones + twos]),
             spread([one.wall / two.wall for one, two in pairs]),
             spread([one.work / two.work for one, two in pairs]),
-        ]  # fmt: skip
+        ]
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from evenhand.grid.tasks import Place, Task
+from evenhand.grid.task import Task, Workspace
 
 
 class BusySettings(BaseModel):
@@ -32,7 +32,7 @@ class _Busy:
     def group(self, settings: BusySettings) -> str:  # noqa: ARG002
         return ""
 
-    def compute(self, settings: BusySettings, place: Place) -> dict[str, Any]:  # noqa: ARG002
+    def compute(self, settings: BusySettings, workspace: Workspace) -> dict[str, Any]:  # noqa: ARG002
         end = time.process_time() + settings.busy
         while time.process_time() < end:
             pass

@@ -20,12 +20,12 @@ from itertools import islice
 from pathlib import Path
 
 from coreference_gold import gold_sentences, winobias
+from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.text.block import Block
-from evenhand.text.coreference import CONFIDENCE, FEMALE, LEAST, Link, Rules
+from evenhand.text.coreference import CONFIDENCE, LEAST, Link, Rules
 from evenhand.text.structural import STEPS, Filter
-from evenhand.text.tagger import tokenize
-from evenhand.text.tokens import sentences
-from evenhand.text.vocabulary import PRONOUNS, nouns
+from evenhand.text.tokens import sentences, tokenize
+from evenhand.text.vocabulary import nouns
 
 GOLD = Path(__file__).parent.parent / "tests" / "text" / "data" / "coreference.txt"
 PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b", re.IGNORECASE)

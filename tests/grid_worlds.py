@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from evenhand.fewshot.runs.tallies import Tallies, accuracy
-from evenhand.grid.cells import Cell, digest_of, key_of
+from evenhand.grid.spec import Cell, cell_key, digest
 from evenhand.grid.store import Store
 
 NAMES = tuple(f"class {letter}" for letter in "abcdefgh")
@@ -84,7 +84,7 @@ def folder(
     for network, (ways, shots), mitigation, seed, *rest in product:
         axes = {"network": network, "ways": ways, "shots": shots, "mitigation": mitigation,
                 "seed": seed, **dict(zip(others, rest, strict=True))}  # fmt: skip
-        cell = Cell(key_of("fewshot", 1, axes), {**axes, "seeds": 1, "splits": 2}, axes)
+        cell = Cell(cell_key("fewshot", 1, axes), {**axes, "seeds": 1, "splits": 2}, axes)
         cells.append(cell)
         if leave_out(axes):
             continue
@@ -94,7 +94,7 @@ def folder(
         right, favour = effect(network, mitigation)
         made = tallies(
             ways, shots, right + hard, favour + lean * (favour > 0), splits=2,
-            seed=int(digest_of(axes)[:6], 16),
+            seed=int(digest(axes)[:6], 16),
         )  # fmt: skip
         if not twins:
             made = Tallies(made.counts, None, made.classes, NAMES, LEANING, made.queries, 2, 1)
@@ -104,7 +104,7 @@ def folder(
             "accuracy": accuracy(made).as_dict(), "tallies": made.packed(),
         })  # fmt: skip
     store.save_grid({
-        "task": "fewshot", "version": 1, "asked": {}, "folder": str(path),
-        "cells": [cell.as_dict() for cell in cells],
+        "task": "fewshot", "version": 1, "source": {}, "folder": str(path),
+        "cells": [cell.to_dict() for cell in cells],
     })  # fmt: skip
     return store

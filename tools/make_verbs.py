@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.results import replace_file
-from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, TAGS, shape, stems, word_set
+from evenhand.text.tagger import FUNCTION_WORDS, OPEN_WORDS
+from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, shape, stems, word_set
 
 TARGET = Path(__file__).parents[1] / "src" / "evenhand" / "lexicon" / "data"
 TOKEN = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d,.]*\d|[^\s]")
@@ -77,9 +78,14 @@ def count(paths: Iterable[Path]) -> tuple[Counter[str], Counter[str], Counter[tu
     return words, verbal, triples
 
 
+def _is_function(word: str) -> bool:
+    """Whether a word has a role in the clause that it owes to no form."""
+    return FUNCTION_WORDS.get(word, "Wx")[1] != "x" or word in OPEN_WORDS
+
+
 def verb_stem(form: str, verbal: Counter[str]) -> str | None:
     """The likeliest verb an -s form may come from, None where there is none."""
-    possible = [s for s in stems(form) if s not in TAGS or s in FUNCTION_VERBS]
+    possible = [s for s in stems(form) if not _is_function(s) or s in FUNCTION_VERBS]
     best = max(possible, key=lambda stem: verbal[stem], default="")
     return best if verbal[best] >= LEAST else None
 

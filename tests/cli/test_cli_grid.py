@@ -18,8 +18,7 @@ from cli_shell import failure, output
 
 import grid_worlds
 from evenhand.cli import bars, run
-from evenhand.cli.grid.run import _Pace
-from evenhand.cli.grid.tables import plain
+from evenhand.cli.grid import _Pace, figures_table
 from evenhand.grid import Store
 
 TASKS = Path(__file__).parents[1] / "grid"
@@ -47,17 +46,17 @@ def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
     out = str(tmp_path / "out")
     file = grid([1, 2, 3])
     plan = output(capsys, "grid", "run", file, "--out", out, "--dry-run")
-    assert "3 cells: 0 there already, 3 to compute" in plan
+    assert "3 cells: 0 already present, 3 to compute" in plan
     assert re.search(r"number +3 +1, 2, 3", plan)
     assert not Path(out).exists()
     told = output(capsys, "grid", "run", file, "--out", out, "--workers", "1")
     assert re.search(r"\n +3 +3 +0 +0 +0 +0:00:\d\d", told)
     assert f"next: evenhand grid report {out}" in told
     again = json.loads(output(capsys, "grid", "run", grid([1, 2, 3, 4]), "--out", out, "--json"))
-    assert (again["cells"], again["computed"], again["before"]) == (4, 1, 3)
-    assert (again["failed"], again["left"]) == ([], 0)
+    assert (again["cells"], again["computed"], again["present"]) == (4, 1, 3)
+    assert (again["failed"], again["waiting"]) == ([], 0)
     planned = json.loads(output(capsys, "grid", "run", file, "--out", out, "--dry-run", "--json"))
-    assert (planned["cells"], planned["there"], planned["to_do"]) == (4, 4, 0)
+    assert (planned["cells"], planned["present"], planned["missing"]) == (4, 4, 0)
     assert planned["axes"] == {"number": [1, 2, 3, 4], "seed": [0]}
     assert re.search(r"\n +4 +4 +0 +0 +0 +0:00:00", output(capsys, "grid", "status", out))
     found = json.loads(output(capsys, "grid", "status", out, "--json"))
@@ -85,14 +84,14 @@ def test_cells_that_fail_are_all_named_and_tried_again(grid, tmp_path, capsys):
     told = capsys.readouterr()
     assert code == 1
     found = json.loads(told.out)
-    assert (found["computed"], found["before"]) == (0, 2)
+    assert (found["computed"], found["present"]) == (0, 2)
     assert [one["cells"] for one in found["failed"]] == [["number 2, seed 0"], ["number 4, seed 0"]]
     shown = output(capsys, "grid", "report", out)
     assert "2 of 4 cells have a result" in shown
     assert "cannot do 4): number 4, seed 0" in shown
     assert "failed (1): ZeroDivisionError: cannot do 2" in output(capsys, "grid", "status", out)
     mended = json.loads(output(capsys, "grid", "run", grid([1, 2, 3, 4]), "--out", out, "--json"))
-    assert (mended["computed"], mended["before"], mended["failed"]) == (2, 2, [])
+    assert (mended["computed"], mended["present"], mended["failed"]) == (2, 2, [])
 
 
 def test_what_is_wrong_is_one_line(grid, tmp_path, capsys):
@@ -132,7 +131,7 @@ def test_damaged_results_are_computed_anew_with_a_word(grid, tmp_path, capsys):
     assert "1 cells without a result (its file is damaged" in output(capsys, "grid", "report", out)
     assert run(["grid", "run", file, "--out", out, "--workers", "1", "--json"]) == 0
     told = capsys.readouterr()
-    assert "computed anew" in told.err
+    assert "computed again" in told.err
     assert json.loads(told.out)["computed"] == 1
 
 
@@ -141,7 +140,13 @@ def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     file = grid(list(range(6)), seconds=0.5)
     command = [sys.executable, "-m", "evenhand", "grid", "run", file, "--out", str(out),
                "--workers", "2"]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(  # SIGINT is ignored in background jobs
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while not list(out.glob("cells/*/*.json")):
         assert time.monotonic() < deadline
@@ -156,7 +161,14 @@ def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     done = len(list(out.glob("cells/*/*.json")))
     assert 1 <= done < 6
     told = json.loads(output(capsys, *command[3:], "--json"))
-    assert (told["before"], told["computed"]) == (done, 6 - done)
+    assert (told["present"], told["computed"]) == (done, 6 - done)
+
+
+def test_a_second_launcher_is_one_line(grid, tmp_path, capsys):
+    out = tmp_path / "out"
+    with Store(out).lock_folder("first"):
+        line = failure(capsys, "grid", "run", grid([1]), "--out", str(out))
+    assert f"another one holds it: process {os.getpid()} on " in line
 
 
 def test_the_bar_tells_the_time_left(monkeypatch):
@@ -167,7 +179,7 @@ def test_the_bar_tells_the_time_left(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("COLUMNS", "110")
     clock = [0.0]
-    monkeypatch.setattr("evenhand.cli.grid.run.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("evenhand.cli.grid.time.monotonic", lambda: clock[0])
     with bars.step_bars() as told:
         pace = _Pace(told)
         pace(10, 110, "")  # there before: no matter of the rate
@@ -190,8 +202,8 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     assert "20 of 24 cells have a result" in told
     assert "4 cells without a result (not computed yet): network proto, ways 3" in told
     for title in ("accuracy, mitigation none", "association, mitigation none",
-                  "The best network of each task", "Networks, the mean over their tasks: accuracy",
-                  "What mitigations change, the mean over all settings"):  # fmt: skip
+                  "The best network of each task", "Networks, mean over their tasks: accuracy",
+                  "What mitigations change, mean over all settings"):  # fmt: skip
         assert title in told
     assert "intervals: 95%, for new classes and trainings" in told
     place = shots / "report"
@@ -224,11 +236,11 @@ def test_the_report_as_json(shots, capsys):
 
 def test_many_figures_of_a_cell_stand_below_each_other():
     rows = [{"model": "a", **{f"f{n}": n / 2 for n in range(9)}, "f0_low": -1.0, "f0_high": 1.0}]
-    made = plain("results", rows, ["model"])
+    made = figures_table("results", rows, ["model"])
     assert made.headers == ["model", "figure", "value"]
     assert made.rows[0] == ["a", "f0", "0.000 [-1.000, 1.000]"]
     assert made.rows[8] == ["a", "f8", "4.000"]
-    few = plain("results", [{"model": "a", "n": 3, "whole": True}], ["model"])
+    few = figures_table("results", [{"model": "a", "n": 3, "whole": True}], ["model"])
     assert (few.headers, few.rows) == (["model", "n", "whole"], [["a", "3", "yes"]])
 
 

@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.results import Comparison, Measurement
+
 PAIRS = """,sent_more,sent_less,stereo_antistereo,bias_type,anon_writer
 0,The nurse said that she was tired.,The nurse said that he was tired.,stereo,gender,a1
 1,The boss raised his voice.,The boss raised her voice.,antistereo,gender,a2
@@ -25,19 +27,17 @@ def test_json(capsys, path, tmp_path):
     found = json.loads(output(capsys, "masked", "crows", path, "-o", str(items), "--json"))
     assert found["schema"] == "evenhand/2"
     assert found["comparisons"] == []
-    (mini,) = found["models"]
-    assert mini["model"] == "mini"
-    assert mini["n"] == 3
-    assert set(mini["stereotype"]) == {"value", "low", "high", "prob"}
-    assert list(mini["categories"]) == ["age", "gender"]
-    assert set(mini["directions"]) == {"stereo", "antistereo"}
-    assert len(mini["caveats"]) >= 5
+    mini = Measurement.from_dict(*found["measurements"])
+    assert (mini.subject, mini.n) == ("mini", 3)
+    assert [part.query for part in mini.select("category")] == ["age", "gender"]
+    assert {part.query for part in mini.select("direction")} == {"stereo", "antistereo"}
+    assert len(mini.notes) >= 5
     table = pd.read_csv(items)
     assert table["bias_type"].tolist() == ["gender", "gender", "age"]
     assert (table["score_more"] - table["score_less"]).tolist() == pytest.approx(
         table["difference"].tolist()
     )
-    assert (table["prefers"] == "more").mean() == pytest.approx(mini["stereotype"]["value"])
+    assert (table["prefers"] == "more").mean() == pytest.approx(mini.value)
 
 
 def test_table_shows_caveats_and_the_unit(capsys, path):
@@ -59,18 +59,17 @@ def test_two_models_are_compared_pair_by_pair(capsys, path, tmp_path):
     model.tokenizer.save_pretrained(folder)
     arguments = ("masked", "crows", path, "--model", "mini", "--model", str(folder))
     found = json.loads(output(capsys, *arguments, "--json"))
-    (change,) = found["comparisons"]
-    assert change["models"] == ["mini", str(folder)]
-    assert change["n"] == 3
-    assert set(change["change"]) == {"value", "low", "high", "prob"}
-    gap = found["models"][1]["difference"]["value"] - found["models"][0]["difference"]["value"]
-    assert change["difference"]["value"] == pytest.approx(gap)
-    assert gap != 0
+    change = Comparison.from_dict(*found["comparisons"])
+    assert (change.before.subject, change.after.subject) == ("mini", str(folder))
+    assert change.paired == 3
+    before, after = (m.part("mean difference").value for m in (change.before, change.after))
+    assert change.part("mean difference").change.value == pytest.approx(after - before)
+    assert after != before
     assert "McNemar" in output(capsys, *arguments)
 
 
 def test_the_cache_gives_the_same_answers(capsys, path, tmp_path):
-    arguments = ("masked", "crows", path, "--cache", str(tmp_path / "kept"), "--json")
+    arguments = ("masked", "crows", path, "--cache", str(tmp_path / "cache"), "--json")
     assert output(capsys, *arguments) == output(capsys, *arguments)
 
 

@@ -99,9 +99,9 @@ def test_records_packed_files_and_given_sentences(text, capsys):
     )  # fmt: skip
     assert told["data"]["sentences"] == len(PEOPLE)
     assert told["changes"][-1]["measure"] == "CrowS stereotype share"
-    assert told["crows"]["unpaired"] == 0
+    assert told["crows"]["details"]["unpaired"] == 0
     assert told["data"]["pairs"] == 2
-    assert told["crows"]["caveats"]
+    assert told["crows"]["before"]["notes"]
     assert len(told["beyond_control"]) == len(told["changes"])
     assert (text / "finetuned" / "control" / "model" / "model.safetensors").is_file()
 

@@ -14,7 +14,7 @@ import math
 import shlex
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +52,9 @@ class Case:
     needs: str | None = None
 
     @property
-    def room(self) -> str:
-        """The first part of the name, also that of the file of stored numbers."""
-        return self.name.split("/")[0]
+    def stored(self) -> str:
+        """The file of the stored numbers: the first part of the name, slow cases separately."""
+        return self.name.split("/")[0] + ("-slow" if self.slow else "")
 
     @property
     def shared(self) -> bool:
@@ -222,14 +222,14 @@ CASES = (
     case(
         "posterior/fit",
         "posterior",
-        Step("vectors distances glove --topic religion -o distances.csv"),
-        f"fits: posterior fit distances.csv {POSTERIOR}",
+        Step("vectors distances glove --topic religion -o glove.csv"),
+        f"fits: posterior fit glove.csv {POSTERIOR}",
     ),
     case(
         "posterior/fit checked",
         "posterior",
-        Step("vectors distances glove --topic gender -o distances.csv"),
-        f"fits: posterior fit distances.csv {POSTERIOR} --checks --sensitivity",
+        Step("vectors distances glove --topic gender -o glove.csv"),
+        f"fits: posterior fit glove.csv {POSTERIOR} --checks --sensitivity",
         slow=True,
     ),
     case(
@@ -394,10 +394,10 @@ CASES = (
 PEOPLE = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach", "singer")
 WHERE = ("at the door", "in the hall", "by the car", "on the stage", "near the shop")
 FRAMES = (
-    ("She", "subject", "The {} said that [MASK] would wait {}."),
-    ("his", "possessive", "The {} lost [MASK] keys {}."),
-    ("her", "possessive", "The {} raises [MASK] arm {}."),
-    ("himself", "reflexive", "The {} hid [MASK] {}."),
+    ("she", "The {} said that [MASK] would wait {}."),
+    ("his", "The {} lost [MASK] keys {}."),
+    ("her", "The {} raises [MASK] arm {}."),
+    ("himself", "The {} hid [MASK] {}."),
 )
 MIXED = (
     "The dancer shakes her hips.",
@@ -492,13 +492,12 @@ def write_inputs(folder: Path) -> None:
         ),
         encoding="utf-8",
     )
-    _write_sheets(folder)
     _write_distances(folder)
     _write_grids(folder)
 
 
-def _write_lines(path: Path, lines: object) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # type: ignore[attr-defined]
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _write_table(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
@@ -509,12 +508,12 @@ def _write_table(path: Path, header: tuple[str, ...], rows: list[tuple[object, .
 def _filtered() -> Iterator[dict[str, object]]:
     """Sentences in the form that `text filter` writes."""
     for index, who in enumerate(PEOPLE[:8]):
-        for pronoun, _, frame in FRAMES:
+        for pronoun, frame in FRAMES:
             masked = frame.format(who, WHERE[index % len(WHERE)])
             yield {
                 "line": index,
-                "sentence": masked.replace("[MASK]", pronoun.lower()),
-                "pronoun": pronoun.lower(),
+                "sentence": masked.replace("[MASK]", pronoun),
+                "pronoun": pronoun,
                 "masked": masked,
                 "antecedent": f"The {who}",
                 "confidence": 0.9,
@@ -522,7 +521,8 @@ def _filtered() -> Iterator[dict[str, object]]:
             }
 
 
-def _write_sheets(folder: Path) -> None:
+def write_sheets(folder: Path) -> None:
+    """The sheets of three annotators, filled."""
     _write_lines(folder / "judged.jsonl", map(json.dumps, _filtered()))
     _run("text annotate sheet judged.jsonl -o sheet.csv", folder)
     with (folder / "sheet.csv").open(newline="", encoding="utf-8") as file:
@@ -532,8 +532,8 @@ def _write_sheets(folder: Path) -> None:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             for index, row in enumerate(rows):
-                said = "no" if index % (4 + number) == 0 else "yes"
-                writer.writerow(row | {"verdict": said})
+                answer = "no" if index % (4 + number) == 0 else "yes"
+                writer.writerow(row | {"verdict": answer})
 
 
 def _write_distances(folder: Path) -> None:
@@ -661,6 +661,8 @@ def measure(case: Case, folder: Path) -> dict[str, extract.Numbers]:
     commands = " ".join(step.command for step in case.steps)
     if "second" in commands or case.name == "grid/masked":
         write_second_model(folder)
+    if "annotate" in commands:
+        write_sheets(folder)
     if "shared_pairs" in commands:
         write_shared_pairs(folder)
     rows: dict[str, extract.Numbers] = {}
@@ -673,6 +675,6 @@ def measure(case: Case, folder: Path) -> dict[str, extract.Numbers]:
             kind, _, path = step.kind.partition(" ")
             text = (folder / path).read_text(encoding="utf-8") if path else printed
             prefix = f"{step.name}/" if step.name else ""
-            found = extract.extract(kind, json.loads(text))
-            rows |= {f"{prefix}{name}": values for name, values in found.items()}
+            part = extract.extract(kind, json.loads(text))
+            rows |= {f"{prefix}{name}": values for name, values in part.items()}
     return rows

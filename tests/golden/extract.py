@@ -62,10 +62,11 @@ def measurements(document: Document) -> Iterator[Row]:
 def dimension(document: Document) -> Iterator[Row]:
     """`vectors null --dimension`: the slope and the spread at each dimension."""
     yield from measurements(document)
-    for item in document["measurements"][0]["items"]:
-        name = f"dimension_spread/{item['dimension']}"
-        yield f"{name}/normal", numbers(item["sd_normal"])
-        yield f"{name}/uniform", numbers(item["sd_uniform"])
+    items = document["measurements"][0]["items"]
+    columns = (items[name] for name in ("dimension", "sd_normal", "sd_uniform"))
+    for size, normal, uniform in zip(*columns, strict=True):
+        yield f"dimension_spread/{size}/normal", numbers(normal)
+        yield f"dimension_spread/{size}/uniform", numbers(uniform)
 
 
 def distances(document: Document) -> Iterator[Row]:
@@ -149,36 +150,35 @@ def association(document: Document) -> Iterator[Row]:
                 yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
 
 
+def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    """The parts of a measurement or comparison by `by`."""
+    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
+
+
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield f"{name}/share", estimate(data["stereotype"], data["p_value"])
-    yield f"{name}/difference", estimate(data["difference"])
-    if "p_holm" in data:
-        yield f"{name}/holm", numbers(p=data["p_holm"])
-
-
-def _pair_changes(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield f"{name}/share", estimate(data["change"], data["p_value"])
-    yield f"{name}/difference", estimate(data["difference"])
-    if "p_holm" in data:
-        yield f"{name}/holm", numbers(p=data["p_holm"])
+    result = data.get("change", data)
+    yield f"{name}/share", estimate(result, data["p_value"])
+    [difference] = _parts(data, "component")
+    yield f"{name}/difference", estimate(difference.get("change", difference))
+    if "p_holm" in data["details"]:
+        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
 
 
 def crows(document: Document) -> Iterator[Row]:
     """`masked crows`."""
-    for data in document["models"]:
-        model = data["model"]
+    for data in document["measurements"]:
+        model = data["subject"]
         yield from _pairs(data, f"{model}/overall")
-        if data.get("by_writer"):
-            yield f"{model}/overall/by_writer", estimate(data["by_writer"])
-        for name, part in data["directions"].items():
-            yield from _pairs(part, f"{model}/direction/{name}")
-        for name, part in data["categories"].items():
-            yield from _pairs(part, f"{model}/category/{name}")
+        for part in _parts(data, "unit"):
+            yield f"{model}/overall/by_writer", estimate(part)
+        for by in ("direction", "category"):
+            for part in _parts(data, by):
+                yield from _pairs(part, f"{model}/{by}/{part['query']}")
     for data in document.get("comparisons", ()):
-        name = " - ".join(reversed(data["models"]))
-        yield from _pair_changes(data, f"{name}/overall")
-        for category, part in data["categories"].items():
-            yield from _pair_changes(part, f"{name}/category/{category}")
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield from _pairs(data, f"{name}/overall")
+        for part in _parts(data, "category"):
+            yield from _pairs(part, f"{name}/category/{part['query']}")
 
 
 def phrases(document: Document) -> Iterator[Row]:
@@ -314,7 +314,7 @@ def plan(document: Document) -> Iterator[Row]:
     """`posterior plan`."""
     yield "needed", numbers(document["needed"], document["low"], document["high"])
     yield "approximate", numbers(document["approximate"])
-    yield "power_now", numbers(document["power_now"])
+    yield "power_now", numbers(document["power_available"])
     for point in document["curve"]:
         name = f"power/{point['attributes']}"
         yield name, numbers(point["power"], point["low"], point["high"])
@@ -449,8 +449,7 @@ def audit(document: Document) -> Iterator[Row]:
         for row in debias(data):
             yield f"{data['stage']}/{row[0]}", row[1]
     for data in document["contents"]:
-        found = data["content"].get("contrasts")
-        for name, values in (found or {}).items():
+        for name, values in (data["content"].get("contrasts") or {}).items():
             yield f"{data['stage']}/contrasts/{name}", posterior(values)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}

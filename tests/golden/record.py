@@ -25,9 +25,9 @@ STORED = Path(__file__).with_name("numbers")
 DIGITS = 8
 
 
-def read_numbers(room: str) -> dict[str, dict[str, Numbers]]:
-    """The stored numbers of a room: `{case: {logical name: numbers}}`."""
-    path = STORED / f"{room}.json"
+def read_numbers(file: str) -> dict[str, dict[str, Numbers]]:
+    """The stored numbers of a file: `{case: {logical name: numbers}}`."""
+    path = STORED / f"{file}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
@@ -38,7 +38,7 @@ def _rounded(values: Numbers) -> Numbers:
     }
 
 
-def write_numbers(room: str, numbers: Mapping[str, Mapping[str, Numbers]]) -> None:
+def write_numbers(file: str, numbers: Mapping[str, Mapping[str, Numbers]]) -> None:
     """Write one line per logical name, so that a change is one line of a diff."""
     blocks = []
     for case, rows in sorted(numbers.items()):
@@ -47,7 +47,7 @@ def write_numbers(room: str, numbers: Mapping[str, Mapping[str, Numbers]]) -> No
             for name, values in sorted(rows.items())
         )
         blocks.append(f" {json.dumps(case)}: {{\n{lines}\n }}")
-    path = STORED / f"{room}.json"
+    path = STORED / f"{file}.json"
     path.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
 
 
@@ -64,7 +64,7 @@ def main(names: list[str]) -> None:
             start = time.perf_counter()
             rows = measure(case, Path(folder))
             seconds = time.perf_counter() - start
-        write_numbers(case.room, read_numbers(case.room) | {case.name: rows})
+        write_numbers(case.stored, read_numbers(case.stored) | {case.name: rows})
         sys.stderr.write(f"{case.name}: {len(rows)} numbers, {seconds:.1f} s\n")
 
 

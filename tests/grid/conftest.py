@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,15 +15,15 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def squares(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Grid]:
-    """Grids of a task of one's own, which workers can import too."""
+    """Grids of a user's own task, which workers can import too."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.syspath_prepend(str(HERE))
 
-    def made(numbers: int | list[int] = 6, **fixed: Any) -> Grid:
+    def make(numbers: int | list[int] = 6, **fixed: Any) -> Grid:
         chosen = list(range(numbers)) if isinstance(numbers, int) else numbers
         return make_grid({"task": "own_tasks:TASK", "fixed": fixed, "axes": {"number": chosen}})
 
-    return made
+    return make
 
 
 @pytest.fixture
@@ -31,3 +32,19 @@ def files() -> Callable[[Path], dict[str, bytes]]:
     return lambda folder: {
         path.name: path.read_bytes() for path in sorted(folder.glob("cells/*/*.json"))
     }
+
+
+@pytest.fixture
+def workers() -> Callable[[Path], list[int]]:
+    """The processes that compute a cell now."""
+
+    def read(folder: Path) -> list[int]:
+        pids = []
+        for path in (folder / "work").glob("*/.worker.json"):
+            try:
+                pids.append(json.loads(path.read_bytes())["pid"])
+            except (OSError, ValueError):  # being written, or removed
+                continue
+        return pids
+
+    return read

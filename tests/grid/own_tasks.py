@@ -1,7 +1,8 @@
-"""A task of one's own, as a user would write it: it squares, sleeps, fails or dies."""
+"""A user's own task: it squares, sleeps, fails or dies."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -13,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from evenhand.errors import InputError
-from evenhand.grid.cells import digest_of
-from evenhand.grid.tasks import Place
+from evenhand.grid.spec import digest
+from evenhand.grid.task import Workspace
 from evenhand.results import replace_file
 
 
@@ -29,6 +30,9 @@ class Squares(BaseModel):
     size: int = 10
     fails: list[int] = []
     dies: list[int] = []
+    exits: list[int] = []
+    prints: str = ""
+    notes_process: bool = False
     file: str | None = None
 
 
@@ -40,27 +44,40 @@ class _Squares:
             raise InputError(f"number: expected 0 or more, got {settings.number}")
 
     def identity(self, settings: Squares) -> dict[str, Any]:
-        told = settings.model_dump(exclude={"seconds", "spin", "fails", "dies", "file"})
+        ignored = {"seconds", "spin", "fails", "dies", "exits", "file", "prints", "notes_process"}
+        identity = settings.model_dump(exclude=ignored)
         if settings.file is not None:
-            told["file"] = digest_of(Path(settings.file).read_text())
-        return told
+            identity["file"] = digest(Path(settings.file).read_text())
+        return identity
 
     def group(self, settings: Squares) -> str:
         return f"{settings.number % 3}"
 
-    def compute(self, settings: Squares, place: Place) -> dict[str, Any]:
-        with (place.work / "begun").open("a") as file:
+    def compute(self, settings: Squares, workspace: Workspace) -> dict[str, Any]:
+        with (workspace.work / "begun").open("a") as file:
             file.write("x")
-        shared = place.cache / f"shared-{settings.number % 3}"
+        shared = workspace.cache / f"shared-{settings.number % 3}"
         if not shared.exists():
-            with place.alone(shared.name):
+            with workspace.lock(shared.name):
                 if not shared.exists():
-                    place.cache.mkdir(exist_ok=True)
-                    with (place.cache / f"made-{shared.name}").open("a") as file:
+                    workspace.cache.mkdir(exist_ok=True)
+                    with (workspace.cache / f"made-{shared.name}").open("a") as file:
                         file.write("x")
                     time.sleep(0.05)
                     with replace_file(shared) as file:
                         file.write(b"1")
+        if settings.prints:
+            print(settings.prints)  # noqa: T201
+        if settings.notes_process:
+            process = {
+                "device": workspace.device,
+                "threads": workspace.threads,
+                "omp": os.environ["OMP_NUM_THREADS"],
+                "interrupt": getattr(signal.getsignal(signal.SIGINT), "name", "other"),
+            }
+            (workspace.cache / f"process-{os.getpid()}").write_text(json.dumps(process))
+        if settings.number in settings.exits:
+            raise SystemExit("enough")
         if settings.number in settings.dies:
             os.kill(os.getpid(), signal.SIGKILL)
         if settings.number in settings.fails:

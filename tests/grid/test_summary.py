@@ -15,9 +15,7 @@ from evenhand.fewshot.runs.tallies import accuracy, bias_values, difference, joi
 from evenhand.fewshot.statistics_joined import JoinedReplicates
 from evenhand.fewshot.statistics_replicates import Replicates
 from evenhand.grid import Store, make_grid, run
-from evenhand.grid.summary import find, summarize
-from evenhand.grid.summary_groups import groups_of
-from evenhand.grid.summary_pooled import mean
+from evenhand.grid.summary import collect, group_by_setting, mean, summarize
 from evenhand.intervals import holm
 
 TASKS = ((2, 4), (2, 8), (3, 4))
@@ -48,7 +46,7 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
     assert len(rows) == 27
     row = only(rows, network="match", ways=2, shots=8, mitigation="swap")
     assert (row["seeds"], row["missing_seeds"], row["runs"]) == ([1, 2], [], 4)
-    groups = groups_of(find(whole), [])
+    groups = group_by_setting(collect(whole), [])
     (group,) = [
         each for each in groups
         if (each.network, each.task, each.mitigation) == ("match", (2, 8), "swap")
@@ -91,7 +89,8 @@ def test_effects_are_paired_and_corrected_within_a_figure(whole, summary):
     rows = summary.content["effects"]
     assert len(rows) == 18
     groups = {
-        (group.network, group.task, group.mitigation): group for group in groups_of(find(whole), [])
+        (group.network, group.task, group.mitigation): group
+        for group in group_by_setting(collect(whole), [])
     }
     row = only(rows, network="proto", ways=3, shots=4, mitigation="swap")
     before, after = (groups["proto", (3, 4), name].tallies for name in ("none", "swap"))
@@ -131,11 +130,11 @@ def test_networks_over_all_tasks(summary):
     rows = [row for row in summary.content["networks"] if row["mitigation"] == "none"]
     assert [row["network"] for row in rows] == ["proto", "match", "maml"]
     assert [row["tasks"] for row in rows] == [3, 3, 3]
-    assert sum(row["accuracy"]["apart"]["value"] for row in rows) == pytest.approx(0)
-    proto = rows[0]["accuracy"]["apart"]
+    assert sum(row["accuracy"]["difference"]["value"] for row in rows) == pytest.approx(0)
+    proto = rows[0]["accuracy"]["difference"]
     assert proto["low"] > 0
     assert proto["p_holm"] < 0.05
-    assert all(row["epsilon"]["apart"]["p_holm"] > 0.05 for row in rows)
+    assert all(row["epsilon"]["difference"]["p_holm"] > 0.05 for row in rows)
     assert all(row["epsilon"]["low"] > 0 for row in rows)
 
 
@@ -151,10 +150,10 @@ def test_missing_and_failed_cells_are_named_and_the_rest_is_told(tmp_path):
     damaged = next(cell for cell in store.cells() if cell.axes["network"] == "proto")
     store.file(damaged.key).write_text("{")
     found = summarize(tmp_path)
-    told = found.as_dict()
+    told = found.to_dict()
     assert (told["cells"], told["done"]) == (36, 30)
     assert len(told["missing"]) == 6
-    reasons = [each["why"] for each in told["missing"]]
+    reasons = [each["reason"] for each in told["missing"]]
     assert sorted(reason.partition(":")[0] for reason in reasons) == [
         "failed", "its file is damaged", *["not computed yet"] * 4,
     ]  # fmt: skip
@@ -202,8 +201,8 @@ def test_trainings_that_two_cells_share_count_once(tmp_path):
     told = store.grid()
     cells = [replace(cell, settings={**cell.settings, "seeds": 2}) for cell in store.cells()]
     store.save_grid({
-        **{name: told[name] for name in ("task", "version", "asked", "folder")},
-        "cells": [cell.as_dict() for cell in cells],
+        **{name: told[name] for name in ("task", "version", "source", "folder")},
+        "cells": [cell.to_dict() for cell in cells],
     })  # fmt: skip
     found = summarize(tmp_path)
     assert all(row["seeds"] == [1, 3] for row in found.content["results"])
@@ -253,7 +252,7 @@ def test_groups_of_episodes_are_brought_to_one_number():
 
 def test_grids_of_other_tasks_have_a_row_a_cell(squares, tmp_path):
     grid, store = squares(4), Store(tmp_path)
-    store.save_grid(grid.as_dict())
+    store.save_grid(grid.to_dict())
     with pytest.raises(InputError, match="none of 4 has"):
         summarize(tmp_path)
     for number in (0, 1, 3):
@@ -261,7 +260,7 @@ def test_grids_of_other_tasks_have_a_row_a_cell(squares, tmp_path):
         store.save(grid.task_name, 1, identity, {"value": number**2})
     found = summarize(tmp_path)
     assert found.tables["results"] == [{"number": n, "value": n**2} for n in (0, 1, 3)]
-    assert found.as_dict()["missing"] == [{"cell": "number 2", "why": "not computed yet"}]
+    assert found.to_dict()["missing"] == [{"cell": "number 2", "reason": "not computed yet"}]
 
 
 def test_shards_are_told_one_by_one_and_as_one(tmp_path, monkeypatch):

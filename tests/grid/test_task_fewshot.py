@@ -19,8 +19,8 @@ from evenhand.fewshot.runs import RunSettings, run, summary
 from evenhand.fewshot.runs.tallies import Tallies, bias_values, difference
 from evenhand.fewshot.training import Settings
 from evenhand.grid import task_fewshot
+from evenhand.grid.task import Workspace, load_task
 from evenhand.grid.task_fewshot import TASK
-from evenhand.grid.tasks import Place, task_of
 from evenhand.results import to_json
 from small_encoder import save_small
 
@@ -48,8 +48,8 @@ def asked(small, **more):
 def at(folder, name="cell", cache="cache"):
     work = folder / "work" / name
     work.mkdir(parents=True, exist_ok=True)
-    return Place(
-        work=work, cache=folder / cache, device="cpu", threads=2, alone=lambda _: nullcontext()
+    return Workspace(
+        work=work, cache=folder / cache, device="cpu", threads=2, lock=lambda _: nullcontext()
     )
 
 
@@ -120,7 +120,7 @@ def test_it_goes_on_with_what_it_finds(encoder, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TASK.compute(cell, Place(**{n: getattr(place, n) for n in place.__slots__} | {
+        TASK.compute(cell, Workspace(**{n: getattr(place, n) for n in place.__slots__} | {
             "progress": stop}))  # fmt: skip
     kept = place.work / "run/split-0/seed-0/answers.npz"
     before = kept.stat().st_mtime_ns
@@ -135,12 +135,12 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from evenhand.grid.task_fewshot import TASK
-from evenhand.grid.tasks import Place
+from evenhand.grid.task import Workspace
 from evenhand.results import to_json
 folder = Path(sys.argv[1])
 print("begun", flush=True)
-place = Place(work=folder / "work", cache=folder / "cache", device="cpu", threads=1,
-              alone=lambda _: nullcontext())
+place = Workspace(work=folder / "work", cache=folder / "cache", device="cpu", threads=1,
+              lock=lambda _: nullcontext())
 place.work.mkdir(parents=True, exist_ok=True)
 print(to_json(TASK.compute(TASK.settings.model_validate_json(sys.argv[2]), place)))
 """
@@ -206,7 +206,7 @@ class TestSettings:
             asked(encoder, **more)
 
     def test_it_is_known_by_name(self):
-        assert task_of("fewshot") is TASK
+        assert load_task("fewshot") is TASK
 
 
 class TestIdentity:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.grid.task import Workspace
 from evenhand.grid.task_masked import TASK, MaskedSettings
-from evenhand.grid.tasks import Place
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.masked.metrics.pronouns import score, score_file
 from evenhand.masked.model import Model, load
@@ -30,13 +30,13 @@ def mini() -> Model:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Workspace:
     return place_in(tmp_path / "work")
 
 
-def place_in(work: Path) -> Place:
+def place_in(work: Path) -> Workspace:
     work.mkdir(parents=True, exist_ok=True)
-    return Place(work=work, cache=work, device="cpu", threads=1, alone=nullcontext)
+    return Workspace(work=work, cache=work, device="cpu", threads=1, lock=nullcontext)
 
 
 def settings(**given: Any) -> MaskedSettings:
@@ -60,7 +60,7 @@ def written(path: Path, texts: Sequence[str]) -> str:
 
 
 def pooled(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = TASK.pooled(results)  # type: ignore[attr-defined]
+    found: dict[str, Any] = TASK.pool(results)  # type: ignore[attr-defined]
     return found
 
 
@@ -160,7 +160,7 @@ def test_rows_are_written_as_by_the_command_and_watched(mini, place, shards, tmp
     expected = tmp_path / f"expected.{rows}"
     score_file([mini], shards[1], output=expected)
     assert target.read_bytes() == expected.read_bytes()
-    whole = TASK.whole  # type: ignore[attr-defined]
+    whole = TASK.intact  # type: ignore[attr-defined]
     assert whole(made, result)
     content = target.read_bytes()
     target.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -222,11 +222,11 @@ def test_associate_phrases_and_crows_are_those_of_the_commands(mini, place, tmp_
         "The pilot lost his keys.,The pilot lost her keys.,antistereo,gender\n"
     )
     result = TASK.compute(settings(measure="crows", data=str(pairs), method="unmasked"), place)
-    found = crows.score(mini, crows.read_pairs(pairs), method="unmasked")
-    expected = plain(found.as_dict())
+    measured = crows.crows(mini, crows.read_pairs(pairs), method="unmasked")
+    expected = plain(measured.to_dict(items=False))
     assert {name: result[name] for name in expected} == expected
     assert TASK.row(result)["stereotype"] == {
-        end: expected["stereotype"][end] for end in ("value", "low", "high")
+        end: expected[end] for end in ("value", "low", "high")
     }
 
 

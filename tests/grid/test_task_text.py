@@ -16,8 +16,8 @@ import pytest
 
 from evenhand.errors import FileError, InputError
 from evenhand.grid import Store, make_grid, run
+from evenhand.grid.task import Workspace
 from evenhand.grid.task_text import TASK, TextSettings
-from evenhand.grid.tasks import Place
 from evenhand.results import to_json
 from evenhand.text.corpus.pipeline import RewriteWork, stream
 from evenhand.text.odds import odds
@@ -35,12 +35,12 @@ LINES = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Workspace:
     work = tmp_path / "work"
     work.mkdir()
-    return Place(
+    return Workspace(
         work=work, cache=tmp_path / "cache", device="cpu", threads=1,
-        alone=nullcontext,
+        lock=nullcontext,
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def key(made: TextSettings) -> str:
 
 
 def pooled(results: list[Mapping[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = TASK.pooled(results)  # type: ignore[attr-defined]
+    found: dict[str, Any] = TASK.pool(results)  # type: ignore[attr-defined]
     return found
 
 
@@ -167,7 +167,7 @@ def test_rewriting_a_field_leaves_the_rest_of_the_record(tmp_path, place, operat
 def test_what_is_gone_or_changed_is_not_whole(tmp_path, corpus, place):
     made = settings(operation="swap", shard=str(corpus / "part-0.txt"), out=str(tmp_path / "out"))
     result = TASK.compute(made, place)
-    whole = TASK.whole  # type: ignore[attr-defined]
+    whole = TASK.intact  # type: ignore[attr-defined]
     target = tmp_path / "out" / "part-0.txt"
     assert whole(made, result)
     content = target.read_bytes()

@@ -11,8 +11,8 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
+from evenhand.grid.task import Workspace
 from evenhand.grid.task_vectors import TASK, VectorSettings
-from evenhand.grid.tasks import Place
 from evenhand.results import to_json
 from evenhand.vectors import Vectors, measure
 from evenhand.vectors.mitigation import mitigate
@@ -21,8 +21,8 @@ QUICK = {"permutations": 200, "null": 20}
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(work=tmp_path, cache=tmp_path, device="cpu", threads=1, alone=nullcontext)
+def place(tmp_path: Path) -> Workspace:
+    return Workspace(work=tmp_path, cache=tmp_path, device="cpu", threads=1, lock=nullcontext)
 
 
 @pytest.fixture(scope="session")

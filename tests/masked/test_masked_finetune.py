@@ -21,8 +21,8 @@ from evenhand.masked.finetune.masking import Hiding, masked_loss
 from evenhand.masked.finetune.material import Material
 from evenhand.masked.finetune.rewriting import rewritten
 from evenhand.masked.finetune.training import train
-from evenhand.masked.metrics.crows_pairs import Pair
 from evenhand.masked.metrics.pronouns import Sentence
+from evenhand.masked.pairs import Pair
 from evenhand.results import to_json
 
 JOBS = ("nurse", "doctor", "teacher", "engineer")

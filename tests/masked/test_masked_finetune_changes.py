@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evenhand.instruments import Run
 from evenhand.masked.finetune import Settings
 from evenhand.masked.finetune.documents import collect, key, twin_key
 from evenhand.masked.finetune.folder import RunFolder
 from evenhand.masked.finetune.measuring import _crows, _mean
 from evenhand.masked.finetune.result import Change
 from evenhand.masked.finetune.rewriting import rewritten
-from evenhand.masked.metrics.crows_pairs import Pair
-from evenhand.masked.metrics.crows_results import CrowsItem
-from evenhand.masked.metrics.crows_results import result as crows_result
+from evenhand.masked.metrics.crows import Crows
+from evenhand.masked.pairs import _measurement
 
 TEXTS = [
     f"The {job} said {pronoun} {verb} {thing} {number}."
@@ -126,11 +126,28 @@ def test_nearer_keeps_its_level_where_the_distance_is_the_same():
 
 def test_crows_shares_are_those_of_the_pairs_that_count():
     def result(differences):
-        items = [
-            CrowsItem(Pair(f"more {n}", f"less {n}", "stereo", "age"), d, 0.0, 3, tie=d == 0)
+        rows = [
+            {
+                "line": 0,
+                "bias_type": "age",
+                "stereo_antistereo": "stereo",
+                "writer": "",
+                "sent_more": f"more {n}",
+                "sent_less": f"less {n}",
+                "difference": float(d),
+                "prefers": {1: "more", -1: "less", 0: "neither"}[d],
+            }
             for n, d in enumerate(differences)
         ]
-        return crows_result("m", "shared", items, [], prob=0.95, draws=10, seed=0)
+        return _measurement(
+            rows,
+            [],
+            declaration=Crows.declaration,
+            query="",
+            subject="m",
+            method="shared",
+            run=Run(),
+        )
 
     before = result([1, 1, 1, 1, 1, 1, -1, -1, 0, 0])
     after = result([1, -1, -1, -1, -1, 0, -1, 1, 1, 1])

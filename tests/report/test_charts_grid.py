@@ -23,7 +23,7 @@ def told(tmp_path_factory):
         path, networks=("proto", "match"),
         leave_out=lambda axes: axes["network"] == "match" and axes["ways"] == 3,
     )  # fmt: skip
-    return json.loads(to_json(summarize(path).as_dict()))
+    return json.loads(to_json(summarize(path).to_dict()))
 
 
 def test_a_map_for_each_mitigation_and_each_change(told):

@@ -1,8 +1,7 @@
-"""Grids of experiments that finish: every cell a file, whoever computes it, whatever is killed."""
+"""Grids of experiments: one atomic result file per cell, resumable, on one machine or a cluster."""
 
-from evenhand.grid.cells import Cell
-from evenhand.grid.launch import Launched, run
-from evenhand.grid.spec import Grid, make_grid, read_grid
-from evenhand.grid.store import Store
+from evenhand.grid.run import Launch, run
+from evenhand.grid.spec import Cell, Grid, make_grid, read_grid
+from evenhand.grid.store import Status, Store, status
 
-__all__ = ["Cell", "Grid", "Launched", "Store", "make_grid", "read_grid", "run"]
+__all__ = ["Cell", "Grid", "Launch", "Status", "Store", "make_grid", "read_grid", "run", "status"]

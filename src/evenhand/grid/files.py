@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import FileError, InputError
-from evenhand.grid.cells import told
-from evenhand.results import replace_file, to_json
+from evenhand.files import replace_file, to_json
+from evenhand.grid.spec import format_value
 
 __all__ = [
     "content_digest",
@@ -119,7 +119,7 @@ def expand_shards(
         patterns = given if isinstance(given, list) else [given]
         if not patterns or not all(isinstance(each, str) for each in patterns):
             raise InputError(
-                f"shards: expected a pattern such as corpus/*.jsonl, got {told(given)}"
+                f"shards: expected a pattern such as corpus/*.jsonl, got {format_value(given)}"
             )
         varied["shard"] = sorted({path for each in patterns for path in _matching(each)})
     seen: dict[str, str] = {}
@@ -176,7 +176,7 @@ def folder_of(out: str, settings: Mapping[str, Any]) -> Path:
     def filled(match: re.Match[str]) -> str:
         if match[1] not in settings:
             raise InputError(f"out: expected settings in braces, got '{match[0]}'")
-        return re.sub(r"[^\w.+-]+", "-", told(settings[match[1]])).strip("-.")
+        return re.sub(r"[^\w.+-]+", "-", format_value(settings[match[1]])).strip("-.")
 
     return Path(PLACEHOLDER.sub(filled, out))
 
@@ -198,8 +198,9 @@ def refuse_shared_files(
         first = seen.setdefault(folder_of(str(given["out"]), given), varied)
         name = next((name for name in varied if first[name] != varied[name]), None)
         if name is not None:
+            differing = f"{format_value(first[name])}, {format_value(varied[name])}"
             raise InputError(
-                f"out: cells that differ in {name} ({told(first[name])}, {told(varied[name])}) "
+                f"out: cells that differ in {name} ({differing}) "
                 f"would write the same files: put {{{name}}} into it, and have names that differ"
             )
 

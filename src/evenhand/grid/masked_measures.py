@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cache import Cache
 from evenhand.grid import masked_material as material
 from evenhand.grid.masked_shards import scored
-from evenhand.grid.tasks import Place
+from evenhand.grid.task import Workspace
 from evenhand.grid.vector_files import vectors_of
 
 if TYPE_CHECKING:
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASURES", "figures"]
 
-Measure = Callable[["Model", "MaskedSettings", Place], dict[str, Any]]
+Measure = Callable[["Model", "MaskedSettings", Workspace], dict[str, Any]]
 ENDS = ("value", "low", "high")
+PARTS = ("component", "direction", "category")
 
 
-def _score(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+def _score(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
     return scored(model, settings, place, _cache(place), _steps(place, "sentences"))
 
 
-def _associate(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+def _associate(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
     from evenhand.masked.metrics.association import associate, design, read_becpro
 
     left_out: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ def _associate(model: Model, settings: MaskedSettings, place: Place) -> dict[str
     return {**found.as_dict(), "incomplete": left_out}
 
 
-def _phrases(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
     from evenhand.masked.metrics.phrases import WordMean, measure
 
     found = measure(
@@ -55,10 +56,11 @@ def _phrases(model: Model, settings: MaskedSettings, place: Place) -> dict[str, 
     return {"model": model.name, **found.as_dict()}
 
 
-def _crows(model: Model, settings: MaskedSettings, place: Place) -> dict[str, Any]:
-    from evenhand.masked.metrics.crows import read_pairs, score
+def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
+    from evenhand.masked.metrics.crows import crows
+    from evenhand.masked.pairs import read_pairs
 
-    return score(
+    return crows(
         model,
         read_pairs(settings.data),
         method=settings.method,
@@ -66,7 +68,7 @@ def _crows(model: Model, settings: MaskedSettings, place: Place) -> dict[str, An
         seed=settings.seed,
         cache=_cache(place),
         progress=_steps(place, "sentences"),
-    ).as_dict()
+    ).to_dict(items=False)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -114,13 +116,14 @@ def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {by: [part for part in result["parts"] if part["by"] == by] for by in PARTS}
     return {
         "pairs": result["n"],
-        "stereotype": _short(result["stereotype"]),
-        "difference": _short(result["difference"]),
+        "stereotype": _short(result),
+        "difference": _short(parts["component"][0]),
         **{
-            f"stereotype, {name}": _short(part["stereotype"])
-            for name, part in (*result["directions"].items(), *result["categories"].items())
+            f"stereotype, {part['query']}": _short(part)
+            for part in (*parts["direction"], *parts["category"])
         },
         "p": result["p_value"],
     }
@@ -138,7 +141,7 @@ def _short(told: Mapping[str, Any]) -> dict[str, Any]:
     return {end: told[end] for end in ENDS}
 
 
-def _cache(place: Place) -> Cache:
+def _cache(place: Workspace) -> Cache:
     """The model's answers so far: a cell that is taken up again computes the rest.
 
     They are this cell's alone, since the last bits of an answer hang on what it was batched with.
@@ -146,7 +149,7 @@ def _cache(place: Place) -> Cache:
     return Cache(place.work / "answers")
 
 
-def _steps(place: Place, what: str) -> Callable[[int, int], None] | None:
+def _steps(place: Workspace, what: str) -> Callable[[int, int], None] | None:
     if (tell := place.progress) is None:
         return None
     return lambda done, total: tell(what, done, total, "")

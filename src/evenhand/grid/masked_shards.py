@@ -36,8 +36,8 @@ from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
+    from evenhand.grid.task import Workspace
     from evenhand.grid.task_masked import MaskedSettings
-    from evenhand.grid.tasks import Place
     from evenhand.masked.model import Model
     from evenhand.masked.scoring import Progress
 
@@ -52,7 +52,11 @@ KEYS = "<u8"
 
 
 def scored(
-    model: Model, settings: MaskedSettings, place: Place, cache: Cache, progress: Progress | None
+    model: Model,
+    settings: MaskedSettings,
+    place: Workspace,
+    cache: Cache,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """The pronoun score of a file or of the embedded sentences, with the numbers of each."""
     counts = Counter[str]()

@@ -1,12 +1,17 @@
-"""`grid.yaml`: a task, the settings that stay as they are, and the axes along which others vary."""
+"""`grid.yaml`: a task, its fixed settings and the axes along which the others vary.
+
+Each combination of the axes is a cell. Its key is a hash of all that determines its result.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +19,76 @@ import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.grid.cells import Cell, key_of, told
-from evenhand.grid.tasks import Task, task_of
+from evenhand.files import to_json
+from evenhand.grid.task import Task, load_task
 
-__all__ = ["Grid", "make_grid", "read_grid"]
+__all__ = ["Cell", "Grid", "cell_key", "digest", "format_value", "make_grid", "read_grid"]
+
+Location = tuple[Any, ...]
+"""The keys that lead to a value of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of a grid.
+
+    Parameters
+    ----------
+    key
+        The content key: the name of the cell's result.
+    settings
+        All settings of the cell, as plain values.
+    axes
+        The settings that vary in the grid.
+    group
+        Cells of one group share what is expensive to load; they are computed in succession.
+    """
+
+    key: str
+    settings: Mapping[str, Any] = field(repr=False)
+    axes: Mapping[str, Any]
+    group: str = field(default="", repr=False)
+
+    @property
+    def name(self) -> str:
+        """The values of the axes as text.
+
+        >>> Cell("0f", {}, {"network": "maml", "shots": 2}).name
+        'network maml, shots 2'
+        """
+        parts = [f"{name} {format_value(value)}" for name, value in self.axes.items()]
+        return ", ".join(parts) or "the cell"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def format_value(value: Any) -> str:
+    """Format a setting: strings as they are, other values as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def cell_key(task: str, version: int, identity: Mapping[str, Any]) -> str:
+    """Return the content key of a cell: a hash of all that determines its result."""
+    return digest({"task": task, "version": version, "identity": identity})
+
+
+def digest(value: Any) -> str:
+    """Return the hash of a JSON value; the order of its keys does not matter."""
+    plain = json.loads(to_json(value, indent=None))
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Plain values alone, with 5e-5 a number, as in YAML 1.2 and everywhere else."""
+    """Plain values only; 5e-5 is a number, as in YAML 1.2, and `null` as a key is a name."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:null" and key.value:
+                key.tag = "tag:yaml.org,2002:str"
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 _Loader.add_implicit_resolver(
@@ -32,7 +99,7 @@ _Loader.add_implicit_resolver(
 
 
 class _File(BaseModel):
-    """What a grid's file may have."""
+    """The keys of a grid's file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -44,28 +111,43 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A grid of cells, all checked; `asked` is what was asked for, as it stands in the file."""
+    """A grid whose cells have been checked.
+
+    `source` is the content of the grid's file; `settings` are those of each cell, validated.
+    """
 
     task_name: str
     task: Task
-    asked: Mapping[str, Any]
+    source: Mapping[str, Any]
     cells: tuple[Cell, ...] = field(repr=False)
     settings: tuple[BaseModel, ...] = field(repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
-        """All a worker needs to know."""
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "task": self.task_name, "version": self.task.version, "asked": self.asked,
-            "folder": str(Path.cwd()), "cells": [cell.as_dict() for cell in self.cells],
-        }  # fmt: skip
+            "task": self.task_name,
+            "version": self.task.version,
+            "source": self.source,
+            "folder": str(Path.cwd()),
+            "cells": [cell.to_dict() for cell in self.cells],
+        }
 
 
 def read_grid(
     path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
 ) -> Grid:
-    """Read a grid from a YAML file; errors name the line.
+    """Read a grid from a YAML file.
 
-    Files that the settings name are found from the folder that one is in, as everywhere.
+    Parameters
+    ----------
+    path
+        The file. The files that its settings name are relative to the current folder.
+    progress
+        Called with the number of cells checked so far and their total.
+
+    Raises
+    ------
+    FileError
+        With the line of the file, what was expected there and what was given.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -79,188 +161,193 @@ def read_grid(
         raise FileError(path, f"not valid YAML: {error.problem}", line=line) from None
     except yaml.YAMLError as error:
         raise FileError(path, f"not valid YAML: {error}") from None
-    lines: dict[tuple[Any, ...], int] = {}
-    for place, line in _lines(node):
-        if place in lines:
-            raise FileError(path, f"expected '{place[-1]}' once, got it twice", line=line)
-        lines[place] = line
+    lines: dict[Location, int] = {}
+    for location, line in _lines(node):
+        if location in lines:
+            raise FileError(path, f"expected '{location[-1]}' once, got it twice", line=line)
+        lines[location] = line
     try:
         return make_grid(content, progress=progress)
-    except _WrongError as error:
-        where = next((lines[at] for at in _upwards(error.place) if at in lines), None)
-        raise FileError(path, str(error), line=where) from None
+    except _SpecError as error:
+        enclosing = (error.location[:end] for end in range(len(error.location), 0, -1))
+        line = next((lines[location] for location in enclosing if location in lines), None)
+        raise FileError(path, str(error), line=line) from None
 
 
 def make_grid(content: Any, *, progress: Callable[[int, int], None] | None = None) -> Grid:
-    """A grid from a mapping with `task`, `fixed`, `axes` and `skip`.
+    """Make a grid from a mapping with `task`, `fixed`, `axes` and `skip`.
 
+    Parameters
+    ----------
+    content
+        What a grid's YAML file contains.
+    progress
+        Called with the number of cells checked so far and their total.
+
+    Examples
+    --------
     >>> make_grid({"task": "fewshot", "axis": {}})
     Traceback (most recent call last):
-    evenhand.grid.spec._WrongError: unknown key 'axis': did you mean 'axes'? ...
+    evenhand.grid.spec._SpecError: unknown key 'axis': did you mean 'axes'? ...
     """
     if not isinstance(content, dict):
-        raise _WrongError(
+        raise _SpecError(
             (), f"expected a mapping with task, fixed and axes, got {type(content).__name__}"
         )
     _check_keys((), content, list(_File.model_fields), "key")
-    file = _validated(_File, content, ())
+    file = _validate_file(content)
     try:
-        task = task_of(file.task)
+        task = load_task(file.task)
     except InputError as error:
-        raise _WrongError(("task",), str(error)) from None
+        raise _SpecError(("task",), str(error)) from None
     fixed, axes = dict(file.fixed), dict(file.axes)
     if (expand := getattr(task, "expand", None)) is not None:
         try:
             fixed, axes = expand(fixed, axes)
         except InputError as error:
-            raise _WrongError(("fixed",), str(error)) from error
-    _check(task, fixed, axes, file.skip)
-    cells, settings = [], []
-    every = [each for each in _product(axes) if not _skipped(fixed | each, file.skip)]
-    if not every:
-        raise _WrongError(("skip",), "expected some cells to be left, got a skip for each of them")
-    for number, varied in enumerate(every):
-        made = _settings(task, fixed, varied)
+            raise _SpecError(("fixed",), str(error)) from error
+    _check_settings(task, fixed, axes, file.skip)
+    combinations = [
+        combination
+        for values in itertools.product(*axes.values())
+        if not _is_skipped(fixed | (combination := dict(zip(axes, values, strict=True))), file.skip)
+    ]
+    if not combinations:
+        raise _SpecError(("skip",), "expected some cells to be left, got a skip for each of them")
+    cells: list[Cell] = []
+    settings: list[BaseModel] = []
+    for varied in combinations:
+        validated = _validate_cell(task, fixed, varied)
         try:
-            identity = task.identity(made)
+            identity = task.identity(validated)
         except InputError as error:
-            raise InputError(f"{_named(varied)}{error}") from error
-        cells.append(
-            Cell(
-                key_of(file.task, task.version, identity), made.model_dump(mode="json"), varied,
-                task.group(made),
-            )
-        )  # fmt: skip
-        settings.append(made)
+            raise InputError(f"{_prefix(varied)}{error}") from error
+        key = cell_key(file.task, task.version, identity)
+        cells.append(Cell(key, validated.model_dump(mode="json"), varied, task.group(validated)))
+        settings.append(validated)
         if progress is not None:
-            progress(number + 1, len(every))
-    _check_twice(cells)
+            progress(len(cells), len(combinations))
+    _check_distinct(cells)
     return Grid(file.task, task, file.model_dump(), tuple(cells), tuple(settings))
 
 
-class _WrongError(InputError):
-    """What is wrong with a grid, and at which key of its file."""
+class _SpecError(InputError):
+    """An error of a grid's file, at one of its keys."""
 
-    def __init__(self, place: tuple[Any, ...], problem: str) -> None:
-        self.place = place
+    def __init__(self, location: Location, problem: str) -> None:
+        self.location = location
         super().__init__(problem)
 
 
-def _check(
-    task: Task, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]],
+def _check_settings(
+    task: Task,
+    fixed: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Any]],
     skip: Sequence[Mapping[str, Any]],
-) -> None:  # fmt: skip
-    """Keys that are none of the task's, or stand twice; axes without values, or with one twice."""
+) -> None:
+    """Refuse unknown and repeated keys, and axes without values or with repeated ones."""
     known = list(task.settings.model_fields)
     _check_keys(("fixed",), fixed, known, f"setting of {task.name}")
     _check_keys(("axes",), axes, known, f"setting of {task.name}")
     for name, values in axes.items():
         if name in fixed:
-            raise _WrongError(
+            raise _SpecError(
                 ("axes", name), f"expected '{name}' in fixed or in axes, got it in both of them"
             )
         if not values:
-            raise _WrongError(("axes", name), f"axes: {name}: expected one value or more, got none")
-        for place, value in enumerate(values):
-            if value in values[:place]:
-                raise _WrongError(
+            raise _SpecError(("axes", name), f"axes: {name}: expected one value or more, got none")
+        for position, value in enumerate(values):
+            if value in values[:position]:
+                raise _SpecError(
                     ("axes", name), f"axes: {name}: expected each value once, got {value!r} twice"
                 )
-    for number, each in enumerate(skip):
-        _check_keys(("skip", number), each, known, f"setting of {task.name}")
+    for number, entry in enumerate(skip):
+        _check_keys(("skip", number), entry, known, f"setting of {task.name}")
 
 
-def _settings(task: Task, fixed: Mapping[str, Any], varied: Mapping[str, Any]) -> BaseModel:
-    given = {**fixed, **varied}
+def _validate_cell(task: Task, fixed: Mapping[str, Any], varied: Mapping[str, Any]) -> BaseModel:
     try:
-        made = task.settings(**given)
-        task.check(made)
+        settings = task.settings(**{**fixed, **varied})
+        task.check(settings)
     except ValidationError as error:
-        place, problem = _first(error)
-        raise _WrongError(_in_file(place, varied), problem) from None
+        location, problem = _first_problem(error)
+        if not location:
+            location = ("axes",) if varied else ("fixed",)
+        else:
+            location = ("axes" if location[0] in varied else "fixed", *location)
+        raise _SpecError(location, problem) from None
     except InputError as error:
-        raise _WrongError(_in_file((), varied), f"{_named(varied)}{error}") from None
-    return made
+        location = ("axes",) if varied else ("fixed",)
+        raise _SpecError(location, f"{_prefix(varied)}{error}") from None
+    return settings
 
 
-def _in_file(place: tuple[Any, ...], varied: Mapping[str, Any]) -> tuple[Any, ...]:
-    if not place:
-        return ("axes",) if varied else ("fixed",)
-    return ("axes" if place[0] in varied else "fixed", *place)
-
-
-def _named(varied: Mapping[str, Any]) -> str:
+def _prefix(varied: Mapping[str, Any]) -> str:
     return f"{Cell('', {}, varied).name}: " if varied else ""
 
 
-def _validated(model: type[_File], content: dict[str, Any], place: tuple[Any, ...]) -> _File:
+def _validate_file(content: dict[str, Any]) -> _File:
     try:
-        return model(**content)
+        return _File(**content)
     except ValidationError as error:
-        inside, problem = _first(error)
-        if inside[:1] == ("axes",) and len(inside) == 2:
+        location, problem = _first_problem(error)
+        if location[:1] == ("axes",) and len(location) == 2:
             problem += " (a single value belongs in fixed)"
-        raise _WrongError((*place, *inside), problem) from None
+        raise _SpecError(location, problem) from None
 
 
-def _first(error: ValidationError) -> tuple[tuple[Any, ...], str]:
-    """The place and the words of the first thing that is wrong."""
-    one = error.errors()[0]
-    place = tuple(one["loc"])
-    where = ": ".join(str(part) for part in place)
-    cause = one.get("ctx", {}).get("error")
-    if one["type"] == "missing":
+def _first_problem(error: ValidationError) -> tuple[Location, str]:
+    """Return the location and the message of the first problem."""
+    first = error.errors()[0]
+    location = tuple(first["loc"])
+    where = ": ".join(str(part) for part in location)
+    cause = first.get("ctx", {}).get("error")
+    if first["type"] == "missing":
         return (), f"expected '{where}', it is not there"
-    what = str(cause) if isinstance(cause, InputError) else one["msg"].removeprefix("Value error, ")
-    if isinstance(cause, InputError) and place and what.startswith(f"{place[-1]}"):
-        return place, what
-    what = what.replace("Input should be ", "expected ")
-    return place, f"{where}: {what}, got {told(one['input'])}" if where else what
+    own = isinstance(cause, InputError)
+    problem = str(cause) if own else first["msg"].removeprefix("Value error, ")
+    if own and location and problem.startswith(f"{location[-1]}"):
+        return location, problem
+    problem = problem.replace("Input should be ", "expected ")
+    if where:
+        problem = f"{where}: {problem}, got {format_value(first['input'])}"
+    return location, problem
 
 
 def _check_keys(
-    place: tuple[Any, ...], given: Mapping[str, Any], known: Sequence[str], kind: str
+    location: Location, given: Mapping[str, Any], known: Sequence[str], kind: str
 ) -> None:
     for name in given:
         if name not in known:
-            raise _WrongError((*place, name), str(UnknownNameError(kind, str(name), known)))
+            raise _SpecError((*location, name), str(UnknownNameError(kind, str(name), known)))
 
 
-def _check_twice(cells: Sequence[Cell]) -> None:
-    """Two settings that come to the same would be told of as two results."""
-    seen: dict[str, Cell] = {}
+def _check_distinct(cells: Sequence[Cell]) -> None:
+    """Refuse combinations with the same identity: a report would show them as two results."""
+    by_key: dict[str, Cell] = {}
     for cell in cells:
-        if (other := seen.setdefault(cell.key, cell)) is not cell:
+        if (other := by_key.setdefault(cell.key, cell)) is not cell:
             raise InputError(
                 f"axes: expected cells that differ, got the same one as ({other.name}) and "
                 f"({cell.name})"
             )
 
 
-def _product(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(axes, each, strict=True)) for each in itertools.product(*axes.values())]
-
-
-def _skipped(given: Mapping[str, Any], skip: Sequence[Mapping[str, Any]]) -> bool:
+def _is_skipped(given: Mapping[str, Any], skip: Sequence[Mapping[str, Any]]) -> bool:
     return any(
-        each and all(name in given and given[name] == value for name, value in each.items())
-        for each in skip
+        entry and all(name in given and given[name] == value for name, value in entry.items())
+        for entry in skip
     )
 
 
-def _lines(node: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], int]]:
-    """The line of each key of a YAML file."""
+def _lines(node: Any, location: Location = ()) -> Iterator[tuple[Location, int]]:
+    """Yield the line of each key of a YAML file."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            here = (*place, key.value)
-            yield here, key.start_mark.line + 1
-            yield from _lines(value, here)
+            inner = (*location, key.value)
+            yield inner, key.start_mark.line + 1
+            yield from _lines(value, inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            yield (*place, number), value.start_mark.line + 1
-            yield from _lines(value, (*place, number))
-
-
-def _upwards(place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """A place in a file, then what it is in."""
-    return (place[:end] for end in range(len(place), 0, -1))
+            yield (*location, number), value.start_mark.line + 1
+            yield from _lines(value, (*location, number))

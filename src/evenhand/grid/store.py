@@ -1,45 +1,59 @@
-"""The folder of a grid: a file a result, whose presence is all the state there is.
+"""The folder of a grid: one atomic file per result, whose presence is the state.
 
-- `grid.json`: the grid that was launched last; `grids/`: each that ever was, by its content;
-- `cells/ab/KEY.json`: the results; `failed/KEY.json`: why there is none;
-- `claims/`: who works on what; `work/KEY/`: what a cell has made so far;
-- `cache/`: what cells share; `log/`: what each worker did and how long it took.
+- `grid.json`: the grid launched last;
+- `cells/ab/KEY.json`: the results; `failed/KEY.json`: why a cell has none;
+- `launcher.lock`, `launcher.json`: the lock of the folder, and who holds it;
+- `work/KEY/`: what a cell under way has written, locked by `work/KEY.lock`;
+- `cache/`: what cells share; `log/`: what each worker printed and how long its cells took.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import platform
 import shutil
+import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from evenhand.errors import FileError
-from evenhand.grid.cells import Cell, digest_of, key_of
-from evenhand.results import document, replace_file, save_json, to_json
+from filelock import FileLock, Timeout
 
-__all__ = ["DamagedError", "Store"]
+from evenhand.errors import FileError
+from evenhand.files import document, replace_file, save_json, to_json
+from evenhand.grid.spec import Cell, cell_key, digest
+
+__all__ = ["DamagedError", "Failed", "Running", "Status", "Store", "status"]
 
 COMMAND = "grid run"
-LEFT = (".grid.json.*", "grids/.*", "cells/*/.*", "failed/.*", "claims/.*")
-OLD = 3600.0
+PARTIAL = (".grid.json.*", ".launcher.json.*", "cells/*/.*", "failed/.*")
+"""Patterns of half-written files that a kill may leave."""
+PARTIAL_AGE = 3600.0
+"""Seconds after which a half-written file is removed."""
 
 
 class DamagedError(FileError):
-    """A result's file is not as it was written."""
+    """A result file is not as it was written."""
 
 
 class Store:
-    """The files of a grid's folder."""
+    """The files of a grid's folder.
+
+    Parameters
+    ----------
+    path
+        The folder. It need not exist yet.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-
-    @property
-    def claims(self) -> Path:
-        return self.path / "claims"
 
     @property
     def cache(self) -> Path:
@@ -50,40 +64,76 @@ class Store:
         return self.path / "log"
 
     def work(self, key: str) -> Path:
-        """The folder in which a cell is computed."""
+        """Return the folder in which a cell is computed."""
         return self.path / "work" / key
 
     def file(self, key: str) -> Path:
-        """Where the result of a cell is, or would be."""
+        """Return the path of a cell's result."""
         return self.path / "cells" / key[:2] / f"{key}.json"
 
     def has(self, key: str) -> bool:
         return self.file(key).is_file()
 
-    def settled(self, key: str) -> bool:
-        """Whether a cell has a result, or failed in this launch."""
-        return self.has(key) or self._failed(key).is_file()
+    def is_settled(self, key: str) -> bool:
+        """Whether a cell has a result or failed."""
+        return self.has(key) or self._failure_file(key).is_file()
+
+    # the grid
+
+    def save_grid(self, content: Mapping[str, Any]) -> None:
+        """Write the grid that is being launched."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        save_json(self.path / "grid.json", document(command=COMMAND, **content))
+
+    def grid(self) -> dict[str, Any]:
+        """Return the grid launched last."""
+        path = self.path / "grid.json"
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise FileError(
+                self.path, f"expected the folder of a grid, it has no {path.name}"
+            ) from None
+        except ValueError as error:
+            raise FileError(path, f"not valid JSON: {error}; repeat `grid run`") from None
+        if not isinstance(content, dict) or content.get("command") != COMMAND:
+            raise FileError(path, f"expected the record of '{COMMAND}', got another one")
+        return content
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the cells of the grid launched last."""
+        return tuple(Cell(**cell) for cell in self.grid()["cells"])
+
+    # results
 
     def save(
         self, task: str, version: int, identity: Mapping[str, Any], result: Mapping[str, Any]
     ) -> None:
-        """Write a result, whole or not at all; what the cell had made so far is cleared away.
+        """Write a result atomically and remove the cell's work folder.
 
-        With it goes all that determines it, and nothing else: the same result is the same bytes.
+        The file contains what determines the result and nothing else, so that the same result
+        is the same bytes.
         """
-        key = key_of(task, version, identity)
-        told = document(task=task, version=version, key=key, identity=identity, result=result)
-        content = json.loads(to_json(told))
-        content["digest"] = digest_of(content)
+        key = cell_key(task, version, identity)
+        content = json.loads(
+            to_json(document(task=task, version=version, key=key, identity=identity, result=result))
+        )
+        content["digest"] = digest(content)
         target = self.file(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(target) as file:
             file.write((to_json(content, indent=1) + "\n").encode())
-        self._failed(key).unlink(missing_ok=True)
+        self._failure_file(key).unlink(missing_ok=True)
         shutil.rmtree(self.work(key), ignore_errors=True)
 
     def result(self, key: str) -> dict[str, Any] | None:
-        """What was saved for a cell; None without it, an error where it is not as it was saved."""
+        """Return the result of a cell, None without one.
+
+        Raises
+        ------
+        DamagedError
+            Where the file is not as it was written.
+        """
         path = self.file(key)
         try:
             content = json.loads(path.read_bytes())
@@ -93,100 +143,326 @@ class Store:
             raise DamagedError(path, "expected a result, got no JSON") from None
         if not isinstance(content, dict):
             raise DamagedError(path, "expected a result, got other JSON")
-        digest = content.pop("digest", None)
-        if digest != digest_of(content) or content.get("key") != key:
-            raise DamagedError(path, "expected a result, its check sum is wrong")
-        found: dict[str, Any] = content["result"]
-        return found
+        checksum = content.pop("digest", None)
+        if checksum != digest(content) or content.get("key") != key:
+            raise DamagedError(path, "expected a result, its checksum is wrong")
+        result: dict[str, Any] = content["result"]
+        return result
+
+    def results(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        """Yield the cells of the grid launched last that have a result, with the result."""
+        for cell in self.cells():
+            result = self.result(cell.key)
+            if result is not None:
+                yield cell, result
 
     def remove(self, key: str) -> None:
-        """Take a result away, so that it is computed anew."""
+        """Remove a result, so that it is computed again."""
         self.file(key).unlink(missing_ok=True)
 
+    # failures
+
     def fail(self, cell: Cell, reason: str, trace: str = "") -> None:
-        """Say why a cell has no result."""
-        path = self._failed(cell.key)
+        """Record why a cell has no result."""
+        path = self._failure_file(cell.key)
         path.parent.mkdir(parents=True, exist_ok=True)
         save_json(path, document(key=cell.key, axes=cell.axes, reason=reason, trace=trace))
+        self._cell_lock(cell.key).unlink(missing_ok=True)
 
     def failure(self, key: str) -> str | None:
-        """Why a cell failed; None where it did not."""
+        """Return why a cell failed, None where it did not."""
         try:
-            told = json.loads(self._failed(key).read_bytes())
+            content = json.loads(self._failure_file(key).read_bytes())
         except FileNotFoundError:
             return None
         except ValueError:
-            return "it is not known why: the record of it is damaged"
-        return str(told["reason"])
+            return "the reason is unknown: its record is damaged"
+        return str(content["reason"])
 
-    def forgive(self, keys: Sequence[str]) -> None:
-        """Forget failures, so that the cells are tried again."""
+    def clear_failures(self, keys: Sequence[str]) -> None:
+        """Remove the records of failures, so that the cells are tried again."""
         for key in keys:
-            self._failed(key).unlink(missing_ok=True)
+            self._failure_file(key).unlink(missing_ok=True)
 
-    def save_grid(self, content: Mapping[str, Any]) -> str:
-        """Write down a grid, and give the name it is found again by."""
-        whole = document(command=COMMAND, **content)
-        name = digest_of(whole)
-        for path in (self.path / "grids" / f"{name}.json", self.path / "grid.json"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_json(path, whole)
-        return name
+    def _failure_file(self, key: str) -> Path:
+        return self.path / "failed" / f"{key}.json"
 
-    def sweep(self) -> None:
-        """Remove what kills left of files half-written, an hour ago or more.
+    # locks
 
-        By the clock of the disk alone, on which `grid.json` was just written.
+    @contextmanager
+    def lock_folder(self, launch: str) -> Iterator[None]:
+        """Hold the folder for one launcher; the kernel releases the lock of a killed one.
+
+        Raises
+        ------
+        FileError
+            Where another launcher holds it: its host, process and start.
         """
-        now = (self.path / "grid.json").stat().st_mtime
-        for pattern in LEFT:
-            for path in self.path.glob(pattern):
-                with suppress(FileNotFoundError):  # another launch sweeps too
-                    if now - path.stat().st_mtime > OLD:
-                        path.unlink()
-
-    def grid(self, name: str | None = None) -> dict[str, Any]:
-        """A grid by its name, or the one launched last."""
-        path = self.path / "grid.json" if name is None else self.path / "grids" / f"{name}.json"
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / "launcher.lock")
         try:
-            told = json.loads(path.read_bytes())
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise FileError(self.path, self._describe_holder()) from None
+        record = self.path / "launcher.json"
+        try:
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            save_json(record, {"launch": launch, **_this_process(), "since": since})
+            yield
+        finally:
+            record.unlink(missing_ok=True)
+            lock.release()
+
+    def current_launch(self) -> str | None:
+        """Return the launch that holds the folder, or held it until it was killed."""
+        launch = self._launcher().get("launch")
+        return launch if isinstance(launch, str) else None
+
+    def _launcher(self) -> dict[str, Any]:
+        try:
+            content = json.loads((self.path / "launcher.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _describe_holder(self) -> str:
+        problem = "expected a folder without a launcher at work, another one holds it"
+        holder = self._launcher()
+        if not holder:
+            return problem
+        return (
+            f"{problem}: process {holder.get('pid')} on {holder.get('host')}, since "
+            f"{holder.get('since')}"
+        )
+
+    @contextmanager
+    def lock_cell(self, key: str) -> Iterator[None]:
+        """Hold a cell while it is computed.
+
+        Launchers do not compute a cell twice. The jobs of a cluster, however, may outlive their
+        launcher: another one waits here until the cell is done.
+        """
+        path = self._cell_lock(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _cell_lock(self, key: str) -> Path:
+        return self.path / "work" / f"{key}.lock"
+
+    def mark_begun(self, key: str) -> None:
+        """Record which process computes a cell."""
+        self.work(key).mkdir(parents=True, exist_ok=True)
+        (self.work(key) / ".worker.json").write_text(json.dumps(_this_process()))
+
+    def unmark_begun(self, key: str) -> bool:
+        """Remove the record of the process that computes a cell; says whether there was one."""
+        try:
+            (self.work(key) / ".worker.json").unlink()
         except FileNotFoundError:
-            raise FileError(
-                self.path, f"expected the folder of a grid, it has no {path.name}"
-            ) from None
-        except ValueError as error:
-            raise FileError(path, f"not valid JSON: {error}; repeat `grid run`") from None
-        if not isinstance(told, dict) or told.get("command") != COMMAND:
-            raise FileError(path, f"expected the record of '{COMMAND}', got another one")
-        return told
+            return False
+        return True
 
-    def cells(self, name: str | None = None) -> tuple[Cell, ...]:
-        """The cells of a grid by its name, or of the one launched last."""
-        return tuple(Cell(**cell) for cell in self.grid(name)["cells"])
+    def running(self, key: str) -> dict[str, Any] | None:
+        """Return the process that computes a cell now, None without one."""
+        try:
+            handle = os.open(self._cell_lock(key), os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        except PermissionError:  # of another user: whether it is held cannot be known
+            handle = None
+        if handle is not None and _is_free(handle):
+            return None
+        path = self.work(key) / ".worker.json"
+        try:
+            begun = path.stat().st_mtime
+            process = json.loads(path.read_bytes())
+        except (OSError, ValueError):  # about to begin, or just done
+            return {}
+        return {**process, "seconds": max(0.0, time.time() - begun)}
 
-    def results(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
-        """Each cell of the grid launched last that has a result, with it."""
-        for cell in self.cells():
-            found = self.result(cell.key)
-            if found is not None:
-                yield cell, found
+    def lock_cache(self, name: str) -> AbstractContextManager[Any]:
+        """Hold a name of the cache, so that only one worker computes it."""
+        self.cache.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.cache / f".{name}.lock")
 
-    def note(self, name: str, **told: Any) -> None:
-        """Add a line to a worker's log; a full disk is no reason to stop."""
+    # times and leftovers
+
+    def note_time(self, key: str, seconds: float) -> None:
+        """Append a cell's time to the log of this process; a full disk is ignored."""
+        process = _this_process()
         with suppress(OSError):
             self.log.mkdir(parents=True, exist_ok=True)
-            with (self.log / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(told) + "\n")
+            path = self.log / f"{process['host']}-{process['pid']}.jsonl"
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "seconds": seconds}) + "\n")
 
     def times(self) -> dict[str, float]:
-        """How many seconds each cell took, from the logs."""
-        found: dict[str, float] = {}
+        """Return the seconds that each cell took, from the logs."""
+        times: dict[str, float] = {}
         for path in sorted(self.log.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 with suppress(ValueError, KeyError, TypeError):
-                    told = json.loads(line)
-                    found[told["key"]] = float(told["seconds"])
-        return found
+                    entry = json.loads(line)
+                    times[entry["key"]] = float(entry["seconds"])
+        return times
 
-    def _failed(self, key: str) -> Path:
-        return self.path / "failed" / f"{key}.json"
+    def remove_partial(self) -> None:
+        """Remove half-written files that are an hour old or more.
+
+        Only the clock of the disk counts, on which `grid.json` was just written.
+        """
+        now = (self.path / "grid.json").stat().st_mtime
+        for pattern in PARTIAL:
+            for path in self.path.glob(pattern):
+                with suppress(FileNotFoundError):
+                    if now - path.stat().st_mtime > PARTIAL_AGE:
+                        path.unlink()
+
+
+def _is_free(handle: int) -> bool:
+    """Whether nobody holds the lock of an open file, which is closed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _this_process() -> dict[str, Any]:
+    return {"host": platform.node(), "pid": os.getpid()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A cell that is being computed; `seconds` by the clock of the machine that asks."""
+
+    cell: str
+    key: str
+    host: str
+    pid: int | None
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Cells that failed for the same reason."""
+
+    reason: str
+    cells: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"reason": self.reason, "count": len(self.cells), "cells": list(self.cells)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How far a grid is; each cell is counted once.
+
+    `work_left` is the time that one worker needs for the rest, by the mean of the cells of each
+    group, and `time_left` the time that the `workers` at work need. Both are None where no cell
+    is done yet.
+    """
+
+    task: str
+    cells: int
+    done: int
+    running: tuple[Running, ...]
+    failed: tuple[Failed, ...]
+    waiting: int
+    workers: int
+    work_left: float | None
+    time_left: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "running": [running.to_dict() for running in self.running],
+            "failed": [failed.to_dict() for failed in self.failed],
+        }
+
+
+def status(folder: str | os.PathLike[str]) -> Status:
+    """Return how far the grid is that was launched last in a folder.
+
+    Only files are looked at and nothing is changed, so it may be called at any time and from any
+    machine that sees the folder.
+    """
+    store = Store(folder)
+    content = store.grid()
+    return status_of_cells(store, content["task"], [Cell(**cell) for cell in content["cells"]])
+
+
+def status_of_cells(store: Store, task: str, cells: Sequence[Cell]) -> Status:
+    """Return how far these cells are."""
+    done = 0
+    waiting: list[Cell] = []
+    running: list[tuple[Cell, Running]] = []
+    failed: dict[str, list[str]] = defaultdict(list)
+    for cell in cells:
+        if store.has(cell.key):
+            done += 1
+        elif (reason := store.failure(cell.key)) is not None:
+            failed[reason].append(cell.name)
+        elif (process := store.running(cell.key)) is not None:
+            running.append(
+                (
+                    cell,
+                    Running(
+                        cell=cell.name,
+                        key=cell.key,
+                        host=str(process.get("host", "unknown")),
+                        pid=process.get("pid"),
+                        seconds=process.get("seconds", 0.0),
+                    ),
+                )
+            )
+        elif store.has(cell.key):  # finished since the first look
+            done += 1
+        else:
+            waiting.append(cell)
+    work_left, time_left = _estimate_time(store.times(), cells, waiting, running)
+    return Status(
+        task=task,
+        cells=len(cells),
+        done=done,
+        running=tuple(entry for _, entry in running),
+        failed=tuple(
+            Failed(reason=reason, cells=tuple(names))
+            for reason, names in sorted(failed.items(), key=lambda item: -len(item[1]))
+        ),
+        waiting=len(waiting),
+        workers=len(running),
+        work_left=work_left,
+        time_left=time_left,
+    )
+
+
+def _estimate_time(
+    times: Mapping[str, float],
+    cells: Sequence[Cell],
+    waiting: Sequence[Cell],
+    running: Sequence[tuple[Cell, Running]],
+) -> tuple[float | None, float | None]:
+    """Return the seconds of work that are left, and how long they take the workers."""
+    if not waiting and not running:
+        return 0.0, 0.0
+    by_group: dict[str, list[float]] = defaultdict(list)
+    for cell in cells:
+        if cell.key in times:
+            by_group[cell.group].append(times[cell.key])
+    if not by_group:
+        return None, None
+    overall = fmean([seconds for group in by_group.values() for seconds in group])
+    means = {group: fmean(seconds) for group, seconds in by_group.items()}
+    begun = [max(0.0, means.get(cell.group, overall) - entry.seconds) for cell, entry in running]
+    work = sum(means.get(cell.group, overall) for cell in waiting) + sum(begun)
+    return work, max([work / len(running), *begun]) if running else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data_set import Dataset
     from evenhand.fewshot.runs import SavedRun
     from evenhand.fewshot.runs.library import Library
-    from evenhand.grid.tasks import Place, Task
+    from evenhand.grid.task import Task, Workspace
 
 __all__ = ["TASK", "FewshotSettings"]
 
@@ -167,7 +167,7 @@ class _Fewshot:
         names = (settings.data, settings.encoder, settings.pooling, str(settings.limit))
         return " ".join([*names, "+".join(words), task])
 
-    def compute(self, settings: FewshotSettings, place: Place) -> dict[str, Any]:
+    def compute(self, settings: FewshotSettings, place: Workspace) -> dict[str, Any]:
         """Train, test, and what came of it."""
         from evenhand.fewshot.runs.threads import threads
 
@@ -196,7 +196,7 @@ class _Fewshot:
         }
 
 
-def _run(settings: FewshotSettings, place: Place) -> SavedRun:
+def _run(settings: FewshotSettings, place: Workspace) -> SavedRun:
     from evenhand.fewshot.runs import run
 
     dataset = _dataset(settings)
@@ -231,7 +231,7 @@ def _told(done: SavedRun, settings: FewshotSettings) -> dict[str, Any]:
 _libraries: OrderedDict[tuple[Any, ...], Library] = OrderedDict()
 
 
-def _library(settings: FewshotSettings, dataset: Dataset, place: Place) -> Library:
+def _library(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> Library:
     """The library of the cell's data and encoder; a process holds the last ones."""
     from evenhand.fewshot.runs.library import Library
 
@@ -247,7 +247,7 @@ def _library(settings: FewshotSettings, dataset: Dataset, place: Place) -> Libra
             limit=settings.limit, device=place.device,
         )  # fmt: skip
     _libraries.move_to_end(key)
-    _libraries[key].alone = place.alone
+    _libraries[key].alone = place.lock
     return _libraries[key]
 
 

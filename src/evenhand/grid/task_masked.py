@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError
 from evenhand.grid import files
-from evenhand.grid.tasks import Place, Task
+from evenhand.grid.task import Task, Workspace
 
 __all__ = ["TASK", "MaskedSettings"]
 
@@ -143,7 +143,7 @@ class _Masked:
     def group(self, settings: MaskedSettings) -> str:
         return f"{settings.model} {settings.dtype} {settings.int8}"
 
-    def compute(self, settings: MaskedSettings, place: Place) -> dict[str, Any]:
+    def compute(self, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
         from evenhand.grid.masked_material import model_of
         from evenhand.grid.masked_measures import MEASURES
 
@@ -155,7 +155,7 @@ class _Masked:
         found = MEASURES[settings.measure](model, settings, place)
         return files.plain({"measure": settings.measure, **found})
 
-    def whole(self, settings: MaskedSettings, result: Mapping[str, Any]) -> bool:
+    def intact(self, settings: MaskedSettings, result: Mapping[str, Any]) -> bool:
         """Whether the scores that the cell wrote are still there and the same."""
         outputs = result.get("outputs", [])
         return not outputs or files.intact(settings.folder, outputs)
@@ -165,7 +165,7 @@ class _Masked:
 
         return figures(result)
 
-    def pooled(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def pool(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The scores of all shards as one: those of one run over the joined sentences."""
         from evenhand.grid.masked_shards import pooled
 

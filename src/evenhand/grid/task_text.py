@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError
 from evenhand.grid import files
-from evenhand.grid.tasks import Place, Task
+from evenhand.grid.task import Task, Workspace
 from evenhand.intervals import wilson
 
 __all__ = ["TASK", "TextSettings"]
@@ -162,7 +162,7 @@ class _Text:
     def group(self, settings: TextSettings) -> str:
         return settings.operation
 
-    def compute(self, settings: TextSettings, place: Place) -> dict[str, Any]:
+    def compute(self, settings: TextSettings, place: Workspace) -> dict[str, Any]:
         if settings.operation == "odds":
             from evenhand.grid.text_odds import counted
 
@@ -187,7 +187,7 @@ class _Text:
         outputs = [files.publish(each, settings.folder / each.name) for each in made]
         return {"operation": settings.operation, **told_of(counts), "outputs": outputs}
 
-    def whole(self, settings: TextSettings, result: Mapping[str, Any]) -> bool:
+    def intact(self, settings: TextSettings, result: Mapping[str, Any]) -> bool:
         """Whether what the cell wrote is still there and the same."""
         outputs = result.get("outputs", [])
         return not outputs or files.intact(settings.folder, outputs)
@@ -207,7 +207,7 @@ class _Text:
             "bytes": sum(output["bytes"] for output in result["outputs"]),
         }
 
-    def pooled(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def pool(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """All shards as one: the sums of the counts, or the odds ratios over all rows."""
         operations = {result["operation"] for result in results}
         if len(operations) != 1:
@@ -261,7 +261,7 @@ def _check_form(settings: TextSettings) -> None:
         raise InputError(f"field: expected the one that holds the document of {form}, got none")
 
 
-def _progress(place: Place, name: str) -> Any:
+def _progress(place: Workspace, name: str) -> Any:
     if (tell := place.progress) is None:
         return None
     return lambda done, total: tell(name, done, total or done, "bytes")

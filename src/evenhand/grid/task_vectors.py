@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError, VocabularyError
 from evenhand.grid import files
-from evenhand.grid.tasks import Place, Task
+from evenhand.grid.task import Task, Workspace
 from evenhand.grid.vector_files import vectors_digest, vectors_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Vectors:
     def group(self, settings: VectorSettings) -> str:
         return f"{settings.vectors} {settings.case} {settings.limit}"
 
-    def compute(self, settings: VectorSettings, place: Place) -> dict[str, Any]:
+    def compute(self, settings: VectorSettings, place: Workspace) -> dict[str, Any]:
         from evenhand.vectors.measuring import run_jobs
 
         v = vectors_of(settings.vectors, settings.case, settings.limit)
@@ -175,7 +175,7 @@ def _asked(settings: VectorSettings) -> Asked:
     )
 
 
-def _told(jobs: Sequence[Job], place: Place) -> Iterator[Job]:
+def _told(jobs: Sequence[Job], place: Workspace) -> Iterator[Job]:
     """The jobs, the progress told as each is taken."""
     for number, job in enumerate(jobs):
         if place.progress is not None:

@@ -31,6 +31,8 @@ Progress = Callable[[int, int], None]
 
 BATCH_TOKENS = 8192
 """Tokens of a batch: more save little time and cost memory."""
+HELD = 1 << 21
+"""Token ids of rows with a hidden token that are held at once."""
 HEAD_ROWS = 512
 """Places whose logits over the whole vocabulary are held at once."""
 
@@ -295,3 +297,74 @@ def _batches(
         tokens += len(ids)
     if rows:
         yield _Batch.of(rows, by_row)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text as the model reads it, and the positions of its tokens that are not special."""
+
+    ids: tuple[int, ...]
+    own: tuple[int, ...]
+
+
+def tokens_of(model: MaskedLM, text: str) -> Tokens | None:
+    """The tokens of a text; None where it is longer than the model accepts."""
+    coded = model.tokenizer(text, return_special_tokens_mask=True, verbose=False)
+    ids: list[int] = coded["input_ids"]
+    if model.tokenizer.mask_token_id in ids:
+        raise InputError(f"expected a text without a mask, got {text!r}")
+    longest = model.longest if isinstance(model, Model) else model.tokenizer.model_max_length
+    if len(ids) > longest:
+        return None
+    special: list[int] = coded["special_tokens_mask"]
+    return Tokens(tuple(ids), tuple(i for i, added in enumerate(special) if not added))
+
+
+def hidden_log_probs(
+    model: MaskedLM,
+    rows: Sequence[Sequence[int]],
+    places: Sequence[Sequence[int]],
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
+) -> list[Floats]:
+    """The log probability of the token at each position of each row, only that token hidden."""
+    mask = model.tokenizer.mask_token_id
+    asked = [len(of) for of in places]
+    total, done = sum(asked), 0
+    answers: list[Floats] = []
+    for part in _chunks([len(row) * n for row, n in zip(rows, asked, strict=True)]):
+        questions, targets = [], []
+        for k in part:
+            row = tuple(rows[k])
+            for place in places[k]:
+                questions.append(Place((*row[:place], mask, *row[place + 1 :]), place))
+                targets.append(row[place])
+        before = done
+        flat = target_log_probs(
+            model, questions, targets, batch_tokens=batch_tokens, cache=cache,
+            progress=None if progress is None else _shifted(progress, before, total),
+        )  # fmt: skip
+        done += len(questions)
+        ends = np.cumsum([asked[k] for k in part])[:-1]
+        answers += [np.asarray(of, dtype=float) for of in np.split(flat, ends)]
+    return answers
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)
+
+
+def _chunks(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Row numbers, in chunks that are not too large to hold."""
+    part: list[int] = []
+    held = 0
+    for k, size in enumerate(sizes):
+        if part and held + size > HELD:
+            yield part
+            part, held = [], 0
+        part.append(k)
+        held += size
+    if part:
+        yield part

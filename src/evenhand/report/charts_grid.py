@@ -61,13 +61,13 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
             _box(
                 row, row["accuracy"], mark=_mark(is_best, bool(top.get("clear"))),
                 chance=number(finite(row.get("chance"))),
-                floor=f"{number(finite(row['floor'].get('value')))} {_ends(row['floor'])}",
+                baseline=f"{number(finite(row['baseline'].get('value')))} {_ends(row['baseline'])}",
                 more=words if is_best else "–",
             )
         )  # fmt: skip
     tips = {
         "value": "accuracy", "interval": _level(prob), "chance": "chance",
-        "floor": "counting words", "more": "best by",
+        "baseline": "counting words", "more": "best by",
     }  # fmt: skip
     below = [f"pointing at a box tells its {_level(prob)}"]
     if best:

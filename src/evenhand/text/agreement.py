@@ -10,20 +10,145 @@ since. Whether a word in -s there is a verb or a plural noun is a matter of odds
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from functools import cached_property
 from typing import Final
 
-from evenhand.text.tagger import BREAKS, Tagged
-from evenhand.text.tokens import match_case
+from evenhand.text.tagger import read_word
+from evenhand.text.tokens import TOKEN, match_case
 from evenhand.text.vocabulary import (
+    ADVERBIALS,
     AGREEING,
     EXISTENTIAL,
     FRONTED,
     TIMES,
     UNCLEAR_PASTS,
     plain_form,
+    shape,
     verb_table,
     word_set,
 )
+
+BREAKS = frozenset({"", "c", ",", "“", "”", '"', "—", "–", "-", "--", ":", ";", "(", "?", "!", "."})
+"""Tags of what a clause may begin behind."""
+UNKNOWN_ODDS = -3.0
+"""Log odds of a word in -s that is not in the table of verbs."""
+
+
+class Tagged:
+    """The tokens of text[start:end] with their roles in the clause (`tagger` lists them).
+
+    >>> Tagged("He barks, she said.", 0, 19).roles
+    ['h', 'z', ',', 'h', 'x', '.']
+    """
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self.text, self.start, self.end = text, start, end
+        self.raw = TOKEN.findall(text, start, end)
+        tagged = [read_word(raw) for raw in self.raw]
+        self.words = [word.lower for word in tagged]
+        self.roles = [word.role for word in tagged]
+        if not ADVERBIALS.keys().isdisjoint(self.words):
+            self._find_adverbials()
+
+    def _find_adverbials(self) -> None:
+        words = self.words
+        for i in [i for i, word in enumerate(words) if word in ADVERBIALS]:
+            for place, phrase in ADVERBIALS[words[i]]:
+                start = i - place
+                if start >= 0 and words[start : start + len(phrase)] == phrase:
+                    self.roles[start : start + len(phrase)] = "a" * len(phrase)
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """Where in the text each token begins."""
+        return [match.start() for match in TOKEN.finditer(self.text, self.start, self.end)]
+
+    def role(self, i: int) -> str:
+        """The role at i, empty past the ends."""
+        return self.roles[i] if 0 <= i < len(self.roles) else ""
+
+    def word(self, i: int) -> str:
+        """The word at i in lower case, empty past the ends."""
+        return self.words[i] if 0 <= i < len(self.words) else ""
+
+    def before(self, i: int) -> int:
+        """The place of the last word before i that is not an adverb; -1 where there is none."""
+        i -= 1
+        while i >= 0 and self.roles[i] == "a":
+            i -= 1
+        return i
+
+    def after(self, i: int) -> int:
+        """The place of the first word after i that is not an adverb."""
+        i += 1
+        while i < len(self.roles) and self.roles[i] == "a":
+            i += 1
+        return i
+
+    def plural_before(self, i: int) -> bool:
+        """Whether the subject before i is a pronoun that takes neither is nor was."""
+        lead = self.before(i)
+        return self.role(lead) == "p" and self.words[lead] != "i"
+
+    def odds(self, i: int) -> float:
+        """Log odds that the -s word at i is a verb, by the word and its two neighbours."""
+        table = verb_table()
+        score = table.odds.get(self.words[i], UNKNOWN_ODDS)
+        for place, context in ((i - 1, table.before), (i + 1, table.after)):
+            raw = self.raw[place] if 0 <= place < len(self.raw) else "."
+            known = context.get(self.word(place) or ".")
+            score += context.get(shape(raw), 0.0) if known is None else known
+        return score
+
+    def named(self, i: int) -> bool:
+        """Whether the word at i is written like a name: a capital and small letters."""
+        return self.raw[i][0].isupper() and not self.raw[i].isupper()
+
+    def finite(self, i: int) -> bool:
+        """Whether the word at i is surely a finite verb."""
+        role = self.role(i)
+        return role in ("v", "m", "e") or (role == "z" and self.odds(i) > 0)
+
+    def past(self, i: int) -> bool:
+        """Whether the word at i is a past tense, a participle or what looks the same."""
+        return self.role(i) in ("e", "y") or self.word(i) in UNCLEAR_PASTS
+
+    def clause_head(self, i: int) -> int:
+        """The first word of the clause that holds i."""
+        while i > 0 and self.roles[i - 1] not in BREAKS:
+            i -= 1
+        return max(i, 0)
+
+    def opens_clause(self, i: int) -> bool:
+        """Whether the words before i are a conjunction and a noun: "as his car hits the wall"."""
+        j = i - 1
+        while j > 0 and self.roles[j] in ("x", "d", "a"):
+            j -= 1
+        return i - j > 1 and self.roles[i - 1] == "x" and self.roles[j] == "u"
+
+    def list_goes_on(self, i: int) -> bool:
+        """Whether a verb stands later behind a comma or a conjunction."""
+        for j in range(i + 1, len(self.roles) - 1):
+            if self.roles[j] in ("c", ","):
+                k = self.after(j)
+                if self.role(k) == "c":
+                    k = self.after(k)
+                if self.role(k) in ("v", "m") or self.past(k):
+                    return True
+                if self.role(k) == "z" and self.odds(k) > -4:
+                    return True
+        return False
+
+    def verb_ahead(self, i: int, reach: int = 5) -> bool:
+        """Whether a clear verb in -s stands within a few words that hold no other clause."""
+        for j in range(i + 1, min(i + reach, len(self.roles))):
+            role = self.roles[j]
+            if role == "v" or (role == "z" and self.odds(j) > 1 and not self.named(j)):
+                return True
+            if role not in ("d", "x", "i", "a", "z", "u"):
+                return False
+        return False
+
 
 Change = tuple[int, str, str]
 """Where in the text, the word as written, and the word that takes its place."""
@@ -31,10 +156,10 @@ Change = tuple[int, str, str]
 PAST: Final = "past"
 PRESENT: Final = "present"
 MODAL: Final = "modal"
-LIGHT = frozenset({"A", "C", "“", '"', "(", "-", "--", "—", "–"})
+LIGHT = frozenset({"a", "c", "“", '"', "(", "-", "--", "—", "–"})
 """Tags of what may stand at the head of a sentence without making it another clause."""
-ENDS = frozenset({"", ".", ",", "!", "?", "C"})
-CLAUSAL = frozenset("PVNTRSEMLO")
+ENDS = frozenset({"", ".", ",", "!", "?", "c"})
+CLAUSAL = frozenset("hvpsquemlt")
 """Tags of what makes a clause of the words before the pronoun."""
 
 
@@ -108,36 +233,36 @@ class Clause(Tagged):
     def situate(self, i: int) -> None:
         """Where in its sentence the clause of the pronoun at i stands."""
         lead = self.before(i)
-        heads = set(self.tags[: max(lead, 0)])
-        opened = lead < 0 or self.tags[0] in LIGHT or self.tags[0] == "I"
+        heads = set(self.roles[: max(lead, 0)])
+        opened = lead < 0 or self.roles[0] in LIGHT or self.roles[0] == "i"
         self.first = opened and not heads & CLAUSAL
-        self.opening = self.tag(lead) in ("S", "R") and not heads - LIGHT
+        self.opening = self.role(lead) in ("u", "q") and not heads - LIGHT
         self.at = i
         depends = self.owner != "mine" and self._depends(lead)
-        fronted = self.tags[0] in ("S", "R") or self.words[0] in FRONTING
-        self.inside = depends and not fronted and self.tag(lead) not in ("S", "R")
-        self.outer = self.met if depends and self.tags[0] not in ("S", "R", "I") else ""
-        self.adjunct = self.tag(lead) == "S" and self.words[lead] != "whether"
-        started = opened or self.opening or self.tags[0] in ("S", "R", "e")
+        fronted = self.roles[0] in ("u", "q") or self.words[0] in FRONTING
+        self.inside = depends and not fronted and self.role(lead) not in ("u", "q")
+        self.outer = self.met if depends and self.roles[0] not in ("u", "q", "i") else ""
+        self.adjunct = self.role(lead) == "u" and self.words[lead] != "whether"
+        started = opened or self.opening or self.roles[0] in ("u", "q", "y")
         started = started or self.words[0].endswith("ing")
-        self.aside = self.tag(lead) == "," and not started and not self._verb_before(lead)
+        self.aside = self.role(lead) == "," and not started and not self._verb_before(lead)
 
     def _depends(self, lead: int) -> bool:
         """Whether a clause that follows the word `lead` depends on another of a third person."""
-        if self.tag(lead) in ("S", "R"):
+        if self.role(lead) in ("u", "q"):
             lead = self.before(lead)
-        return self.tag(lead) not in BREAKS and self.tag(self.before(lead)) != "N"
+        return self.role(lead) not in BREAKS and self.role(self.before(lead)) != "p"
 
     def _verb_before(self, i: int) -> bool:
         """Whether a finite verb stands before i."""
-        return any(self.finite(j) or self.tags[j] in ("L", "P", "e") for j in range(i))
+        return any(self.finite(j) or self.roles[j] in ("l", "h", "y") for j in range(i))
 
     def follows(self, i: int) -> bool:
         """Whether a verb right behind a conjunction goes with my last verb, not with another's."""
         word = self.words[i]
-        ahead, head = self.tag(i + 1), self.word(i + 1)
+        ahead, head = self.role(i + 1), self.word(i + 1)
         if word in ("is", "was", "isn't", "wasn't") and (
-            ahead == "N" or head in ("it", "there", "anyone", "everyone")
+            ahead == "p" or head in ("it", "there", "anyone", "everyone")
         ):
             return False
         tense = PAST if word.startswith("was") else PRESENT
@@ -173,11 +298,11 @@ class Clause(Tagged):
             score += 1.0
         elif self._plural_noun(self.joint):
             score -= 1.0 if self.listing else 2.0
-            if self.tag(i + 1) in ENDS and verb_table().odds.get(self.words[i], -9.0) < 2:
+            if self.role(i + 1) in ENDS and verb_table().odds.get(self.words[i], -9.0) < 2:
                 score -= 1.5
         else:
             score += 2.0 if self.words[i] in verb_table().odds else 1.0
-        ahead = self.word(i + 1) if self.tag(i + 1) == "x" else ""
+        ahead = self.word(i + 1) if self.role(i + 1) == "x" else ""
         least = 2.0 if self.words[i] in verb_table().odds else -1.0
         if ahead not in OBJECTS and verb_table().odds.get(ahead + "s", -9.0) > least:
             score -= 4.0  # "but rocks fall"
@@ -186,16 +311,16 @@ class Clause(Tagged):
 
     def has_object(self, i: int) -> bool:
         """Whether an object begins right behind the verb at i."""
-        return self.tag(i + 1) == "D" or self.word(i + 1) in OBJECTS
+        return self.role(i + 1) == "d" or self.word(i + 1) in OBJECTS
 
     def _about_object(self, i: int) -> bool:
         """Whether a preposition and a pronoun follow the verb at i: "works on it"."""
-        return self.tag(i + 1) == "I" and self.word(i + 2) in OBJECTS
+        return self.role(i + 1) == "i" and self.word(i + 2) in OBJECTS
 
     def _plural_noun(self, i: int) -> bool:
         """A noun in -s, beside which another one is likely; not a stretch of time."""
         word = self.word(i)
-        return (self.tag(i) == "Z" and word[:-1] not in TIMES) or word in ("things", "people")
+        return (self.role(i) == "z" and word[:-1] not in TIMES) or word in ("things", "people")
 
     def listed(self, i: int) -> bool:
         """A verb behind a bare comma: "she walks in, sits down and waits"."""
@@ -209,25 +334,25 @@ class Clause(Tagged):
         if not beside and (self.opening or self.inside):
             return False
         in_row = beside or bool(self.listing)
-        if self.tag(i + 1) == "C" and self.finite(self.after(i + 1)):
+        if self.role(i + 1) == "c" and self.finite(self.after(i + 1)):
             return self.joined(i, 1.0 if in_row else 2.0)
         goes_on = in_row or self._unjoined(i) or self.list_goes_on(i)
         return goes_on and self.joined(i, -1.0)
 
     def _unjoined(self, i: int) -> bool:
         """A second verb without any conjunction: "She gets up, takes her coat."."""
-        between = self.tags[max(self.mine, default=0) : i - 1]
-        subordinate = self.tag(self.before(self.at)) in ("S", "R")
+        between = self.roles[max(self.mine, default=0) : i - 1]
+        subordinate = self.role(self.before(self.at)) in ("u", "q")
         if not self.first or subordinate or self.tense != PRESENT or "," in between:
             return False
-        led = self.has_object(i) or self.tag(i + 1) in ("I", "O")
-        return self.tags[i - 1] == "," and self.odds(i) > (1 if led else 5)
+        led = self.has_object(i) or self.role(i + 1) in ("i", "t")
+        return self.roles[i - 1] == "," and self.odds(i) > (1 if led else 5)
 
     def listed_auxiliary(self, i: int) -> bool:
         """An auxiliary behind a bare comma: "She is, was and will be", "He won, was hailed …"."""
-        if self.joint in self.mine and self.tag(i + 1) in ("C", ","):
+        if self.joint in self.mine and self.role(i + 1) in ("c", ","):
             return True
-        if self.owner != "mine" or not self.first or self.tag(i + 1) in ("N", "T", "R", "P"):
+        if self.owner != "mine" or not self.first or self.role(i + 1) in ("p", "s", "q", "h"):
             return False
         if self.word(i - 1) in ("just", "simply") and self.tense == PRESENT:
             return True
@@ -240,7 +365,7 @@ PARTICIPLES = word_set(
 )
 DOES_VERBS = word_set("want need think mean say know do have care see get expect")
 """Verbs before which the 's of a question is short for does."""
-QUESTION_ENDS = frozenset({"", ".", ",", "!", "?", "I", "O", "”", '"', ";"})
+QUESTION_ENDS = frozenset({"", ".", ",", "!", "?", "i", "t", "”", '"', ";"})
 
 
 def inverted(sentence: Tagged, i: int, last: int, taken: Container[int]) -> bool:
@@ -252,25 +377,25 @@ def inverted(sentence: Tagged, i: int, last: int, taken: Container[int]) -> bool
     (True, False)
     """
     j = i - 1
-    tag = sentence.tag(j)
-    if tag == "Z":
+    role = sentence.role(j)
+    if role == "z":
         return _reporting(sentence, j, last)
-    if tag != "V" or j in taken:
+    if role != "v" or j in taken:
         return False
-    lead = sentence.tag(j - 1)
-    which = sentence.word(j - 1) == "one" and sentence.tag(j - 2) == "R"
-    if (lead in ("T", "N") and not which) or sentence.word(j - 1) == "that":
+    lead = sentence.role(j - 1)
+    which = sentence.word(j - 1) == "one" and sentence.role(j - 2) == "q"
+    if (lead in ("s", "p") and not which) or sentence.word(j - 1) == "that":
         return False  # "It was he", "this is she"
     following = sentence.after(last)
-    if lead in BREAKS or lead == "S":
-        return sentence.tag(following) != "V" or lead == ""
-    if lead == "R":
+    if lead in BREAKS or lead == "u":
+        return sentence.role(following) != "v" or lead == ""
+    if lead == "q":
         return True
     if sentence.finite(following):
         return False  # "The thing is she lies"
     if sentence.words[j].startswith(("does", "has")):
         return True
-    if lead == "Z" and verb_table().odds.get(sentence.words[j - 1], -9.0) > -3:
+    if lead == "z" and verb_table().odds.get(sentence.words[j - 1], -9.0) > -3:
         return False  # "What matters is she tried"
     head = sentence.clause_head(j - 1)
     if head == j - 1 or sentence.word(head) in FRONTED:
@@ -280,14 +405,14 @@ def inverted(sentence: Tagged, i: int, last: int, taken: Container[int]) -> bool
 
 def _reporting(sentence: Tagged, j: int, last: int) -> bool:
     """A verb of saying between a quotation and its subject."""
-    behind_quote = j == 0 or sentence.tag(j - 1) in (",", "“", "”", '"')
-    quoted = sentence.tag(j - 1) in ("“", "”", '"')
+    behind_quote = j == 0 or sentence.role(j - 1) in (",", "“", "”", '"')
+    quoted = sentence.role(j - 1) in ("“", "”", '"')
     verb = verb_table().odds.get(sentence.words[j], -9.0) > (-3 if quoted else 2)
     return (
         behind_quote
         and verb
         and sentence.raw[j].islower()
-        and sentence.tag(sentence.after(last)) in QUESTION_ENDS
+        and sentence.role(sentence.after(last)) in QUESTION_ENDS
     )
 
 
@@ -307,11 +432,11 @@ def asking(sentence: Tagged, i: int, last: int) -> str | None:
     return "'ve" if following in PARTICIPLES else "'re"
 
 
-QUIET = frozenset("xDIO")
+QUIET = frozenset("xdit")
 """Tags of what matters only between a pronoun or a conjunction and its verb."""
 THINGS = frozenset({"it", "this", "that", "everything", "nothing", "something", "anything"})
 REPEATING = frozenset({",", ".", "…", "—", "–", "-", "--"})
-CLOSING = frozenset({"P", "R", ",", ")", "—", "–", "-", "--", '"', "“", "”"})
+CLOSING = frozenset({"h", "q", ",", ")", "—", "–", "-", "--", '"', "“", "”"})
 """Tags of what may end a parenthesis between a pronoun and its verb."""
 
 
@@ -332,23 +457,23 @@ class _Reader(Clause):
     def read(self) -> list[Change]:
         """Go through the sentence and give the changes."""
         steps, plain, words = _STEPS, _Reader._plain, self.words
-        if "V" not in self.tags and "Z" not in self.tags and ASKING.isdisjoint(words):
+        if "v" not in self.roles and "z" not in self.roles and ASKING.isdisjoint(words):
             return []
-        for i, tag in enumerate(self.tags):
+        for i, role in enumerate(self.roles):
             if i < self.skip:
                 continue
-            if not self.place and tag in QUIET and words[i] not in UNCLEAR_PASTS:
+            if not self.place and role in QUIET and words[i] not in UNCLEAR_PASTS:
                 continue
-            if self.place != "parenthesis" or tag in CLOSING:
-                steps.get(tag, plain)(self, i)
+            if self.place != "parenthesis" or role in CLOSING:
+                steps.get(role, plain)(self, i)
         return self.changes
 
     def _pronoun(self, i: int) -> None:
         first, last = self._extent(i)
         if last > i:
             return  # told at the second of the two
-        ahead, behind = self.tag(last + 1), self.tag(first - 1)
-        if behind == "S" and ahead in ("C", ",", "") and self.owner:
+        ahead, behind = self.role(last + 1), self.role(first - 1)
+        if behind == "u" and ahead in ("c", ",", "") and self.owner:
             self.place = ""
             return
         self.comma = self.relative = self.resumes = False
@@ -366,20 +491,20 @@ class _Reader(Clause):
         self.situate(first)
         _, apostrophe, clitic = self.words[i].partition("'")
         self.owner = "mine"
-        if ahead == "C" and self.word(last + 1) != "then":
+        if ahead == "c" and self.word(last + 1) != "then":
             self.owner, self.place, self.other_tense = "plural", "", PRESENT
         elif apostrophe or self.words[i] in ("hes", "shes"):
             self.place, self.tense = "", PRESENT if clitic in ("s", "") else MODAL
-        elif behind in ("M", "L") and not self.finite(self.after(last)):
+        elif behind in ("m", "l") and not self.finite(self.after(last)):
             self.place, self.tense = "", MODAL
         else:
             self.place = "subject"
 
     def _extent(self, i: int) -> tuple[int, int]:
         """The tokens of "he or she", "he/she", "s/he" or "(s)he" around the pronoun at i."""
-        if self.word(i + 1) in ("or", "/") and self.tag(i + 2) == "P":
+        if self.word(i + 1) in ("or", "/") and self.role(i + 2) == "h":
             return i, i + 2
-        if self.word(i - 1) in ("or", "/") and self.tag(i - 2) == "P":
+        if self.word(i - 1) in ("or", "/") and self.role(i - 2) == "h":
             return i - 2, i
         if self.words[max(i - 2, 0) : i] == ["s", "/"]:
             return i - 2, i
@@ -415,7 +540,7 @@ class _Reader(Clause):
         j = i + 1
         if self.words[j : j + 3] == ["s", "/", "he"]:
             return True
-        if self.tag(j) != "P":
+        if self.role(j) != "h":
             return False
         return inverted(self, *self._extent(j), self.mine)
 
@@ -435,7 +560,7 @@ class _Reader(Clause):
             self.listing = "comma" if self.place == "comma" else self.listing or "and"
             self.own(i)
         elif not named and (
-            (self.tag(lead) in ("T", "R") and "'" not in self.words[lead]) or self.odds(i) > least
+            (self.role(lead) in ("s", "q") and "'" not in self.words[lead]) or self.odds(i) > least
         ):
             if self.relative and self.place == "":
                 self.relative = False
@@ -449,7 +574,7 @@ class _Reader(Clause):
 
     def _repeats(self, i: int) -> bool:
         """A verb of mine said again: "She waits - waits for you."."""
-        marked = self.tag(i - 1) in REPEATING and self.owner == "mine"
+        marked = self.role(i - 1) in REPEATING and self.owner == "mine"
         return marked and any(self.words[j] == self.words[i] for j in self.mine)
 
     def _conjunction(self, i: int) -> None:
@@ -467,18 +592,17 @@ class _Reader(Clause):
     def _comma(self, i: int) -> None:
         follow = self.after(i)
         if self.place == "subject":
-            if not (
-                self.tags[i] == "," and self.tags[i - 1] == "A" and self.tag(follow) in ("V", "Z")
-            ):
+            behind_adverb = self.roles[i] == "," and self.roles[i - 1] == "a"
+            if not (behind_adverb and self.role(follow) in ("v", "z")):
                 self.place = "parenthesis"
         elif self.place == "parenthesis" or self.resumes:
-            if self.tag(follow) in ("V", "Z", "M") or self.past(follow):
+            if self.role(follow) in ("v", "z", "m") or self.past(follow):
                 self.place, self.resumes = "subject", False
         elif self.place != "and":
             self.joint, self.place = i - 1, "comma"
-            listed = self.joint in self.mine and self.tag(follow) == "Z"
+            listed = self.joint in self.mine and self.role(follow) == "z"
             aside = self.aside and i - self.at <= 3
-            if aside or (self.opening and not listed and self.tag(follow) not in ("C", "P")):
+            if aside or (self.opening and not listed and self.role(follow) not in ("c", "h")):
                 self.owner = ""
             self.aside = False
         else:
@@ -486,12 +610,12 @@ class _Reader(Clause):
 
     def _pass_over(self, i: int) -> None:
         """A parenthesis right behind the conjunction, from the comma at i to the next."""
-        for j in range(i + 1, min(i + 12, len(self.tags))):
-            if self.tags[j] in ("P", "C", ";", ":"):
+        for j in range(i + 1, min(i + 12, len(self.roles))):
+            if self.roles[j] in ("h", "c", ";", ":"):
                 return
-            if self.tags[j] == ",":
+            if self.roles[j] == ",":
                 verb = self.after(j)
-                if self.tag(verb) == "V" or (self.tag(verb) == "Z" and self.odds(verb) > -5):
+                if self.role(verb) == "v" or (self.role(verb) == "z" and self.odds(verb) > -5):
                     self.skip = j + 1
                 return
 
@@ -529,7 +653,7 @@ class _Reader(Clause):
             self.place = ""
         if opens:
             self.saved = (self.owner, self.tense, self.other_tense)
-            if self.place != "subject" and self.tag(i + 1) != "C":
+            if self.place != "subject" and self.role(i + 1) != "c":
                 self.owner = ""
         elif self.saved is not None:
             if self.owner != "mine":
@@ -543,25 +667,25 @@ class _Reader(Clause):
         tense = PAST if self.words[i][:3] in ("did", "had", "use") else MODAL
         if self.place == "subject":
             self.owner, self.place, self.tense = "mine", "", tense
-        elif self.place == "and" or self.tag(i + 1) == "P" or not self.owner:
+        elif self.place == "and" or self.role(i + 1) == "h" or not self.owner:
             self.place = ""
         else:
             self.other(tense, plural=self.plural_before(i))
 
     def _noun_or_name(self, i: int) -> bool:
         """Whether what looks like a modal verb is none: "a beer can", "in May"."""
-        lead = self.tag(i - 1)
+        lead = self.role(i - 1)
         if self.words[i] not in ("can", "will", "may", "might") or lead in BREAKS:
             return False
-        return self.named(i) or lead == "D" or (lead == "x" and self.tag(i + 1) in BREAKS)
+        return self.named(i) or lead == "d" or (lead == "x" and self.role(i + 1) in BREAKS)
 
     def _plural(self, i: int) -> None:
         if self.place == "subject":
             self.owner, self.place, self.tense = "mine", "", MODAL
             return
         self.place = ""
-        lead = self.tag(self.before(i))
-        if self.words[i] in ("am", "are", "were", "aren't", "weren't") or lead == "N":
+        lead = self.role(self.before(i))
+        if self.words[i] in ("am", "are", "were", "aren't", "weren't") or lead == "p":
             past = self.words[i].startswith("were")
             self.other(PAST if past else PRESENT, plural=True)
 
@@ -570,11 +694,11 @@ class _Reader(Clause):
             self.owner, self.place, self.tense = "mine", "", PAST
         elif self.place in ("and", "comma"):
             self.place = ""
-            if self.owner == "mine" and self.tags[i] == "E":
+            if self.owner == "mine" and self.roles[i] == "e":
                 self.tense = PAST
-        elif self.place != "parenthesis" and self.tag(i - 1) != "D":
-            lead = self.tag(self.before(i))
-            if self.tags[i] == "E" or lead in ("N", "T", "R"):
+        elif self.place != "parenthesis" and self.role(i - 1) != "d":
+            lead = self.role(self.before(i))
+            if self.roles[i] == "e" or lead in ("p", "s", "q"):
                 self.other(PAST, plural=self.plural_before(i))
             self.place = ""
 
@@ -582,23 +706,23 @@ class _Reader(Clause):
         if self.place == "parenthesis":
             return
         word, apostrophe, _ = self.words[i].partition("'")
-        if self.place == "subject" and self.tags[i] == "T" and self.word(i + 1) in TIMES:
+        if self.place == "subject" and self.roles[i] == "s" and self.word(i + 1) in TIMES:
             return
         self.place = ""
-        owner = word.endswith(("one", "body")) and self.tag(i - 1) not in BREAKS | {"S", "R"}
+        owner = word.endswith(("one", "body")) and self.role(i - 1) not in BREAKS | {"u", "q"}
         if apostrophe and word not in EXISTENTIAL and not owner:
-            self.other(PRESENT, plural=self.tags[i] == "N")
+            self.other(PRESENT, plural=self.roles[i] == "p")
             if word in THINGS:
                 self.human = WILLING
 
     def _relative(self, i: int) -> None:
         word = self.words[i]
         if word in ("who", "that") and (
-            self.tag(i - 1) == "P"
-            or (self.place == "parenthesis" and self.tag(i - 1) == "," and self.tag(i - 2) == "P")
+            self.role(i - 1) == "h"
+            or (self.place == "parenthesis" and self.role(i - 1) == "," and self.role(i - 2) == "h")
         ):
-            self.relative = self.tag(i - 1) == "P" and self.tag(i - 2) != "V"
-            self.resumes = self.tag(i - 1) == ","
+            self.relative = self.role(i - 1) == "h" and self.role(i - 2) != "v"
+            self.resumes = self.role(i - 1) == ","
             self.place = "subject"
         elif self.place != "parenthesis":
             self.place = ""
@@ -608,7 +732,7 @@ class _Reader(Clause):
     def _adverb(self, i: int) -> None:
         if self.place == "subject":
             return
-        if self.words[i] in ("so", "neither", "either", "both") and self.tag(i + 1) in ("V", "Z"):
+        if self.words[i] in ("so", "neither", "either", "both") and self.role(i + 1) in ("v", "z"):
             self.place = ""
 
     def _plain(self, i: int) -> None:
@@ -618,61 +742,61 @@ class _Reader(Clause):
             self._between(i)
         elif self.place in ("and", "comma"):
             self._led_in(i)
-        elif self.words[i] in UNCLEAR_PASTS and self.tag(self.before(i)) in ("N", "T", "R"):
+        elif self.words[i] in UNCLEAR_PASTS and self.role(self.before(i)) in ("p", "s", "q"):
             self.other(PAST, plural=self.plural_before(i))
 
     def _between(self, i: int) -> None:
         """A word between the pronoun and its verb, or a verb that stays as it is."""
-        word, tag = self.words[i], self.tags[i]
-        if tag in (".", "…", "*", "x") and not word[0].isalnum():
+        word, role = self.words[i], self.roles[i]
+        if role in (".", "…", "*", "x") and not word[0].isalnum():
             return
         if self.word(i + 1) == "%":
             return
-        if tag in ("?", "!", ":", ";"):
+        if role in ("?", "!", ":", ";"):
             self.place = ""
             return
         ahead = self.after(i)
-        if tag in ("D", "I", "O", "S"):
+        if role in ("d", "i", "t", "u"):
             verb = self.verb_ahead(i)
             if verb:
                 return
             self.place = ""
             return
         known = word in UNCLEAR_PASTS or word in verb_table().plain
-        sure = self.tag(ahead) == "V" or (self.tag(ahead) == "Z" and self.odds(ahead) > 1)
+        sure = self.role(ahead) == "v" or (self.role(ahead) == "z" and self.odds(ahead) > 1)
         if not known and sure and ahead == i + 1:
             return
         self.place, self.tense = "", PAST
 
     def _led_in(self, i: int) -> None:
         """A phrase between the conjunction and its verb: "and in the end wins"."""
-        tag = self.tags[i]
-        if tag not in ("I", "x", "D", "O") or not self._phrase(i):
+        role = self.roles[i]
+        if role not in ("i", "x", "d", "t") or not self._phrase(i):
             self.place = ""
 
     def _phrase(self, i: int) -> bool:
         """Whether the word at i belongs to an adverbial that a verb follows."""
-        if self.tags[i] == "D":
+        if self.roles[i] == "d":
             return self.words[i] in ("every", "each") and self.word(i + 1) in TIMES
-        if self.word(i) in TIMES and self.tag(i - 1) in ("D", "T"):
+        if self.word(i) in TIMES and self.role(i - 1) in ("d", "s"):
             return True
-        return self.tags[i] == "I" and self.verb_ahead(i)
+        return self.roles[i] == "i" and self.verb_ahead(i)
 
 
 _STEPS: dict[str, Callable[[_Reader, int], None]] = {
-    "P": _Reader._pronoun,
-    "V": _Reader._auxiliary,
-    "Z": _Reader._verb_or_noun,
-    "C": _Reader._conjunction,
+    "h": _Reader._pronoun,
+    "v": _Reader._auxiliary,
+    "z": _Reader._verb_or_noun,
+    "c": _Reader._conjunction,
     ",": _Reader._comma,
-    "M": _Reader._modal,
-    "L": _Reader._plural,
-    "E": _Reader._past,
+    "m": _Reader._modal,
+    "l": _Reader._plural,
     "e": _Reader._past,
-    "N": _Reader._subject,
-    "T": _Reader._subject,
-    "R": _Reader._relative,
-    "A": _Reader._adverb,
+    "y": _Reader._past,
+    "p": _Reader._subject,
+    "s": _Reader._subject,
+    "q": _Reader._relative,
+    "a": _Reader._adverb,
     '"': _Reader._quote,
     "“": _Reader._quote,
     "”": _Reader._quote,

@@ -18,9 +18,10 @@ from typing import Any, Protocol
 from evenhand.errors import InputError, MissingExtraError
 from evenhand.lexicon.names import names
 from evenhand.lexicon.persons import counted_words
+from evenhand.lexicon.pronouns import FEMALE, PRONOUNS, SLOTS
 from evenhand.registry import Registry
-from evenhand.text.tagger import tag
-from evenhand.text.vocabulary import FUNCTION_WORDS, PRONOUNS, nouns, word_set
+from evenhand.text.tagger import FUNCTION_WORDS, tag
+from evenhand.text.vocabulary import nouns, word_set
 
 PLACES = {
     "coreferee": "evenhand.text.coreference:Coreferee",
@@ -369,7 +370,8 @@ PEOPLE = frozenset(("person", "name", "someone"))
 RIVALS = PEOPLE | {"animal", "animals", "unclear"}
 EVERYONE = frozenset(("everyone", "everybody", "anyone", "anybody", "nobody"))
 QUOTES = frozenset('"“”„«»`')
-FEMALE = frozenset(("she", "her", "hers", "herself"))
+CASES = {form: slot for slot, forms in SLOTS.items() for form in forms} | {"hers": "possessive"}
+"""The case of each gendered pronoun; `her` is an object or a possessive, by what follows."""
 
 CONFIDENCE = {
     "own subject": 0.92,
@@ -466,8 +468,8 @@ class _Case:
         self.verb = max((v for v in made.subjects if v < i), default=None)
         self.subject = made.subjects[self.verb] if self.verb is not None else None
         self.barred = barred
-        case = PRONOUNS[made.lower[i]]
-        if case == "her":
+        case = CASES[made.lower[i]]
+        if made.lower[i] == "her":
             case = (
                 "possessive"
                 if made.tags[i + 1 : i + 2] and made.tags[i + 1] in "WZNE"
@@ -737,7 +739,7 @@ def _link(
 
     def rank(span: Span) -> tuple[bool, bool, int]:
         word = tokens[span[0]].lower()
-        pronoun = span[1] - span[0] == 1 and (word in PRONOUNS or FUNCTION_WORDS.get(word) == "O")
+        pronoun = span[1] - span[0] == 1 and FUNCTION_WORDS.get(word, "")[:1] in ("O", "H")
         return pronoun, span[0] > i, abs(i - span[0])
 
     start, end = best = min(others, key=rank)

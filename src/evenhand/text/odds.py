@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.intervals import Floats, holm, wilson
+from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import document, replace_file, save_json
 from evenhand.text.tables import Source, Table, as_cell, open_table
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
 PronounGender = Literal["female", "male", "tie", "none"]
 
-_PRONOUN = re.compile(r"\b(?:s?he|hers?|him|his|h(?:er|im)self)\b")
-_FEMALE_PRONOUNS = frozenset({"she", "her", "hers", "herself"})
+_PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b")
 
 
 def pronoun_gender(text: str) -> PronounGender:
@@ -40,7 +40,7 @@ def pronoun_gender(text: str) -> PronounGender:
     ('tie', 'none')
     """
     found = _PRONOUN.findall(text.lower())
-    female = sum(word in _FEMALE_PRONOUNS for word in found)
+    female = sum(word in FEMALE for word in found)
     if 2 * female == len(found):
         return "tie" if found else "none"
     return "female" if 2 * female > len(found) else "male"

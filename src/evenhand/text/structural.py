@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.lexicon.gendered import sex_indicators
 from evenhand.lexicon.names import names
+from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.block import Block
 from evenhand.text.coreference import LEAST, Link, Resolver, kind_of, resolver
 from evenhand.text.corpus.compression import SURROGATE
 from evenhand.text.corpus.pipeline import Done
 from evenhand.text.people import find_people
-from evenhand.text.tagger import tokenize
-from evenhand.text.tokens import WordIndex, protected, sentences, words
-from evenhand.text.vocabulary import PRONOUNS, word_set
+from evenhand.text.tokens import WordIndex, protected, sentences, tokenize, words
+from evenhand.text.vocabulary import word_set
 
 MAN = re.compile(r"[a-z]{2,}-?(?:wo)?m[ae]n")
 NOT_MAN = word_set(

@@ -1,185 +1,141 @@
-"""The tokens of a sentence and their parts of speech."""
+"""One tagger for all rules on sentences.
+
+A tag has two parts. The word class, a capital letter, says what a word is; the rules on noun
+phrases (`coreference`) read it. The role, a small letter, says what a word does in a clause; the
+rules on agreement (`agreement`) read it. `read_word` tags a word by itself; `tag` gives the word
+classes of a sentence, in which the words around decide between noun and verb.
+
+======  ====================================  ====  ============================================
+class   meaning                               role  meaning
+======  ====================================  ====  ============================================
+``D``   determiner                            d     determiner or possessive
+``N``   numeral                               s     pronoun of the third person singular
+``O``   pronoun without gender                p     subject pronoun of another person
+``H``   gendered pronoun                      h     he or she, with or without a clitic
+``P``   preposition                           i     preposition
+``T``   to before an infinitive               t     to
+``S``   subordinating conjunction             u     subordinating conjunction
+``R``   relative pronoun                      q     relative or question word
+``C``   coordinating conjunction              c     coordinating conjunction
+``B``   adverb                                a     adverb
+``M``   modal verb                            m     modal verb, also did and had
+``A``   auxiliary                             v     auxiliary, third person singular
+``V``   finite verb                           l     finite verb of a plural subject
+``E``   participle in -ed                     e     past tense that is never a participle
+``G``   verb in -ing                          y     word in -ed
+``W``   noun or adjective                     z     word in -s that may be a verb
+``Z``   capitalised word, a name              x     no role of its own
+``K``   possessive 's
+``X``   punctuation
+======  ====================================  ====  ============================================
+
+A comma is a class of its own, and every mark of punctuation is a role of its own.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import NamedTuple
 
-from evenhand.text.vocabulary import (
-    ADVERBIALS,
-    ADVERBS_IN_S,
-    AGREEING,
-    FUNCTION_WORDS,
-    PRONOUNS,
-    TAGS,
-    UNCLEAR_PASTS,
-    nouns,
-    shape,
-    verb_forms,
-    verb_table,
-    word_set,
+from evenhand.text.vocabulary import ADVERBS_IN_S, nouns, verb_forms, word_set
+
+
+class Word(NamedTuple):
+    """A token in lower case, its word class (`?` where it may be a verb) and its role."""
+
+    lower: str
+    word_class: str
+    role: str
+
+
+def _listed(lists: dict[str, str]) -> dict[str, str]:
+    return {word: tag for tag, words in lists.items() for word in words.split()}
+
+
+FUNCTION_WORDS = _listed(
+    {
+        "Dd": "the a an my your their our its some any no every each all many few several another "
+        "such",
+        "Ds": "this",
+        "Dp": "these those",
+        "Da": "both either neither",
+        "Dq": "whose",
+        "Nd": "two three four five six seven eight nine ten eleven twelve twenty thirty forty "
+        "fifty hundred dozen other",
+        "Ns": "one",
+        "Na": "half first second last next only",
+        "Nx": "third same own",
+        "Op": "i you we they y'all i'm you're we're they're i've you've we've they've "
+        "i'll you'll we'll they'll i'd you'd we'd they'd",
+        "Os": "it everything something nothing anything there here it's this's there's here's "
+        "that's it'll that'll it'd thats theres",
+        "Oa": "itself themself",
+        "Ox": "me us them myself yourself ourselves themselves mine yours ours theirs",
+        "Hh": "he she hes shes",
+        "Hd": "his her",
+        "Hx": "him hers",
+        "Ha": "himself herself",
+        "Pi": "of in on at by for with from into onto upon about over under above below between "
+        "among amongst amid through throughout during without within against across along "
+        "alongside around behind beside beneath underneath beyond near inside outside off out up "
+        "down past per toward towards despite unlike via atop aboard",
+        "Pu": "like except",
+        "Pa": "besides",
+        "Tt": "to",
+        "Su": "if because cuz cos bc while whilst whereas lest since although as before after "
+        "until till unless whether than whenever wherever",
+        "Sa": "though",
+        "Sq": "what how why where when what's whats",
+        "Rq": "who which that whom who's who'd who'll who've whos",
+        "Cc": "and or but nor yet plus or/and and/or",
+        "Ca": "so",
+        "Bc": "then",
+        "Ba": "always never often sometimes just still also even ever already maybe perhaps now "
+        "again soon too not almost once twice thrice forever quite rather very instead however "
+        "therefore thus hence otherwise meanwhile moreover nevertheless nonetheless anyway "
+        "anyways somehow sometime someday today tonight tomorrow yesterday nowadays afterwards "
+        "thereafter later further seldom together altogether likewise indeed far oft e'er ne'er "
+        "yes yeah kinda sorta",
+        "Bx": "n't away back forward backward forwards backwards apart aside anywhere somewhere "
+        "everywhere home nearby overhead onward upward downward",
+        "Mm": "can could will would shall should may might must cannot can't couldn't won't "
+        "wouldn't shan't shouldn't mayn't mightn't mustn't cant couldnt wont wouldnt shouldnt "
+        "ought oughtn't needn't daren't gonna gotta ain't aint",
+        "Mx": "ca wo",
+        "Am": "did had didn't didnt hadn't hadnt",
+        "Av": "is was has does isn't wasn't hasn't doesn't isnt wasnt hasnt doesnt",
+        "Al": "am are were have do aren't weren't haven't don't arent werent havent dont",
+        "Ax": "be been being having 's 're 've 'd 'll 'm isn aren wasn weren hasn haven hadn doesn "
+        "don didn",
+    }
 )
+"""Closed-class words and their tags."""
 
-TOKEN = re.compile(r"\d+(?:[.,:]\d+)*\w*|[@#]?\w+(?:['’-]\w+)*|--+|[^\w\s]")
-SUBJECT_FORMS = frozenset({"he", "she", "hes", "shes"})
-MARKS = frozenset(',;:()—–-“”"?!./')
-BREAKS = frozenset({"", "C", ",", "“", "”", '"', "—", "–", "-", "--", ":", ";", "(", "?", "!", "."})
-"""Tags of what a clause may begin behind."""
-UNKNOWN_ODDS = -3.0
-"""Log odds of a word in -s that is not in the table of verbs."""
-
-
-@lru_cache(maxsize=1 << 16)
-def _known(raw: str) -> tuple[str, str]:
-    """A token in lower case and its tag."""
-    word = raw.lower().replace("’", "'")
-    tag = TAGS.get(word)
-    if tag is not None:
-        return word, tag
-    if word in AGREEING:
-        return word, "V"
-    head, apostrophe, _ = word.partition("'")
-    if head in SUBJECT_FORMS:
-        return word, "P"
-    if not word[0].isalpha():
-        return word, word[:2] if word[0] in MARKS else "x"
-    if word[-1] == "s" and len(word) > 2 and not apostrophe:
-        plain = word in ADVERBS_IN_S or word.endswith(("ss", "ous"))
-        return word, "x" if plain else "Z"
-    if word.endswith("ly"):
-        return word, "A"
-    return word, "e" if word.endswith("ed") else "x"
-
-
-class Tagged:
-    """The tokens of text[start:end] with their tags: those of `words`, and
-
-    P  he or she, perhaps with 's, 'll, 'd       V  auxiliary in the third person singular
-    Z  any other word that may be a verb in -s   e  word in -ed
-    x  any other word; a mark of punctuation is a tag of its own.
-
-    >>> Tagged("He barks, she said.", 0, 19).tags
-    ['P', 'Z', ',', 'P', 'x', '.']
-    """
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self.text, self.start, self.end = text, start, end
-        self.raw = TOKEN.findall(text, start, end)
-        known = [_known(raw) for raw in self.raw]
-        self.words = [word for word, _ in known]
-        self.tags = [tag for _, tag in known]
-        if not ADVERBIALS.keys().isdisjoint(self.words):
-            self._find_adverbials()
-
-    def _find_adverbials(self) -> None:
-        words = self.words
-        for i in [i for i, word in enumerate(words) if word in ADVERBIALS]:
-            for place, phrase in ADVERBIALS[words[i]]:
-                start = i - place
-                if start >= 0 and words[start : start + len(phrase)] == phrase:
-                    self.tags[start : start + len(phrase)] = "A" * len(phrase)
-
-    @cached_property
-    def offsets(self) -> list[int]:
-        """Where in the text each token begins."""
-        return [match.start() for match in TOKEN.finditer(self.text, self.start, self.end)]
-
-    def tag(self, i: int) -> str:
-        """The tag at i; nothing beyond the ends."""
-        return self.tags[i] if 0 <= i < len(self.tags) else ""
-
-    def word(self, i: int) -> str:
-        """The word at i in lower case; nothing beyond the ends."""
-        return self.words[i] if 0 <= i < len(self.words) else ""
-
-    def before(self, i: int) -> int:
-        """The place of the last word before i that is not an adverb; -1 where there is none."""
-        i -= 1
-        while i >= 0 and self.tags[i] == "A":
-            i -= 1
-        return i
-
-    def after(self, i: int) -> int:
-        """The place of the first word after i that is not an adverb."""
-        i += 1
-        while i < len(self.tags) and self.tags[i] == "A":
-            i += 1
-        return i
-
-    def plural_before(self, i: int) -> bool:
-        """Whether the subject before i is a pronoun that takes neither is nor was."""
-        lead = self.before(i)
-        return self.tag(lead) == "N" and self.words[lead] != "i"
-
-    def odds(self, i: int) -> float:
-        """Log odds that the -s word at i is a verb, by the word and its two neighbours."""
-        table = verb_table()
-        score = table.odds.get(self.words[i], UNKNOWN_ODDS)
-        for place, context in ((i - 1, table.before), (i + 1, table.after)):
-            raw = self.raw[place] if 0 <= place < len(self.raw) else "."
-            known = context.get(self.word(place) or ".")
-            score += context.get(shape(raw), 0.0) if known is None else known
-        return score
-
-    def named(self, i: int) -> bool:
-        """Whether the word at i is written like a name: a capital and small letters."""
-        return self.raw[i][0].isupper() and not self.raw[i].isupper()
-
-    def finite(self, i: int) -> bool:
-        """Whether the word at i is surely a finite verb."""
-        tag = self.tag(i)
-        return tag in ("V", "M", "E") or (tag == "Z" and self.odds(i) > 0)
-
-    def past(self, i: int) -> bool:
-        """Whether the word at i is a past tense, a participle or what looks the same."""
-        return self.tag(i) in ("E", "e") or self.word(i) in UNCLEAR_PASTS
-
-    def clause_head(self, i: int) -> int:
-        """The first word of the clause that holds i."""
-        while i > 0 and self.tags[i - 1] not in BREAKS:
-            i -= 1
-        return max(i, 0)
-
-    def opens_clause(self, i: int) -> bool:
-        """Whether the words before i are a conjunction and a noun: "as his car hits the wall"."""
-        j = i - 1
-        while j > 0 and self.tags[j] in ("x", "D", "A"):
-            j -= 1
-        return i - j > 1 and self.tags[i - 1] == "x" and self.tags[j] == "S"
-
-    def list_goes_on(self, i: int) -> bool:
-        """Whether a verb stands later behind a comma or a conjunction."""
-        for j in range(i + 1, len(self.tags) - 1):
-            if self.tags[j] in ("C", ","):
-                k = self.after(j)
-                if self.tag(k) == "C":
-                    k = self.after(k)
-                if self.tag(k) in ("V", "M") or self.past(k):
-                    return True
-                if self.tag(k) == "Z" and self.odds(k) > -4:
-                    return True
-        return False
-
-    def verb_ahead(self, i: int, reach: int = 5) -> bool:
-        """Whether a clear verb in -s stands within a few words that hold no other clause."""
-        for j in range(i + 1, min(i + reach, len(self.tags))):
-            tag = self.tags[j]
-            if tag == "V" or (tag == "Z" and self.odds(j) > 1 and not self.named(j)):
-                return True
-            if tag not in ("D", "x", "I", "A", "Z", "S"):
-                return False
-        return False
-
-
-SPLIT_TOKEN = re.compile(
-    r"[^\W_]+(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|[^\W_]+(?:[-‐][^\W_]+)*\.?(?:[^\W_]\.)*"
-    r"|[^\w\s]|_"
+OPEN_WORDS = _listed(
+    {
+        "p": "people folks u ur ya ye yall im ive youre youve weve theyre",
+        "s": "someone somebody everyone everybody anyone anybody nobody everyone's somebody's "
+        "someone's nobody's",
+        "q": "whoever whatever whichever",
+        "u": "cause 'cause",
+        "c": "& n",
+        "d": "much",
+        "m": "better used",
+        "a": "alike alone bloody damn def fr friggen friggin freaking fuckin fucking goddamn hell "
+        "hella least legit less long more most overall please pretty prob right straight sure "
+        "totes well deadass lowkey highkey uh um er hmm oh ah lol lmao tbh ngl imo imho rn btw omg "
+        "wow",
+        "e": "went knew saw took gave wrote ate came became began drove rode rose spoke broke "
+        "chose fell flew forgot froze grew hid threw wore tore shook stole swam sang drank rang "
+        "sank drew blew woke bit swore arose overtook mistook withdrew underwent undertook",
+    }
 )
-ABBREVIATIONS = word_set("mr mrs ms mx dr st prof rev sgt lt capt col gen jr sr")
+"""Words that are nouns, verbs or adjectives as well: their form gives their class."""
+
 SUBJECTS = word_set("he she they i we you who")
 PARTICLES = word_set("up down out off over")
-ADVERB = re.compile(r".{2,}ly$")
 NOT_ADVERBS = word_set(
     "elderly friendly lonely lovely only early daily ugly silly family belly ally bully jelly fly "
     "reply supply apply rely ply lily rally"
@@ -193,43 +149,64 @@ ADJECTIVES = word_set(
     "military political personal private public national local main final whole entire"
 )
 UNCHANGED = word_set("set put cut hit shut spread hurt let split burst quit read")
+ADVERB = re.compile(r".{2,}ly$")
 SUFFIXED = re.compile(r"(?:ed|ing|[^suio]s)$")
+MARKS = frozenset(',;:()—–-“”"?!./')
+DASHES = frozenset({"-", "–", "--"})
 
 
-def tokenize(sentence: str) -> tuple[list[str], list[int]]:
-    """The tokens of a sentence and where each begins.
+@lru_cache(maxsize=1 << 16)
+def read_word(token: str) -> Word:
+    """The tag of a token by itself.
 
-    >>> tokenize("The guard's dog isn't his.")[0]
-    ['The', 'guard', "'s", 'dog', 'is', "n't", 'his', '.']
+    >>> read_word("They")
+    Word(lower='they', word_class='O', role='p')
+    >>> read_word("barks").role, read_word("She's").role
+    ('z', 'h')
     """
-    words: list[str] = []
-    starts: list[int] = []
-    for found in SPLIT_TOKEN.finditer(sentence):
-        word = found.group()
-        words.append(word)
-        starts.append(found.start())
-        if (
-            len(word) > 1
-            and word.endswith(".")
-            and not (word.count(".") > 1 or word[:-1].lower() in ABBREVIATIONS or len(word) == 2)
-        ):
-            words[-1] = word[:-1]
-            words.append(".")
-            starts.append(found.end() - 1)
-    if words and len(words[-1]) == 2 and words[-1].endswith(".") and words[-1][0].islower():
-        words[-1:] = [words[-1][0], "."]
-        starts.append(starts[-1] + 1)
-    return words, starts
+    lower = token.lower().replace("’", "'")
+    listed = FUNCTION_WORDS.get(lower)
+    if listed is not None:
+        return Word(lower, listed[0], listed[1])
+    if lower.partition("'")[0] in ("he", "she"):
+        return Word(lower, "H", "h")
+    return Word(lower, _class_by_form(lower), OPEN_WORDS.get(lower) or _role_by_form(lower))
+
+
+def _class_by_form(lower: str) -> str:
+    if lower == ",":
+        return ","
+    if not lower[0].isalnum():
+        return "X"
+    if lower[0].isdigit():
+        return "N"
+    if ADVERB.search(lower) and lower not in NOT_ADVERBS:
+        return "B"
+    return "?" if lower in verb_forms() or (len(lower) > 4 and SUFFIXED.search(lower)) else "W"
+
+
+def _role_by_form(lower: str) -> str:
+    if not lower[0].isalpha():
+        return lower[:2] if lower[0] in MARKS else "x"
+    if lower[-1] == "s" and len(lower) > 2 and "'" not in lower:
+        return "x" if lower in ADVERBS_IN_S or lower.endswith(("ss", "ous")) else "z"
+    if lower.endswith("ly"):
+        return "a"
+    return "y" if lower.endswith("ed") else "x"
 
 
 def tag(tokens: Sequence[str]) -> list[str]:
-    """A tag for each token.
+    """The word class of each token of a sentence.
 
     >>> "".join(tag("The dancer waves and shakes her hips .".split()))
     'DWVCVHWX'
     """
-    lower = [word.lower().replace("’", "'") for word in tokens]
-    tags = [_first(word, low, k) for k, (word, low) in enumerate(zip(tokens, lower, strict=True))]
+    words = [read_word(token) for token in tokens]
+    lower = [word.lower for word in words]
+    tags = [
+        "Z" if k and token[0].isupper() and word.lower not in FUNCTION_WORDS else word.word_class
+        for k, (token, word) in enumerate(zip(tokens, words, strict=True))
+    ]
     for k, low in enumerate(lower):
         if low == "'s":
             tags[k] = _clitic(tags, k)
@@ -247,27 +224,6 @@ def tag(tokens: Sequence[str]) -> list[str]:
     return tags
 
 
-def _first(word: str, low: str, place: int) -> str:
-    """The tag of a word by itself; `?` where it may be a verb."""
-    if low in PRONOUNS:
-        return "H"
-    if low in FUNCTION_WORDS:
-        return FUNCTION_WORDS[low]
-    if word == ",":
-        return ","
-    if not word[0].isalnum():
-        return "X"
-    if word[0].isdigit():
-        return "N"
-    if word[0].isupper() and place:
-        return "Z"
-    if ADVERB.search(low) and low not in NOT_ADVERBS:
-        return "B"
-    if low in verb_forms() or (len(low) > 4 and SUFFIXED.search(low)):
-        return "?"
-    return "W"
-
-
 def _clitic(tags: list[str], k: int) -> str:
     """Whether 's is a genitive: after a noun, unless a word that only follows "is" comes next."""
     before = tags[k - 1] if k else "X"
@@ -282,7 +238,7 @@ def _verb(tokens: Sequence[str], lower: list[str], tags: list[str], k: int) -> s
     previous = lower[k - 1] if k else ""
     following = lower[k + 1] if k + 1 < len(lower) else ""
     form = _form(lower[k])
-    if before == "X" and tokens[k - 1] in "-–":
+    if before == "X" and tokens[k - 1] in DASHES:
         return "W"
     possessive = before == "H" and previous in ("his", "her")
     helped = before in "MAT" or (before == "B" and k > 1 and tags[k - 2] in "MAT")

@@ -254,3 +254,35 @@ def _add(spans: list[tuple[int, int]], text: str, begin: int, end: int) -> None:
     if stripped:
         begin += len(piece) - len(piece.lstrip())
         spans.append((begin, begin + len(stripped)))
+
+
+ABBREVIATIONS = r"(?i:mrs?|ms|mx|dr|st|prof|rev|sgt|lt|capt|col|gen|jr|sr)"
+TOKEN = re.compile(
+    rf"{ABBREVIATIONS}\.|[^\W\d_]{{1,3}}\.(?:[^\W\d_]\.)+|[^\W\d_]\."
+    r"|\d+(?:[.,:]\d+)*\w*(?:[-‐]\w+)*|['’](?:s|re|ve|ll|d|m)\b|[@#]?\w+(?:['’‐-]\w+)*"
+    r"|--+|[^\w\s]"
+)
+CLITIC = re.compile(r"n['’]t$|['’](?:s|re|ve|ll|d|m)$")
+
+
+def tokenize(sentence: str) -> tuple[list[str], list[int]]:
+    """The tokens of a sentence and where each begins, clitics split off.
+
+    >>> tokenize("The guard's dog isn't his.")[0]
+    ['The', 'guard', "'s", 'dog', 'is', "n't", 'his', '.']
+    """
+    tokens: list[str] = []
+    starts: list[int] = []
+    for match in TOKEN.finditer(sentence):
+        token, start = match.group(), match.start()
+        clitic = CLITIC.search(token)
+        if clitic is not None and clitic.start():
+            tokens += [token[: clitic.start()], clitic.group()]
+            starts += [start, start + clitic.start()]
+        else:
+            tokens.append(token)
+            starts.append(start)
+    if tokens and len(tokens[-1]) == 2 and tokens[-1][0].islower() and tokens[-1][1] == ".":
+        tokens[-1:] = [tokens[-1][0], "."]
+        starts.append(starts[-1] + 1)
+    return tokens, starts

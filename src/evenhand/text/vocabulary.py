@@ -31,55 +31,6 @@ AGREEING = {
 }
 """Auxiliaries in the third person singular, and what they are after `they`."""
 
-# What each tag stands for:
-#   N  subject pronoun other than third person singular      T  third person singular pronoun
-#   R  relative or question word                             S  subordinating conjunction
-#   C  coordinating conjunction                              A  adverb
-#   M  modal verb                                            L  finite verb of a plural subject
-#   D  determiner or possessive                              I  preposition
-#   O  to                                                    E  past tense, never a participle
-_WORDS = {
-    "N": "i you we they y'all u ya yall ye these those both people folks "
-    "i'm you're we're they're i've you've we've they've i'll you'll we'll they'll i'd you'd we'd "
-    "they'd im ur youre theyre ive youve weve",
-    "T": "it this someone somebody everyone everybody anyone anybody nobody something everything "
-    "nothing anything one there here it's that's this's there's here's it'll that'll it'd "
-    "everyone's somebody's someone's nobody's thats theres",
-    "R": "who which that what whom whose whoever whatever whichever who's what's how why where "
-    "when who'd who'll who've whos whats",
-    "S": "if because cause cuz 'cause while since although though as before after until till "
-    "unless whether than whenever wherever except like cos bc",
-    "C": "and or but nor yet then & plus n or/and and/or",
-    "A": "always never often sometimes usually just still also even ever already really actually "
-    "probably maybe perhaps now again soon too not only simply almost nearly hardly barely "
-    "scarcely rarely seldom once twice forever quite rather very well instead indeed however "
-    "therefore thus hence otherwise meanwhile moreover besides nevertheless nonetheless anyway "
-    "anyways somehow sometime someday today tonight tomorrow yesterday nowadays afterwards "
-    "thereafter later first second last next further sure kinda sorta def totes prolly prob "
-    "legit lowkey highkey deadass literally straight pretty damn fucking freaking friggin fuckin "
-    "goddamn bloody friggen seriously both either neither alone together himself herself itself "
-    "themself though altogether apparently far much more less most least likewise long thrice "
-    "overall alike yes no yeah please uh um er hmm oh ah lol lmao tbh ngl fr imo imho rn btw "
-    "omg wow hell ultimately formerly primarily basically constantly consistently currently "
-    "genuinely honestly obviously clearly truly so right half hella mostly merely "
-    "unfortunately sadly luckily eventually suddenly soon oft e'er ne'er",
-    "M": "can could will would shall should may might must cannot can't couldn't won't wouldn't "
-    "shan't shouldn't mayn't mightn't mustn't cant couldnt wont wouldnt shouldnt did didn't didnt "
-    "had hadn't hadnt ought oughtn't needn't daren't gonna gotta better used ain't aint",
-    "L": "am are were aren't weren't have haven't do don't arent werent havent dont",
-    "D": "the a an my your his her their our its some any no every each all many much few several "
-    "another other such two three four five six seven eight nine ten",
-    "I": "of in on at by for with from into onto upon about over under between among through "
-    "during without within against across along around behind beside beyond near off out up down "
-    "per toward towards despite unlike via",
-    "O": "to",
-    "E": "went knew saw took gave wrote ate came became began drove rode rose spoke broke chose "
-    "fell flew forgot froze grew hid threw wore tore shook stole swam sang drank rang sank drew "
-    "blew woke bit swore arose overtook mistook withdrew underwent undertook",
-}
-TAGS = {word: tag for tag, words in _WORDS.items() for word in words.split()}
-"""The tag of each function word."""
-
 UNCLEAR_PASTS = word_set(
     "said made built told left found got lost bought brought kept thought felt held met paid read "
     "sat sent set slept sold spent stood taught heard put let cut hit hurt cost shut quit spread "
@@ -303,50 +254,6 @@ def plain_form(form: str) -> str:
     """
     return verb_table().verbs.get(form) or stems(form)[0]
 
-
-PRONOUNS = {
-    "he": "subject",
-    "she": "subject",
-    "him": "object",
-    "his": "possessive",
-    "hers": "possessive",
-    "himself": "reflexive",
-    "herself": "reflexive",
-    "her": "her",
-}
-"""The gendered pronouns by their case; `her` is an object or a possessive, by what follows."""
-
-
-def _tagged(**lists: str) -> dict[str, str]:
-    return {word: tag for tag, words in lists.items() for word in words.split()}
-
-
-FUNCTION_WORDS = _tagged(
-    D="the a an this these those each every another some any no both several many few all either "
-    "neither my your our its their whose such",
-    N="one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty "
-    "hundred dozen half first second third last next other same own only",
-    P="of in on at by with from into onto over under above below behind beside besides between "
-    "among amid through throughout across along around against toward towards about near beyond "
-    "within without inside outside upon off up down out past during despite per via underneath "
-    "beneath atop like unlike amongst alongside aboard for",
-    S="because although though while when whenever if unless whether whereas where wherever what "
-    "how why once till lest whilst as before after since until than",
-    R="who whom which that",
-    C="and or but nor yet then so plus",
-    M="will would can could shall should may might must ca wo",
-    A="is are was were be been being am has have had having do does did 's 're 've 'd 'll 'm isn "
-    "aren wasn weren hasn haven hadn doesn don didn",
-    T="to",
-    O="i you it we they me us them myself yourself itself ourselves themselves mine yours ours "
-    "theirs there here everything something nothing anything",
-    B="not n't also never ever always often again away back just still even now soon too very "
-    "quite almost once then forward backward forwards backwards together apart instead perhaps "
-    "aside anywhere somewhere everywhere home "
-    "maybe sometimes already later meanwhile nearby overhead onward upward downward however thus "
-    "therefore moreover afterwards today yesterday tomorrow far further",
-)
-"""Closed-class words and their tags; a word named twice has the tag named last."""
 
 IRREGULAR_PLURALS = {
     "children": "child",

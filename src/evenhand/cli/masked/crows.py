@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli.declared import configure, declared_options
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -15,22 +16,16 @@ from evenhand.cli.masked.shared import (
     scoring_bar,
 )
 from evenhand.cli.options import json_option, output_option, prob_option, seed_option
+from evenhand.masked.metrics.crows import Crows
 
 if TYPE_CHECKING:
-    from evenhand.masked.metrics.crows import CrowsChange, CrowsResult, Method, Preference, Shift
-    from evenhand.results import Estimate
-
-__all__ = ["crows"]
+    from evenhand.results import Comparison, Estimate, Measurement
 
 
 @click.command(short_help="CrowS-Pairs: is the stereotype the likelier sentence?")
 @click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 @models_option
-@click.option(
-    "--method", type=click.Choice(["shared", "unmasked"]), default="shared", show_default=True,
-    help="shared: the tokens both sentences have, hidden one at a time (Nangia et al. 2020); "
-    "unmasked: all tokens, none hidden (Kaneko & Bollegala 2022).",
-)  # fmt: skip
+@declared_options(Crows)
 @output_option("Write every pair with its scores to this CSV file.")
 @running_options
 @seed_option
@@ -39,7 +34,6 @@ __all__ = ["crows"]
 def crows(
     path: str,
     models: tuple[str, ...],
-    method: Method,
     output: str | None,
     device: str,
     dtype: str,
@@ -48,13 +42,14 @@ def crows(
     seed: int,
     prob: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Score the sentence pairs of CrowS-Pairs, or of a CSV file with its columns.
 
-    Of each pair the tokens that both sentences share are hidden one at a time; the sentence in
-    which they are likelier counts as preferred. With no preference half of the pairs would go
-    each way. FILE has the columns sent_more, sent_less, stereo_antistereo, bias_type and perhaps
-    anon_writer, as crows_pairs_anonymized.csv; it may be packed, and - is the standard input.
+    In each pair the tokens that both sentences share are hidden one at a time; the sentence in
+    which they are likelier counts as preferred. Without a preference half of the pairs would go
+    each way. FILE has the columns sent_more, sent_less, stereo_antistereo, bias_type and optionally
+    anon_writer, as crows_pairs_anonymized.csv; it may be compressed, and - is the standard input.
     With several models each is compared with the first, pair by pair.
 
     \b
@@ -66,120 +61,123 @@ def crows(
     from dataclasses import replace
 
     from evenhand.cli.output import print_json
-    from evenhand.masked.metrics.crows import compare, read_pairs, score
+    from evenhand.instruments import Run
 
-    pairs, answers = read_pairs(path), open_cache(cache)
+    instrument = configure(Crows, options)
+    pairs, answers = instrument.read(path), open_cache(cache)
     results = []
     for source in dict.fromkeys(models):
+        model = load_model(source, device, dtype, int8)
         with scoring_bar(f"scoring {source}") as progress:
-            found = score(
-                load_model(source, device, dtype, int8), pairs, method=method, prob=prob,
-                seed=seed, progress=progress, cache=answers,
-            )  # fmt: skip
-        results.append(replace(found, model=source))
-    changes = [compare(results[0], other) for other in results[1:]]
+            run = Run(seed=seed, prob=prob, cache=answers, progress=progress)
+            results.append(replace(instrument.measure(model, pairs, run), subject=source))
+    changes = [Crows.compare(results[0], other) for other in results[1:]]
     if output:
         _save(output, results)
     if as_json:
-        print_json(
-            models=[found.as_dict() for found in results],
-            comparisons=[change.as_dict() for change in changes],
-        )
+        print_json(measurements=results, comparisons=changes)
         return
-    for found in results:
-        _print(found)
+    for result in results:
+        _print(result)
     for change in changes:
         _print_change(change)
     click.echo("Read with care:")
-    for caveat in results[0].caveats:
+    for caveat in Crows.declaration.caveats:
         click.echo(f"- {caveat}")
 
 
-def _save(output: str, results: Sequence[CrowsResult]) -> None:
+def _save(output: str, results: Sequence[Measurement]) -> None:
     import pandas as pd
 
-    from evenhand.results import replace_file
+    from evenhand.files import replace_file
 
+    frames = [m.to_frame() for m in results]
+    for frame, m in zip(frames, results, strict=True):
+        frame.insert(0, "model", m.subject)
     with replace_file(output) as file:
-        pd.concat([found.to_frame() for found in results]).to_csv(file, index=False)
+        pd.concat(frames).to_csv(file, index=False)
 
 
-def _print(found: CrowsResult) -> None:
+def _print(m: Measurement) -> None:
     from evenhand.cli.output import table
 
-    rows = [
-        _row("all pairs", found.overall),
-        *(_row(f"direction {name}", part) for name, part in found.directions.items()),
-        *(_row(name, part) for name, part in found.categories.items()),
-    ]
     table(
-        f"{found.model}: share of pairs whose more stereotypical sentence is the likelier",
+        f"{m.subject}: share of pairs whose more stereotypical sentence is the likelier",
         ("pairs of", "n", "share", "interval", "p", "mean difference"),
-        rows,
+        [
+            _row("all pairs", m),
+            *(_row(f"direction {part.query}", part) for part in m.select("direction")),
+            *(_row(part.query, part) for part in m.select("category")),
+        ],
     )
-    if found.by_writer:
+    for by_writer in m.select("unit"):
         click.echo(
-            f"all pairs, with the {found.writers} writers as the unit: "
-            f"{_percent(found.by_writer)} {_percents(found.by_writer)}"
+            f"all pairs, with the {m.details['writers']} writers as the unit: "
+            f"{_percent(by_writer.estimate)} {_percents(by_writer.estimate)}"
         )
-    ties = f", ties {found.overall.ties}" if found.overall.ties else ", no ties"
+    ties = f", ties {m.details['ties']}" if m.details["ties"] else ", no ties"
     click.echo(
-        f"intervals: {found.overall.share.prob:.0%}. share: no preference is 50 %. p: exact "
-        "against 50 %, for the categories corrected for their number (Holm). mean difference: "
-        "score of the more minus the less stereotypical sentence, in nats. Share with ties "
-        f"as not stereotyped, as the authors count: {found.authors_score:.2f} %{ties}."
+        f"intervals: {m.prob:.0%}. share: no preference is 50 %. p: exact against 50 %, for the "
+        "categories corrected for their number (Holm). mean difference: score of the more minus "
+        "the less stereotypical sentence, in nats. Share with ties as not stereotyped, as the "
+        f"authors count: {m.details['authors_score']:.2f} %{ties}."
     )
-    if found.left_out:
-        first = "; ".join(f"line {x.pair.line} ({x.reason})" for x in found.left_out[:5])
-        more = f"; and {len(found.left_out) - 5} more" if len(found.left_out) > 5 else ""
-        click.echo(f"left out: {len(found.left_out)} pairs: {first}{more}")
+    if m.left_out:
+        more = f"; and {len(m.left_out) - 5} more" if len(m.left_out) > 5 else ""
+        click.echo(f"left out: {len(m.left_out)} pairs: {'; '.join(m.left_out[:5])}{more}")
     click.echo()
 
 
-def _row(name: str, part: Preference) -> tuple[str, ...]:
+def _row(name: str, m: Measurement) -> tuple[str, ...]:
     from evenhand.cli.output import p_text
 
     return (
         name,
-        str(part.n),
-        _percent(part.share),
-        _percents(part.share),
-        p_text(part.p_value if part.p_holm is None else part.p_holm),
-        _nats(part.difference),
+        str(m.n),
+        _percent(m.estimate),
+        _percents(m.estimate),
+        p_text(m.details.get("p_holm", m.p_value)),
+        _nats(m.part("mean difference").estimate),
     )
 
 
-def _print_change(change: CrowsChange) -> None:
+def _print_change(change: Comparison) -> None:
     from evenhand.cli.output import table
 
-    parts = {"all pairs": change.overall, **change.categories}
+    categories = [part for part in change.parts if part.before.by == "category"]
     table(
-        f"{change.after} against {change.before}, pair by pair",
+        f"{change.after.subject} against {change.before.subject}, pair by pair",
         ("pairs of", "n", "before", "after", "change", "interval", "p", "mean difference"),
-        [_shift_row(name, part) for name, part in parts.items()],
+        [
+            _change_row("all pairs", change),
+            *(_change_row(part.query, part) for part in categories),
+        ],
     )
     click.echo(
-        f"intervals: {change.overall.share.prob:.0%}. change: of the share, in percentage points "
+        f"intervals: {change.change.prob:.0%}. change: of the share, in percentage points "
         "(Newcombe's paired interval; p: McNemar's exact test, for the categories corrected by "
         "Holm). mean difference: its change, in nats. "
-        f"Pairs that only one model took: {change.unpaired}.\n"
+        f"Pairs that only one model took: {change.details['unpaired']}.\n"
     )
 
 
-def _shift_row(name: str, part: Shift) -> tuple[str, ...]:
-    from evenhand.cli.output import p_text
+def _change_row(name: str, part: Comparison) -> tuple[str, ...]:
+    from evenhand.cli.output import number, p_text
 
-    share = part.share
+    share, details = part.change, part.details
     return (
         name,
-        str(part.n),
-        f"{100 * part.before:.1f} %",
-        f"{100 * part.after:.1f} %",
+        str(part.paired),
+        *(f"{number(100 * _nan(details[when]), 1)} %" for when in ("before", "after")),
         f"{100 * share.value:+.1f}",
         f"[{100 * share.low:+.1f}, {100 * share.high:+.1f}]",
-        p_text(part.p_value if part.p_holm is None else part.p_holm),
-        _nats(part.difference),
+        p_text(details.get("p_holm", part.p_value)),
+        _nats(part.part("mean difference").change),
     )
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 def _percent(share: Estimate) -> str:

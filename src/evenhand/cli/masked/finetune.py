@@ -129,8 +129,8 @@ def finetune(
     from evenhand.masked.finetune import Settings
     from evenhand.masked.finetune import finetune as work
     from evenhand.masked.finetune.reading import input_hashes, read_documents
-    from evenhand.masked.metrics.crows import read_pairs
     from evenhand.masked.metrics.pronouns import read_sentences
+    from evenhand.masked.pairs import read_pairs
 
     cut = form_of(files, field, form)
     named = [*files, *(name for name in (sentences, crows) if name)]

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from evenhand.lexicon import pairs
+from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.corpus.compression import SURROGATE
 from evenhand.text.tokens import sentences
-from evenhand.text.vocabulary import PRONOUNS
 
 __all__ = ["Documents", "collect", "key", "twin_key"]
 

@@ -17,7 +17,7 @@ from evenhand.text.structural import Accepted, Filter
 from evenhand.text.tokens import sentences
 
 if TYPE_CHECKING:
-    from evenhand.masked.metrics.crows import Pair
+    from evenhand.masked.pairs import Pair
 
 __all__ = ["HeldOut", "held_out"]
 

@@ -21,7 +21,7 @@ from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.model import Model, load
 
 if TYPE_CHECKING:
-    from evenhand.masked.metrics.crows import Pair
+    from evenhand.masked.pairs import Pair
 
 __all__ = ["Progress", "finetune"]
 

@@ -13,12 +13,13 @@ from evenhand.intervals import Floats
 from evenhand.masked.finetune.held_out import HeldOut
 from evenhand.masked.finetune.result import Change
 from evenhand.masked.finetune.settings import Settings
-from evenhand.masked.metrics import crows, likelihood, pronouns
-from evenhand.masked.metrics.crows_comparison import paired_shares
-from evenhand.masked.metrics.crows_results import estimate_share
+from evenhand.masked.metrics import pronouns
+from evenhand.masked.metrics.crows import Crows, crows
+from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns_interval import bootstrap_mean
 from evenhand.masked.model import Model
-from evenhand.results import Estimate
+from evenhand.results import Estimate, Measurement
+from evenhand.statistics.intervals import paired_shares, wilson
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
@@ -33,8 +34,8 @@ class Measured:
     """One model on the held-out sentences."""
 
     scores: pronouns.PronounScores
-    plain: likelihood.Likelihoods
-    pairs: crows.CrowsResult | None
+    plain: Measurement
+    pairs: Measurement | None
 
 
 def measure(
@@ -47,10 +48,10 @@ def measure(
             model, held.sentences, top_k=settings.top_k, prob=prob, seed=seed, cache=cache,
             progress=stage("pronouns"),
         ),
-        likelihood.pseudo_log_likelihood(
-            model, held.plain, cache=cache, progress=stage("perplexity")
+        perplexity(
+            model, held.plain, prob=prob, seed=seed, cache=cache, progress=stage("perplexity")
         ),
-        crows.score(
+        crows(
             model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS")
         ) if held.pairs else None,
     )  # fmt: skip
@@ -66,7 +67,7 @@ def changes(before: Measured, after: Measured, settings: Settings) -> tuple[Chan
         _mean("mean |bias - .5|", *_distances(full), settings, ideal=0.0, most=0.5),
         _mean(f"mean bias, top {k}", *top, settings, ideal=0.5),
         _mean(f"mean |bias - .5|, top {k}", *_distances(top), settings, ideal=0.0, most=0.5),
-        _perplexity(before, after, settings),
+        _perplexity(before, after),
     ]
     if before.pairs is not None and after.pairs is not None:
         made.append(_crows(before.pairs, after.pairs))
@@ -91,8 +92,7 @@ def crows_change(before: Measured, after: Measured) -> dict[str, Any] | None:
     """CrowS before and after by category, where it was measured."""
     if before.pairs is None or after.pairs is None:
         return None
-    told = crows.compare(before.pairs, after.pairs).as_dict()
-    return {**told, "caveats": list(before.pairs.caveats)}
+    return Crows.compare(before.pairs, after.pairs).to_dict(items=False)
 
 
 def _paired(before: Measured, after: Measured, name: str) -> tuple[Floats, Floats]:
@@ -146,30 +146,27 @@ def distance_change(change: Estimate, total: Estimate) -> Estimate:
     )
 
 
-def _perplexity(before: Measured, after: Measured, settings: Settings) -> Change:
-    options: dict[str, Any] = {"prob": settings.prob, "seed": settings.seed}
+def _perplexity(before: Measured, after: Measured) -> Change:
+    ratio = Perplexity.compare(before.plain, after.plain)
     return Change(
-        measure="pseudo-perplexity", n=int((before.plain.tokens > 0).sum()), kind="ratio",
-        before=likelihood.perplexity(before.plain, **options).perplexity,
-        after=likelihood.perplexity(after.plain, **options).perplexity,
-        change=likelihood.perplexity_ratio(before.plain, after.plain, **options),
+        measure="pseudo-perplexity", n=ratio.paired, kind="ratio",
+        before=before.plain.estimate, after=after.plain.estimate, change=ratio.change,
     )  # fmt: skip
 
 
-def _crows(before: crows.CrowsResult, after: crows.CrowsResult) -> Change:
+def _crows(before: Measurement, after: Measurement) -> Change:
     """The shares of both over the pairs that are a tie for neither, as the change is."""
-    shift = crows.compare(before, after).overall
-    n, prob = shift.n, shift.share.prob
-    first, second = (round(share * n) if n else 0 for share in (shift.before, shift.after))
-    both = first - shift.to_less
-    neither = n - both - shift.to_less - shift.to_more
+    shift = Crows.compare(before, after)
+    n, prob, counts = shift.paired, shift.change.prob, shift.details
+    first, second = (round(counts[when] * n) if n else 0 for when in ("before", "after"))
+    both = first - counts["to_less"]
+    neither = n - both - counts["to_less"] - counts["to_more"]
     # after + before - 1 is after - (1 - before): the same with the sides of the first exchanged
-    value, low, high = paired_shares(shift.to_more, neither, both, shift.to_less, prob=prob)
+    total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
     return Change(
         measure="CrowS stereotype share", n=n, ideal=0.5,
-        before=estimate_share(first, n, prob), after=estimate_share(second, n, prob),
-        change=shift.share,
-        distance=distance_change(
-            shift.share, Estimate(value=value, low=low, high=high, prob=prob)
-        ),
+        before=Estimate.of(wilson(first, n, prob), prob),
+        after=Estimate.of(wilson(second, n, prob), prob),
+        change=shift.change,
+        distance=distance_change(shift.change, Estimate.of(total, prob)),
     )  # fmt: skip

@@ -11,7 +11,8 @@ from evenhand.masked.generate.seeds import Seed
 from evenhand.masked.generate.words import akin, may_enter, may_leave, same_form
 from evenhand.text.rewrite.neutralize import article_edit
 from evenhand.text.structural import Accepted, Filter
-from evenhand.text.tagger import tag, tokenize
+from evenhand.text.tagger import tag
+from evenhand.text.tokens import tokenize
 
 __all__ = ["Draft", "Edit", "Ground"]
 

@@ -13,11 +13,13 @@ from weakref import WeakKeyDictionary
 
 from evenhand.lexicon.gendered import neutral_forms, pairs, sex_indicators
 from evenhand.lexicon.persons import counted_words
+from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import single_pieces
 from evenhand.text.people import COMMON, DERIVED, GIVEN, PROPER, kinds
 from evenhand.text.structural import stated_sex
-from evenhand.text.vocabulary import FUNCTION_WORDS, PRONOUNS, nouns, verb_forms, word_set
+from evenhand.text.tagger import FUNCTION_WORDS
+from evenhand.text.vocabulary import nouns, verb_forms, word_set
 
 __all__ = ["akin", "fills", "may_enter", "may_leave", "same_form", "tells_sex"]
 

@@ -1,144 +1,187 @@
-r"""CrowS-Pairs: does a model find the more stereotypical of two sentences the likelier one?
+r"""CrowS-Pairs: does a model prefer the more stereotypical of two sentences?
 
 The two sentences of a pair share the tokens U and differ in M. Each shared token is hidden in turn
-and all others shown:
+and all others are shown:
 
 $\mathrm{score}(S) = \sum_{u \in U} \log P(u \mid U_{\setminus u}, M)$
 
-The share of pairs whose more stereotypical sentence scores higher would be one half if the model
-had no preference. Nangia, Vania, Bhalerao & Bowman (2020). `unmasked` is instead the mean over all
-tokens with none hidden, $\tfrac1{|S|}\sum_i \log P(w_i \mid S)$, of Kaneko & Bollegala (2022).
+The share of pairs whose more stereotypical sentence scores higher is one half for a model without
+a preference. Nangia, Vania, Bhalerao & Bowman (2020). The method `unmasked` is instead the mean
+over all tokens with none hidden, $\tfrac1{|S|}\sum_i \log P(w_i \mid S)$, of Kaneko & Bollegala
+(2022).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.intervals import Floats
-from evenhand.masked.metrics.crows_alignment import shared
-from evenhand.masked.metrics.crows_comparison import CrowsChange, Shift, compare
-from evenhand.masked.metrics.crows_pairs import Direction, Pair, read_pairs
-from evenhand.masked.metrics.crows_results import (
-    CAVEATS,
-    TIE,
-    CrowsItem,
-    CrowsResult,
-    LeftOut,
-    Method,
-    Preference,
-    result,
-)
-from evenhand.masked.metrics.likelihood import Tokens, hidden_one_by_one, tokens_of
+from evenhand.cache import Cache
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
+from evenhand.masked.pairs import (
+    Pair,
+    Positions,
+    compare_pairs,
+    example_pairs,
+    read_pairs,
+    score_pairs,
+    shared_positions,
+)
+from evenhand.masked.scoring import Place, hidden_log_probs, target_log_probs
+from evenhand.results import Measurement
 
-if TYPE_CHECKING:
-    from evenhand.cache import Cache
-
-__all__ = [
-    "CAVEATS", "TIE", "CrowsChange", "CrowsItem", "CrowsResult", "Direction", "LeftOut", "Method",
-    "Pair", "Preference", "Shift", "compare", "read_pairs", "score",
-]  # fmt: skip
+__all__ = ["Crows", "crows"]
 
 
-def score(
+@instrument(
+    name="crows",
+    subject="model",
+    label="CrowS-Pairs",
+    question="Does the model prefer the more stereotypical sentence of a pair?",
+    formula=r"\frac{1}{n} \sum_{i} \left[ \mathrm{score}(S^{more}_i) > "
+    r"\mathrm{score}(S^{less}_i) \right], \quad "
+    r"\mathrm{score}(S) = \sum_{u \in U} \log P(u \mid U_{\setminus u}, M)",
+    source="Nangia, Vania, Bhalerao & Bowman (2020); unmasked: Kaneko & Bollegala (2022)",
+    ideal=0.5,
+    worse="away",
+    material="sentence pairs (CSV with the columns of crows_pairs_anonymized.csv)",
+    reading="The share of pairs whose more stereotypical sentence is the likelier one; without a "
+    "preference it is one half. The mean difference says by how much, in nats.",
+    caveats=(
+        "Many pairs are not valid: unclear or not stereotypes, more than the group changed, or "
+        "groups that cannot be compared (Blodgett et al. 2021).",
+        "The pairs were written by crowd workers in the United States about groups there, in "
+        "English; they say nothing about other places, languages or groups.",
+        "The share counts which sentence is likelier, not by how much: read the mean difference "
+        "with it. 50 % is no proof of no bias; preferences in opposite directions can cancel.",
+        "Likelihoods also depend on how common the changed words are, how many pieces they have "
+        "and how long the sentence is; leaving changed words out of the score does not remove "
+        "that.",
+        "In antistereo pairs the more stereotypical sentence is about the advantaged group, in "
+        "stereo pairs about the disadvantaged one: a preference for one kind of group moves the "
+        "two scores in opposite directions, so read both.",
+        "A writer's pairs are similar, so the interval over pairs is too narrow for new writers; "
+        "the line by writer shows how much.",
+    ),
+)
+@dataclass(frozen=True, kw_only=True)
+class Crows:
+    """The instrument `crows`; `crows()` is the function for direct use."""
+
+    declaration: ClassVar[Declaration]
+
+    method: Literal["shared", "unmasked"] = option(
+        "shared",
+        help="shared: the tokens of both sentences, hidden one at a time (Nangia et al. 2020); "
+        "unmasked: all tokens, none hidden (Kaneko & Bollegala 2022).",
+    )
+
+    def read(self, path: str | os.PathLike[str]) -> list[Pair]:
+        """The pairs of a CSV file."""
+        return read_pairs(path)
+
+    def measure(
+        self, subject: MaskedLM, material: Sequence[Pair] | None = None, run: Run = Run()
+    ) -> Measurement:
+        def score(rows: Sequence[tuple[int, ...]], positions: Sequence[Positions]) -> list[float]:
+            if self.method == "unmasked":
+                return _unmasked(subject, rows, positions, run)
+            answers = hidden_log_probs(
+                subject, rows, positions, progress=run.progress, cache=run.cache
+            )
+            return [float(answer.sum()) for answer in answers]
+
+        unmasked = self.method == "unmasked"
+        return score_pairs(
+            self.declaration,
+            subject,
+            material,
+            run,
+            choose=(lambda more, less: (more.own, less.own)) if unmasked else shared_positions,
+            score=score,
+            method=self.method,
+            mean=unmasked,
+        )
+
+    example = staticmethod(example_pairs)
+    compare = staticmethod(compare_pairs)
+
+
+def crows(
     model: MaskedLM,
     pairs: Sequence[Pair],
     *,
-    method: Method = "shared",
+    method: Literal["shared", "unmasked"] = "shared",
     prob: float = 0.95,
-    draws: int = 2000,
     seed: int = 0,
-    batch_tokens: int = BATCH_TOKENS,
-    progress: Progress | None = None,
     cache: Cache | None = None,
-) -> CrowsResult:
-    """Score both sentences of each pair and summarise which one the model prefers.
+    progress: Progress | None = None,
+) -> Measurement:
+    r"""Measure which sentence of stereotype pairs a model prefers.
 
-    A pair with a sentence that is longer than the model takes, or whose sentences share no token,
-    is left out and named. `draws` and `seed` are for the interval by writer.
+    Parameters
+    ----------
+    model : MaskedLM
+    pairs : sequence of Pair
+        As `read_pairs` reads them. A pair with a sentence that is longer than the model accepts,
+        or whose sentences share no token, is left out and listed.
+    method : {"shared", "unmasked"}
+        Which tokens are scored.
+    prob : float
+        Probability of the intervals.
+    seed : int
+        Seed of the resampling of writers.
+    cache : Cache, optional
+        Cache of the model's answers.
+    progress : callable, optional
 
+    Returns
+    -------
+    Measurement
+        The share of pairs, ties excluded, whose more stereotypical sentence is the likelier one,
+        with Wilson's interval and the exact binomial test against one half. Parts: by
+        "component" the mean difference of the two scores in nats (Student's interval); by
+        "direction" and "category" the same for these pairs (categories with `p_holm` in
+        `details`); by "unit" the share with writers as the sampling unit.
+
+    Notes
+    -----
+    $\mathrm{score}(S) = \sum_{u \in U} \log P(u \mid U_{\setminus u}, M)$ with the shared tokens U
+    and the others M (Nangia et al. 2020). Shared tokens are a longest common subsequence.
+
+    Examples
+    --------
     >>> from evenhand.simulate.masked import bigram_model
-    >>> fake = bigram_model({"nurses": {"cry": 0.5}, "guards": {"cry": 0.25}})
-    >>> pair = Pair("nurses cry", "guards cry", "stereo", "occupation")
-    >>> item = score(fake, [pair]).items[0]
-    >>> round(item.more, 3), round(item.less, 3), item.shared
+    >>> model = bigram_model({"nurses": {"cry": 0.5}, "guards": {"cry": 0.25}})
+    >>> m = crows(model, [Pair("nurses cry", "guards cry", "stereo", "occupation")])
+    >>> item = m.items[0]
+    >>> round(item["score_more"], 3), round(item["score_less"], 3), item["scored_tokens"]
     (-0.693, -1.386, 1)
+
     """
-    if method not in ("shared", "unmasked"):
-        raise UnknownNameError("method", method, ["shared", "unmasked"])
-    used: list[tuple[Pair, int]] = []
-    rows: list[Tokens] = []
-    places: list[Sequence[int]] = []
-    left_out: list[LeftOut] = []
-    for pair in pairs:
-        more, less = _tokens(model, pair, "sent_more"), _tokens(model, pair, "sent_less")
-        if more is None or less is None:
-            left_out.append(LeftOut(pair, "a sentence is longer than the model takes"))
-            continue
-        if method == "unmasked":
-            chosen: tuple[Sequence[int], Sequence[int]] = (more.own, less.own)
-        else:
-            chosen = _shared_places(more, less)
-        if not chosen[0] or not chosen[1]:
-            left_out.append(LeftOut(pair, "the sentences share no token"))
-            continue
-        used.append((pair, min(map(len, chosen))))
-        rows += [more, less]
-        places += chosen
-    if not used:
-        raise InputError(
-            f"crows: expected pairs that model '{model.name}' takes, got none of {len(pairs)}"
-        )
-    ids = [row.ids for row in rows]
-    if method == "shared":
-        answers = hidden_one_by_one(
-            model, ids, places, batch_tokens=batch_tokens, progress=progress, cache=cache
-        )
-        scores = [float(answer.sum()) for answer in answers]
-    else:
-        scores = _unmasked(model, ids, places, batch_tokens, progress, cache)
-    items = []
-    for k, (pair, n) in enumerate(used):
-        more_score, less_score = scores[2 * k : 2 * k + 2]
-        near = TIE if method == "shared" else TIE / n
-        tie = abs(more_score - less_score) < near
-        items.append(CrowsItem(pair, more_score, less_score, n, tie))
-    return result(model.name, method, items, left_out, prob=prob, draws=draws, seed=seed)
-
-
-def _tokens(model: MaskedLM, pair: Pair, column: str) -> Tokens | None:
-    """The tokens of one sentence of a pair; what is wrong with it is told with its place."""
-    try:
-        return tokens_of(model, pair.more if column == "sent_more" else pair.less)
-    except InputError as problem:
-        if not pair.file:
-            raise
-        raise FileError(pair.file, f"column '{column}': {problem}", line=pair.line) from None
-
-
-def _shared_places(more: Tokens, less: Tokens) -> tuple[list[int], list[int]]:
-    common = shared([more.ids[i] for i in more.own], [less.ids[i] for i in less.own])
-    return [more.own[i] for i, _ in common], [less.own[j] for _, j in common]
+    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    return Crows(method=method).measure(model, pairs, run)
 
 
 def _unmasked(
     model: MaskedLM,
     rows: Sequence[tuple[int, ...]],
-    places: Sequence[Sequence[int]],
-    batch_tokens: int,
-    progress: Progress | None,
-    cache: Cache | None,
+    positions: Sequence[Sequence[int]],
+    run: Run,
 ) -> list[float]:
     """The mean log probability of the tokens of each row, none of them hidden."""
-    asked = [(row, place) for row, of in zip(rows, places, strict=True) for place in of]
-    flat: Floats = target_log_probs(
-        model, [Place(row, place) for row, place in asked], [row[place] for row, place in asked],
-        batch_tokens=batch_tokens, progress=progress, cache=cache,
-    )  # fmt: skip
-    ends = np.cumsum([len(of) for of in places])[:-1]
-    return [float(part.mean()) for part in np.split(flat, ends)]
+    flat = [(row, i) for row, chosen in zip(rows, positions, strict=True) for i in chosen]
+    answers = target_log_probs(
+        model,
+        [Place(row, i) for row, i in flat],
+        [row[i] for row, i in flat],
+        progress=run.progress,
+        cache=run.cache,
+    )
+    ends = np.cumsum([len(chosen) for chosen in positions])[:-1]
+    return [float(part.mean()) for part in np.split(answers, ends)]

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.lexicon import pairs
 from evenhand.lexicon.gendered import PERSONS
+from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import single_pieces
 
@@ -19,23 +20,6 @@ __all__ = ["PRONOUNS", "SLOTS", "Words", "check_pieces", "gendered", "lacking", 
 
 Words = Literal["all", "pronouns"]
 """Which words count: pronouns and gendered nouns, or pronouns alone."""
-
-SLOTS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "subject": ("he", "she"),
-        "object": ("him", "her"),
-        "possessive": ("his", "her"),
-        "reflexive": ("himself", "herself"),
-    }
-)
-"""The places a pronoun can have in a sentence: its male and its female form there."""
-
-PRONOUNS: Mapping[str, str] = MappingProxyType(
-    {male: "male" for male, _ in SLOTS.values()}
-    | {female: "female" for _, female in SLOTS.values()}
-    | {"hers": "female"}
-)
-"""The gendered pronouns, each with its gender."""
 
 USUAL = ("[MASK] a", "a [MASK] a", "a [MASK].")
 """Where a mask mostly stands: at the beginning, in the middle, at the end."""

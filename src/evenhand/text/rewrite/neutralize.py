@@ -12,6 +12,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.lexicon import neutral_forms
+from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.agreement import find_agreement
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
@@ -137,9 +138,7 @@ PLAIN = {
     "herself": "themself",
 }
 SUBJECTS = WordIndex(["he", "she", "hes", "shes"])
-PRONOUNS = WordIndex(
-    ["he", "she", "him", "her", "his", "hers", "himself", "herself", "hes", "shes"]
-)
+FORMS = WordIndex([*PRONOUNS, "hes", "shes"])
 APOSTROPHES = frozenset("'’ʼ`´")
 PAIRS = {
     frozenset({"he", "she"}): "they",
@@ -212,7 +211,7 @@ def _in_order(edits: list[Edit]) -> list[Edit]:
 
 def _pronouns(text: str, found: Words, grammar: Judge, reflexive: str) -> Iterator[Edit]:
     """Pronouns and what hangs on them by an apostrophe."""
-    starts, ends = PRONOUNS.find(found)
+    starts, ends = FORMS.find(found)
     done = 0
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         if start < done or _stays(text, start, end):

@@ -31,8 +31,8 @@ def write(folder: Path, text: str) -> Path:
 
 def test_a_cell_for_each_combination_but_those_skipped(tmp_path):
     grid = read_grid(write(tmp_path, GOOD))
-    told = [(cell.axes["number"], cell.axes["seed"]) for cell in grid.cells]
-    assert told == [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
+    combinations = [(cell.axes["number"], cell.axes["seed"]) for cell in grid.cells]
+    assert combinations == [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
     assert all(cell.settings["power"] == 3 for cell in grid.cells)
     assert len({cell.key for cell in grid.cells}) == 5
 
@@ -86,16 +86,22 @@ def test_errors_name_the_line_and_the_nearest_name(tmp_path, old, new, line, wor
     path = write(tmp_path, GOOD.replace(old, new))
     with pytest.raises(FileError) as caught:
         read_grid(path)
-    told = str(caught.value)
-    assert told.startswith(f"{path}, line {line}: "), told
-    assert all(word in told for word in words.split("|")), told
-    assert "\n" not in told
+    message = str(caught.value)
+    assert message.startswith(f"{path}, line {line}: "), message
+    assert all(word in message for word in words.split("|")), message
+    assert "\n" not in message
 
 
 def test_numbers_with_an_exponent_are_numbers(tmp_path):
     grid = read_grid(write(tmp_path, GOOD.replace("{power: 3}", "{spin: 1e-9, seconds: -5E-1}")))
     assert grid.cells[0].settings["spin"] == 1e-9
     assert grid.cells[0].settings["seconds"] == -0.5
+
+
+def test_null_as_a_key_is_a_name(tmp_path):
+    text = GOOD.replace("own_tasks:TASK", "vectors").replace("{power: 3}", "{null: 0}")
+    text = text.partition("axes:")[0] + "axes: {seed: [0, 1]}\n"
+    assert {cell.settings["null"] for cell in read_grid(write(tmp_path, text)).cells} == {0}
 
 
 def test_other_wrong_files(tmp_path):

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from evenhand.errors import FileError, InputError
 from evenhand.masked import load
-from evenhand.masked.metrics import crows
-from evenhand.masked.metrics.crows import Pair, compare, read_pairs, score
-from evenhand.masked.metrics.crows_alignment import shared
-from evenhand.masked.metrics.crows_comparison import paired_shares
-from evenhand.masked.metrics.crows_results import two_sided
+from evenhand.masked.metrics.crows import Crows, crows
+from evenhand.masked.pairs import Pair, read_pairs, shared_tokens
+from evenhand.results import Comparison, Measurement
 from evenhand.simulate.masked import bigram_model
+from evenhand.statistics.intervals import paired_shares
+from evenhand.statistics.tests import binomial_test
 
 PAIRS = [
     Pair("The nurse said she was late.", "The nurse said he was late.", "stereo", "gender"),
@@ -37,7 +37,7 @@ def log_prob(model, ids, place, *, hide=True):
     return float(torch.log_softmax(logits.double(), dim=0)[ids[place]])
 
 
-def oracle(model, pair, align=shared):
+def oracle(model, pair, align=shared_tokens):
     """One call of the model for each shared token, special tokens passed over."""
     one, two = (model.tokenizer(text)["input_ids"][1:-1] for text in (pair.more, pair.less))
     first, last = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
@@ -56,14 +56,16 @@ def blocks(one, two):
 
 def test_every_family_agrees_with_plain_calls(family):
     model = load(family)
-    for item in score(model, PAIRS).items:
-        assert [item.more, item.less] == pytest.approx(oracle(model, item.pair), abs=1e-4)
+    for pair, item in zip(PAIRS, crows(model, PAIRS).items, strict=True):
+        scores = [item["score_more"], item["score_less"]]
+        assert scores == pytest.approx(oracle(model, pair), abs=1e-4)
 
 
 def test_the_unmasked_variant_agrees_with_plain_calls(family):
     model = load(family)
-    for item in score(model, PAIRS, method="unmasked").items:
-        for text, found in ((item.pair.more, item.more), (item.pair.less, item.less)):
+    for item in crows(model, PAIRS, method="unmasked").items:
+        for side in ("more", "less"):
+            text, found = item[f"sent_{side}"], item[f"score_{side}"]
             ids = model.tokenizer(text)["input_ids"]
             each = [log_prob(model, ids, k, hide=False) for k in range(1, len(ids) - 1)]
             assert found == pytest.approx(np.mean(each), abs=1e-5)
@@ -91,7 +93,7 @@ EVEN = Pair("the nurses", "the guards", "stereo", "feeling", "w1", 5)
 
 def test_scores_by_hand(fake):
     """Hidden in turn: cry after nurses .5, after guards .25; here after cry .5 in both."""
-    found = score(fake, [CRY, FIGHT, AGAINST, EVEN])
+    found = crows(fake, [CRY, FIGHT, AGAINST, EVEN])
     by_hand = [
         (math.log(0.5 * 0.5), math.log(0.25 * 0.5), 2),
         (math.log(0.5 * 0.5), math.log(0.05 * 0.5), 2),
@@ -99,66 +101,61 @@ def test_scores_by_hand(fake):
         (math.log(0.5), math.log(0.5), 1),
     ]
     for item, (more, less, n) in zip(found.items, by_hand, strict=True):
-        assert (item.more, item.less) == pytest.approx((more, less), abs=1e-6)
-        assert item.shared == n
-    assert [item.as_dict()["prefers"] for item in found.items] == [
-        "more",
-        "more",
-        "less",
-        "neither",
-    ]
-    assert found.overall.n == 4
-    assert found.overall.ties == 1
-    assert found.overall.share.value == pytest.approx(2 / 3)
-    assert found.authors_score == pytest.approx(50.0)
-    assert found.overall.difference.value == pytest.approx(
+        assert (item["score_more"], item["score_less"]) == pytest.approx((more, less), abs=1e-6)
+        assert item["scored_tokens"] == n
+    assert found.items["prefers"] == ("more", "more", "less", "neither")
+    assert found.n == 4
+    assert found.details["ties"] == 1
+    assert found.value == pytest.approx(2 / 3)
+    assert found.details["authors_score"] == pytest.approx(50.0)
+    assert found.part("mean difference").value == pytest.approx(
         (math.log(2) + math.log(10) - math.log(2)) / 4
     )
-    assert found.directions["stereo"].share.value == pytest.approx(1 / 2)
-    assert found.directions["antistereo"].share.value == 1.0
-    assert {name: part.n for name, part in found.categories.items()} == {
+    assert found.part("stereo", "direction").value == pytest.approx(1 / 2)
+    assert found.part("antistereo").value == 1.0
+    assert {part.query: part.n for part in found.select("category")} == {
         "feeling": 3,
         "strength": 1,
     }
-    assert found.writers == 2
+    assert found.details["writers"] == 2
 
 
-def test_the_json_view_has_what_it_promises(fake):
-    told = score(fake, [CRY, FIGHT, AGAINST]).as_dict(items=True)
-    assert {"model", "n", "stereotype", "categories", "caveats", "left_out"} <= set(told)
-    assert {"value", "low", "high"} <= set(told["stereotype"])
-    assert any("Blodgett" in text for text in told["caveats"])
-    assert told["categories"]["feeling"]["p_holm"] >= told["categories"]["feeling"]["p_value"]
-    assert len(told["items"]) == 3
+def test_the_measurement_has_what_it_promises(fake):
+    m = crows(fake, [CRY, FIGHT, AGAINST])
+    assert (m.metric, m.subject, m.query, m.ideal) == ("crows", fake.name, "sentence pairs", 0.5)
+    assert any("Blodgett" in note for note in m.notes)
+    feeling = m.part("feeling", "category")
+    assert feeling.details["p_holm"] >= feeling.p_value
+    assert len(m.items) == 3
+    assert Measurement.from_dict(m.to_dict()) == m
+    change = Crows.compare(m, m)
+    assert Comparison.from_dict(change.to_dict()) == change
 
 
 def test_swapping_the_columns_mirrors_the_result(family):
     model = load(family)
     turned = [Pair(p.less, p.more, p.direction, p.category) for p in PAIRS]
-    one, two = score(model, PAIRS), score(model, turned)
-    assert [i.difference for i in two.items] == pytest.approx(
-        [-i.difference for i in one.items], abs=1e-5
-    )
+    one, two = crows(model, PAIRS), crows(model, turned)
+    assert two.items["difference"] == pytest.approx(-one.items["difference"], abs=1e-5)
 
 
 def test_what_cannot_be_scored_is_left_out_and_named(family, fake):
     model = load(family)
     long = Pair("he " * 80, "she " * 80, "stereo", "gender", line=9)
-    found = score(model, [PAIRS[0], long])
-    assert [(left.pair, left.reason) for left in found.left_out] == [
-        (long, "a sentence is longer than the model takes")
-    ]
-    assert found.overall.n == 1
+    found = crows(model, [PAIRS[0], long])
+    assert found.left_out == ("line 9 (a sentence is longer than the model takes)",)
+    assert found.n == 1
     with pytest.raises(InputError, match="got none of 1"):
-        score(model, [long])
-    found = score(fake, [CRY, Pair("nurses", "guards", "stereo", "gender", line=10)])
-    told = found.as_dict()["left_out"]
-    assert told == [{"line": 10, "sent_more": "nurses", "reason": "the sentences share no token"}]
+        crows(model, [long])
+    found = crows(fake, [CRY, Pair("nurses", "guards", "stereo", "gender", line=10)])
+    assert found.details["left_out"] == [
+        {"line": 10, "sent_more": "nurses", "reason": "a sentence has no token to score"}
+    ]
 
 
 def test_the_method_must_be_known(fake):
     with pytest.raises(InputError, match="did you mean 'unmasked'"):
-        score(fake, [CRY], method="unmaskd")
+        crows(fake, [CRY], method="unmaskd")
 
 
 tokens = st.lists(st.integers(0, 3), max_size=8)
@@ -174,18 +171,18 @@ def test_the_alignment_is_as_long_as_can_be_and_symmetric(one, two):
             return 1 + longest(i + 1, j + 1)
         return max(longest(i + 1, j), longest(i, j + 1))
 
-    found = shared(one, two)
+    found = shared_tokens(one, two)
     assert len(found) == longest(0, 0)
     assert all(one[i] == two[j] for i, j in found)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(found))
-    assert [(i, j) for j, i in shared(two, one)] == found
+    assert [(i, j) for j, i in shared_tokens(two, one)] == found
 
 
 def test_blocks_can_share_less_than_a_longest_common_subsequence():
     """The longest block first, as difflib has it, can cost more tokens than it holds."""
     one, two = [7, 1, 7, 2, 7, 3, 8, 9], [8, 9, 1, 2, 3]
     assert len(blocks(one, two)) == 2
-    assert len(shared(one, two)) == 3
+    assert len(shared_tokens(one, two)) == 3
 
 
 HEADER = ",sent_more,sent_less,stereo_antistereo,bias_type,anon_writer\n"
@@ -232,29 +229,29 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path, text, complaint):
 
 
 def test_exact_p_values():
-    assert two_sided(5, 10) == 1.0
-    assert two_sided(0, 5) == two_sided(5, 5) == pytest.approx(2 / 32)
-    assert two_sided(0, 0) == 1.0
+    assert binomial_test(5, 10) == 1.0
+    assert binomial_test(0, 5) == binomial_test(5, 5) == pytest.approx(2 / 32)
+    assert binomial_test(0, 0) == 1.0
 
 
 def test_the_change_from_one_model_to_another(fake):
     after = bigram_model({**FAKE_AFTER})
-    one, two = score(fake, [CRY, FIGHT, AGAINST, EVEN]), score(after, [CRY, FIGHT, AGAINST, EVEN])
-    change = compare(one, two)
-    assert change.overall.n == 3  # EVEN is a tie for both
-    assert (change.overall.before, change.overall.after) == pytest.approx((2 / 3, 2 / 3))
-    assert (change.overall.to_more, change.overall.to_less) == (1, 1)
-    assert change.overall.p_value == 1.0
-    gaps = [b.difference - a.difference for a, b in zip(one.items, two.items, strict=True)]
-    assert change.overall.difference.value == pytest.approx(np.mean(gaps))
-    assert change.categories["strength"].n == 1
-    assert change.unpaired == 0
-    assert compare(one, score(after, [CRY])).unpaired == 3
-    assert compare(one, one).overall.share.value == 0.0
+    one, two = crows(fake, [CRY, FIGHT, AGAINST, EVEN]), crows(after, [CRY, FIGHT, AGAINST, EVEN])
+    change = Crows.compare(one, two)
+    assert change.paired == 3  # EVEN is a tie for both
+    assert (change.details["before"], change.details["after"]) == pytest.approx((2 / 3, 2 / 3))
+    assert (change.details["to_more"], change.details["to_less"]) == (1, 1)
+    assert change.p_value == 1.0
+    differences = two.items["difference"] - one.items["difference"]
+    assert change.part("mean difference").change.value == pytest.approx(np.mean(differences))
+    assert change.part("strength", "category").paired == 1
+    assert change.details["unpaired"] == 0
+    assert Crows.compare(one, crows(after, [CRY])).details["unpaired"] == 3
+    assert Crows.compare(one, one).change.value == 0.0
     with pytest.raises(InputError, match="one method"):
-        compare(one, score(fake, [CRY], method="unmasked"))
+        Crows.compare(one, crows(fake, [CRY], method="unmasked"))
     with pytest.raises(InputError, match="none in common"):
-        compare(score(fake, [CRY]), score(fake, [FIGHT]))
+        Crows.compare(crows(fake, [CRY]), crows(fake, [FIGHT]))
 
 
 FAKE_AFTER = {
@@ -285,13 +282,11 @@ def test_writers_as_the_unit_widen_the_interval_where_their_pairs_are_alike(fake
         for k in range(8)
         for j in range(10)
     ]
-    found = score(fake, many)
-    wide, narrow = found.by_writer, found.overall.share
+    found = crows(fake, many)
+    wide, narrow = found.part("writer", "unit"), found
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
-    assert (
-        score(fake, [CRY, Pair("guards cry here", "nurses cry here", "stereo", "x")]).by_writer
-        is None
-    )
+    unknown = crows(fake, [CRY, Pair("guards cry here", "nurses cry here", "stereo", "x")])
+    assert unknown.select("unit") == ()
 
 
 def test_the_real_file(shared):
@@ -309,5 +304,6 @@ def test_the_real_file(shared):
 def test_mini_on_real_pairs_agrees_with_plain_calls(shared):
     pairs = read_pairs(shared / "data" / "crows" / "crows_pairs_anonymized.csv")[:4]
     model = load("mini")
-    for item in crows.score(model, pairs).items:
-        assert [item.more, item.less] == pytest.approx(oracle(model, item.pair, blocks), abs=2e-4)
+    for pair, item in zip(pairs, crows(model, pairs).items, strict=True):
+        scores = [item["score_more"], item["score_less"]]
+        assert scores == pytest.approx(oracle(model, pair, blocks), abs=2e-4)

@@ -1,0 +1,742 @@
+"""`evenhand grid`: run a grid of experiments, show how far it is, and report its results."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from evenhand.cli.bars import Told, step_bars
+from evenhand.cli.lazy import LazyGroup
+from evenhand.cli.options import json_option, prob_option
+from evenhand.cli.output import number, p_text, shortened, table
+from evenhand.errors import InputError, PartialFailure
+
+if TYPE_CHECKING:
+    from evenhand.grid import Grid, Status
+    from evenhand.grid.summary import Summary
+
+__all__ = ["grid"]
+
+
+@click.group(
+    cls=LazyGroup,
+    short_help="Grids of experiments: run, status, report.",
+    places={
+        "run": "evenhand.cli.grid:run_command",
+        "status": "evenhand.cli.grid:status_command",
+        "report": "evenhand.cli.grid:report_command",
+    },
+)
+def grid() -> None:
+    """Grids of experiments: run, status, report.
+
+    A grid is a YAML file: a task, its fixed settings, and axes along which the others vary. `run`
+    computes one cell for each combination and writes one result file per cell. A cell that has a
+    result is not computed again, so that the same command resumes after an interruption, a kill
+    or a failure, and another value on an axis costs only its own cells. `status` shows how far
+    the grid is, `report` makes tables and figures of the results.
+    """
+
+
+# ---- grid run
+
+
+@click.command("run", short_help="Compute the cells of a grid that have no result yet.")
+@click.argument(
+    "file", metavar="G.yaml", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "folder",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the grid: results, caches, logs. Grids may share it.",
+)
+@click.option(
+    "--on",
+    type=click.Choice(["local", "slurm", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the workers are: processes of this machine, jobs of Slurm, actors of Ray.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Cells computed at the same time; by default one per core.",
+)
+@click.option(
+    "--device",
+    "devices",
+    default="auto",
+    show_default=True,
+    metavar="DEVICE,…",
+    help="auto, cpu, cuda …; several, such as cuda:0,cuda:1, are assigned in turn.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Threads of each worker.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the engine, such as partition=gpu or address=auto; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be computed, and compute nothing.")
+@json_option
+def run_command(
+    file: Path,
+    folder: Path,
+    on: str,
+    workers: int | None,
+    devices: str,
+    threads: int,
+    options: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Compute all cells of the grid in G.yaml that have no result in DIR yet.
+
+    Each cell is one file, named by a hash of all that determines it: the settings and the content
+    of the files they name. Interrupt it, kill it, or let it fail: the same command resumes. One
+    launcher at a time works in a folder; a second one is refused. Cells that fail do not keep the
+    others from being computed; they are listed at the end (exit 1), and the next run tries them
+    again.
+
+    \b
+    A grid:
+      task: fewshot                     # or masked, text, vectors
+      fixed: {data: simulated, encoder: mini, episodes: 200/50/50}
+      axes:
+        network: [proto-euclidean, matching-cosine]
+        shots: [2, 6]
+        mitigation: [none, calibrate]
+        seed: [1, 2]
+      skip:                             # combinations that are left out
+        - {network: matching-cosine, shots: 6}
+
+    \b
+    Examples:
+      evenhand grid run grid.yaml --out out --dry-run
+      evenhand grid run grid.yaml --out out --workers 4
+      evenhand grid run grid.yaml --out out --device cuda:0,cuda:1 --workers 2
+      evenhand grid run grid.yaml --out out --on slurm --workers 20 --option partition=gpu
+      evenhand grid run grid.yaml --out out --on ray --option address=auto
+    """
+    from evenhand.grid import read_grid
+
+    engine_options = parse_options(on, options)
+    names = tuple(name for part in devices.split(",") if (name := part.strip()))
+    if not names:
+        raise InputError(f"--device: expected a device or several, got '{devices}'")
+    with step_bars() as progress:
+        grid = read_grid(file, progress=_step(progress, "reading"))
+        if not dry_run:
+            launch = _Launch(grid, folder, as_json)
+            launch.run(
+                progress,
+                on=on,
+                workers=workers,
+                devices=names,
+                threads=threads,
+                options=engine_options,
+            )
+    if dry_run:
+        _print_plan(grid, folder, as_json)
+    else:
+        launch.finish()
+
+
+def parse_options(engine: str, given: Iterable[str]) -> dict[str, str]:
+    """Parse the NAME=VALUE pairs of an engine.
+
+    >>> parse_options("slurm", ("partition=gpu", "memory-gb=16"))
+    {'partition': 'gpu', 'memory_gb': '16'}
+    """
+    options: dict[str, str] = {}
+    for text in given:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        name = name.replace("-", "_")
+        if not name or not sign:
+            raise InputError(f"--option: expected NAME=VALUE, got '{text}'")
+        if engine == "local":
+            raise InputError(f"--option: local processes have none, got '{text}'")
+        if name in options:
+            raise InputError(f"--option: expected '{name}' once, got it twice")
+        options[name] = value
+    return options
+
+
+@dataclass
+class _Launch:
+    """A launch and what is printed at its end."""
+
+    grid: Grid
+    folder: Path
+    as_json: bool
+    began: float = field(default_factory=time.monotonic)
+    present: int = 0
+    failure: PartialFailure | None = None
+
+    def run(self, progress: Told | None, **options: Any) -> None:
+        from evenhand.grid import run
+
+        pace = _Pace(progress)
+        try:
+            run(
+                self.grid,
+                self.folder,
+                progress=pace,
+                notify=lambda text: click.echo(text, err=True),
+                **options,
+            )
+        except PartialFailure as error:
+            self.failure = error
+        self.present = pace.present or 0
+
+    def finish(self) -> None:
+        from evenhand.cli.output import print_json
+        from evenhand.grid.store import Store, status_of_cells
+
+        status = status_of_cells(Store(self.folder), self.grid.task_name, self.grid.cells)
+        seconds = time.monotonic() - self.began
+        computed = max(0, status.done - self.present)
+        waiting = status.waiting + len(status.running)
+        if self.as_json:
+            print_json(
+                command="grid run",
+                folder=str(self.folder),
+                task=status.task,
+                cells=status.cells,
+                computed=computed,
+                present=self.present,
+                waiting=waiting,
+                failed=[failed.to_dict() for failed in status.failed],
+                seconds=seconds,
+            )
+        else:
+            counts = (status.cells, computed, self.present, _count_failed(status), waiting)
+            table(
+                f"{self.folder}: {status.task}",
+                ("cells", "computed", "already present", "failed", "waiting", "time"),
+                [(*map(str, counts), format_seconds(seconds))],
+            )
+            _print_failures(status)
+            if status.done:
+                click.echo(f"next: evenhand grid report {self.folder}")
+        if self.failure is not None:
+            raise self.failure
+
+
+class _Pace:
+    """Shows settled cells with the rate of this launch and the time left."""
+
+    def __init__(self, progress: Told | None) -> None:
+        self.progress, self.began = progress, time.monotonic()
+        self.present: int | None = None
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        now = time.monotonic()
+        if self.present is None:
+            self.present, self.began = done, now
+        if self.progress is None:
+            return
+        if done > self.present:
+            rate = (done - self.present) / (now - self.began)
+            left = format_seconds((total - done) / rate)
+            text = ", ".join(filter(None, [f"{rate:.2g} cells/s", f"{left} left", text]))
+        self.progress("cells", done, total, text)
+
+
+def _step(progress: Told | None, name: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress(name, done, total, "")
+
+
+def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
+    from evenhand.cli.output import print_json
+    from evenhand.grid import Store
+    from evenhand.grid.spec import format_value
+
+    store = Store(folder)
+    present = sum(store.has(cell.key) for cell in grid.cells)
+    missing = len(grid.cells) - present
+    axes: dict[str, list[Any]] = {}
+    for cell in grid.cells:
+        for name, value in cell.axes.items():
+            values = axes.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    if as_json:
+        print_json(
+            command="grid run",
+            dry_run=True,
+            folder=str(folder),
+            task=grid.task_name,
+            axes=axes,
+            cells=len(grid.cells),
+            present=present,
+            missing=missing,
+        )
+        return
+    rows = [
+        (name, str(len(values)), shortened([format_value(value) for value in values], 8))
+        for name, values in axes.items()
+    ]
+    table(f"A grid of {grid.task_name}", ("axis", "n", "values"), rows)
+    click.echo(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
+
+
+# ---- grid status
+
+SHOWN_CELLS = 20
+
+
+@click.command("status", short_help="Cells done, running, failed and waiting; time left.")
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@json_option
+def status_command(folder: Path, as_json: bool) -> None:
+    """Show how far the grid in DIR is: cells done, running, failed and waiting, and the time left.
+
+    It can be run at any time, from any machine that sees the folder, and changes nothing. The
+    time left is computed from the mean time of the cells of each group and the workers at work.
+
+    \b
+    Examples:
+      evenhand grid status out
+      watch evenhand grid status out
+      evenhand grid status out --json
+    """
+    from evenhand.grid import status
+
+    state = status(folder)
+    if as_json:
+        from evenhand.cli.output import print_json
+
+        print_json(command="grid status", folder=str(folder), **state.to_dict())
+        return
+    counts = (state.cells, state.done, len(state.running), _count_failed(state), state.waiting)
+    table(
+        f"{folder}: {state.task}",
+        ("cells", "done", "running", "failed", "waiting", "time left"),
+        [(*map(str, counts), format_seconds(state.time_left))],
+    )
+    if state.running:
+        rows = [
+            (
+                running.cell,
+                running.host,
+                str(running.pid or "unknown"),
+                format_seconds(running.seconds),
+            )
+            for running in state.running[:SHOWN_CELLS]
+        ]
+        more = len(state.running) > SHOWN_CELLS
+        title = f"Running, {SHOWN_CELLS} of {len(state.running)}" if more else "Running"
+        table(title, ("cell", "host", "process", "for"), rows)
+    elif state.waiting:
+        work = ""
+        if state.work_left is not None:
+            work = f": {format_seconds(state.work_left)} for one worker"
+        click.echo(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
+    _print_failures(state)
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Format a duration as hours, minutes and seconds.
+
+    >>> format_seconds(3725.4), format_seconds(0.2), format_seconds(None)
+    ('1:02:05', '0:00:00', 'unknown')
+    """
+    if seconds is None:
+        return "unknown"
+    rounded = round(seconds)
+    return f"{rounded // 3600}:{rounded // 60 % 60:02}:{rounded % 60:02}"
+
+
+def _count_failed(status: Status) -> int:
+    return sum(len(failed.cells) for failed in status.failed)
+
+
+def _print_failures(status: Status) -> None:
+    """Print every cell that failed, by reason."""
+    for failed in status.failed:
+        click.echo(f"failed ({len(failed.cells)}): {failed.reason}")
+        for cell in failed.cells:
+            click.echo(f"  {cell}")
+
+
+# ---- grid report
+
+FORMATS = ("svg", "html")
+NETWORK_COLUMNS = 5
+"""Networks side by side in a table of the terminal."""
+FIGURE_COLUMNS = 7
+"""Figures of a cell side by side; more are written below each other."""
+
+FIGURES = {
+    "accuracy": "accuracy",
+    "association": "association",
+    "epsilon": "ε",
+    "skew": "skew",
+    "stereotype": "stereotype",
+}
+"""The figures of a few-shot grid and their headings."""
+
+Row = Mapping[str, Any]
+
+
+@click.command("report", short_help="Tables and heat maps of a grid, with intervals.")
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--figures",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the figures; by default DIR/report/figures.",
+)
+@prob_option
+@json_option
+def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
+    """Report the results of the grid in DIR as tables and heat maps; also written to DIR/report.
+
+    Of a few-shot grid: accuracy and bias of every network and task with intervals for new
+    classes, joined over seeds; the best network of each task and whether the second is clearly
+    worse; how networks compare over all tasks; what each mitigation changes against `none`,
+    paired on the same queries, in each setting and in the mean. The intervals of means over
+    settings account for the classes and texts that settings share. p-values are Holm's. Of other
+    grids: the figures of each cell, and of all shards together. Cells without a result are
+    counted and listed.
+
+    \b
+    Examples:
+      evenhand grid report out
+      evenhand grid report out --json
+      evenhand grid report out --figures figures
+    """
+    from evenhand.files import document, replace_file, save_csv, save_json, to_json
+    from evenhand.grid.summary import summarize
+
+    with step_bars() as progress:
+        summary = summarize(folder, prob=prob, progress=progress)
+    target = folder / "report"
+    target.mkdir(exist_ok=True)
+    content = document(command="grid report", folder=str(folder), **summary.to_dict())
+    for name, rows in summary.tables.items():
+        save_csv(target / f"{name}.csv", rows)
+    with replace_file(target / "report.md") as file:
+        file.write(_to_markdown(summary).encode())
+    save_json(target / "report.json", content)
+    figure_folder = figures or target / "figures"
+    charts = _draw(content, figure_folder) if _is_fewshot(summary) else 0
+    if as_json:
+        click.echo(to_json(content))
+        return
+    _print_summary(summary)
+    names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
+    drawn = f"; {charts} figures in {figure_folder}" if charts else ""
+    click.echo(f"written to {target}: {names}{drawn}")
+
+
+def _is_fewshot(summary: Summary) -> bool:
+    return summary.collected.task_name == "fewshot"
+
+
+def _draw(content: Mapping[str, Any], folder: Path) -> int:
+    from evenhand.report.charts_grid import grid_charts
+    from evenhand.report.charts_saving import save_charts
+
+    drawn = grid_charts(content)
+    save_charts(drawn.charts, folder, FORMATS)
+    for name, reason in drawn.skipped.items():
+        click.echo(f"figure not drawn: {name}: {reason}", err=True)
+    return len(drawn.charts)
+
+
+def _print_summary(summary: Summary) -> None:
+    """Print the tables that fit a terminal; all of them are in the files."""
+    counts = summary.collected.counts()
+    click.echo(f"{counts['done']} of {counts['cells']} cells have a result")
+    for entry in _short_tables(summary):
+        table(entry.title, entry.headers, entry.rows)
+    if _is_fewshot(summary):
+        several = any(row["runs"] > 1 for row in summary.content["results"])
+        trained = " and trainings" if several else "; one training each"
+        click.echo(
+            f"intervals: {summary.content['prob'] * 100:g}%, for new classes{trained}. "
+            "bias: 0 is none, above 0 favours stereotypes (skew: men).\n"
+            "p (Holm): corrected for the number of comparisons. All other tables are in the files."
+        )
+    for line in _missing_lines(summary):
+        click.echo(line)
+    for note in summary.notes:
+        click.echo(f"note: {note}")
+
+
+def _missing_lines(summary: Summary) -> Iterator[str]:
+    """Yield one line per reason with every cell that has no result."""
+    reasons: dict[str, list[str]] = {}
+    for cell, reason in summary.collected.missing:
+        reasons.setdefault(reason, []).append(cell.name)
+    for reason, cells in reasons.items():
+        yield f"{len(cells)} cells without a result ({reason}): " + "; ".join(cells)
+
+
+def _to_markdown(summary: Summary) -> str:
+    """Write all tables as Markdown."""
+    from evenhand.report.markdown import bullets, escaped, paragraphs
+    from evenhand.report.markdown import table as markdown_table
+
+    counts = summary.collected.counts()
+    parts = [
+        "# Results of the grid",
+        f"{counts['done']} of {counts['cells']} cells have a result.",
+    ]
+    for entry in _all_tables(summary):
+        if entry.rows:
+            parts += [f"## {escaped(entry.title)}", markdown_table(entry.headers, entry.rows)]
+    lines = [*_missing_lines(summary), *summary.notes]
+    parts += ["## Missing", bullets(map(escaped, lines))] if lines else []
+    return paragraphs(parts)
+
+
+class Table(NamedTuple):
+    """A table of text."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def _short_tables(summary: Summary) -> Iterator[Table]:
+    content = summary.content
+    if not _is_fewshot(summary):
+        results = summary.collected.results
+        axes = list(dict.fromkeys(name for cell, _ in results for name in cell.axes))
+        for name, figures in summary.tables.items():
+            yield figures_table(name, figures, axes)
+        return
+    for setting, rows in _by_setting(content["results"]):
+        mitigation = rows[0]["mitigation"]
+        chosen = [row for row in rows if row["mitigation"] == mitigation]
+        for figure in ("accuracy", "association"):
+            title = f"{FIGURES[figure]}, mitigation {mitigation}{setting}"
+            wide = _tasks_table(chosen, figure, title)
+            for start in range(2, len(wide.headers), NETWORK_COLUMNS):
+                part = slice(start, start + NETWORK_COLUMNS)
+                yield Table(
+                    wide.title,
+                    (*wide.headers[:2], *wide.headers[part]),
+                    [(*row[:2], *row[part]) for row in wide.rows],
+                )
+    if content["best"]:
+        yield _best_table(content["best"])
+    for figure in ("accuracy", "association"):
+        if any(figure in row for row in content["networks"]):
+            yield _networks_table(content["networks"], figure)
+    if content["mitigations"]:
+        yield _mitigations_table(content["mitigations"], overall=True)
+
+
+def _all_tables(summary: Summary) -> Iterator[Table]:
+    content = summary.content
+    if not _is_fewshot(summary):
+        yield from _short_tables(summary)
+        return
+    yield from _tables_by_mitigation(content["results"], "{figure}, mitigation {mitigation}")
+    if content["best"]:
+        yield _best_table(content["best"])
+    for figure in FIGURES:
+        yield _networks_table(content["networks"], figure)
+    yield from _tables_by_mitigation(
+        content["effects"], "change of {figure} by {mitigation}", alpha=1 - content["prob"]
+    )
+    yield _mitigations_table(content["mitigations"], overall=True)
+    yield _mitigations_table(content["mitigations"], overall=False)
+
+
+def _tables_by_mitigation(
+    rows: Sequence[Row], title: str, alpha: float | None = None
+) -> Iterator[Table]:
+    """Yield one table for each setting, mitigation and figure."""
+    for setting, members in _by_setting(rows):
+        for mitigation in dict.fromkeys(row["mitigation"] for row in members):
+            chosen = [row for row in members if row["mitigation"] == mitigation]
+            for figure, heading in FIGURES.items():
+                text = title.format(figure=heading, mitigation=mitigation) + setting
+                yield _tasks_table(chosen, figure, text, alpha)
+
+
+def _by_setting(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the rows by the other axes of the grid, with their text for a title."""
+    settings: dict[str, list[Row]] = {}
+    for row in rows:
+        text = ", ".join(f"{name} {value}" for name, value in row["others"].items())
+        settings.setdefault(f" ({text})" if text else "", []).append(row)
+    yield from settings.items()
+
+
+def _tasks_table(rows: Iterable[Row], figure: str, title: str, alpha: float | None = None) -> Table:
+    """Tabulate tasks as rows and networks as columns, as El Zein (2021) does.
+
+    With `alpha` the rows are changes: a star marks those whose Holm-corrected p is below it.
+    """
+    known = [row for row in rows if figure in row]
+    networks = list(dict.fromkeys(row["network"] for row in known))
+    tasks = sorted({(row["ways"], row["shots"]) for row in known})
+    cells = {(row["ways"], row["shots"], row["network"]): row[figure] for row in known}
+    lines = [
+        (
+            str(ways),
+            str(shots),
+            *(_format_cell(cells.get((ways, shots, name)), alpha) for name in networks),
+        )
+        for ways, shots in tasks
+    ]
+    return Table(title, ("C", "K", *networks), lines)
+
+
+def _best_table(rows: Sequence[Row]) -> Table:
+    headers = ("mitigation", "C", "K", "best", "accuracy", "second", "ahead by", "p (Holm)")
+    lines = [
+        (
+            *map(str, row["others"].values()),
+            row["mitigation"],
+            str(row["ways"]),
+            str(row["shots"]),
+            row["best"],
+            _format_value(row["accuracy"]),
+            row["second"],
+            _format_value(row["ahead"]),
+            _format_p(row["p_holm"]),
+            "yes" if row["clear"] else "no",
+        )
+        for row in rows
+    ]
+    return Table("The best network of each task", (*_other_axes(rows), *headers, "clearly"), lines)
+
+
+def _networks_table(rows: Sequence[Row], figure: str) -> Table:
+    lines = [
+        (
+            *map(str, row["others"].values()),
+            row["mitigation"],
+            row["network"],
+            str(row["tasks"]),
+            _format_value(row[figure]),
+            _format_value(row[figure]["difference"]),
+            _format_p(row[figure]["difference"]["p_holm"]),
+        )
+        for row in rows
+        if figure in row
+    ]
+    headers = ("mitigation", "network", "tasks", FIGURES[figure], "difference from the mean")
+    return Table(
+        f"Networks, mean over their tasks: {FIGURES[figure]}",
+        (*_other_axes(rows), *headers, "p (Holm)"),
+        lines,
+    )
+
+
+def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
+    """Tabulate the mean effect of mitigations over all settings, or over those of a network."""
+    lines = []
+    for row in rows:
+        if (row["network"] == "all") != overall:
+            continue
+        for figure, heading in FIGURES.items():
+            if figure in row:
+                change = row[figure]
+                lines.append(
+                    (
+                        *map(str, row["others"].values()),
+                        row["mitigation"],
+                        row["network"],
+                        str(row["settings"]),
+                        heading,
+                        number(change["before"]),
+                        number(change["after"]),
+                        number(change["change"]),
+                        _format_interval(change),
+                        _format_p(change["p_holm"]),
+                        change.get("direction", ""),
+                    )
+                )
+    over = "all settings" if overall else "the tasks of each network"
+    headers = ("mitigation", "network", "settings", "figure", "before", "after", "change")
+    return Table(
+        f"What mitigations change, mean over {over}",
+        (*_other_axes(rows), *headers, "interval", "p (Holm)", ""),
+        lines,
+    )
+
+
+def figures_table(title: str, rows: Sequence[Row], axes: Sequence[str]) -> Table:
+    """Tabulate plain figures with their intervals; many figures stand below each other."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    first = [name for name in names if name in axes]
+    figures = [name for name in names if name not in axes and not name.endswith(("_low", "_high"))]
+    if len(figures) <= FIGURE_COLUMNS:
+        shown = [*first, *figures]
+        return Table(title, shown, [[_format_plain(row, name) for name in shown] for row in rows])
+    lines = [
+        [*(_format_plain(row, name) for name in first), figure, _format_plain(row, figure)]
+        for row in rows
+        for figure in figures
+        if figure in row
+    ]
+    return Table(title, [*first, "figure", "value"], lines)
+
+
+def _format_plain(row: Row, name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is not None and f"{name}_low" in row:
+        return f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
+    if isinstance(value, float):
+        return number(value)
+    return "–" if value is None else str(value)
+
+
+def _format_cell(figure: Row | None, alpha: float | None) -> str:
+    if figure is None:
+        return "–"
+    if alpha is None:
+        return _format_value(figure)
+    star = "*" if figure["p_holm"] < alpha else ""
+    return f"{number(figure['change'])} {_format_interval(figure)}{star}"
+
+
+def _format_value(figure: Row) -> str:
+    return f"{number(figure['value'])} {_format_interval(figure)}"
+
+
+def _format_interval(figure: Row) -> str:
+    """Format the interval; it is unbounded where there are too few classes."""
+    if figure["low"] == -math.inf and figure["high"] == math.inf:
+        return "(too few classes for an interval)"
+    return f"[{number(figure['low'])}, {number(figure['high'])}]"
+
+
+def _format_p(p: float | None) -> str:
+    return "–" if p is None or math.isnan(p) else p_text(p)
+
+
+def _other_axes(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(rows[0]["others"]) if rows else ()
