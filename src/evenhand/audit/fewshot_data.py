@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.fewshot.data_set import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 
 __all__ = ["QUERIES", "SHOTS", "Fitted", "fitted", "part_sizes"]
 
@@ -45,7 +45,7 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
             "test needs"
         )
     kept = [name for name, size in zip(data.classes, data.sizes, strict=True)
-            if size >= SHOTS + QUERIES]  # fmt: skip
+            if size >= SHOTS + QUERIES]
     small = [name for name in data.classes if name not in set(kept)]
     if small:
         notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {_listed(small)}.")
@@ -109,7 +109,7 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
             genders = data.genders[here]
             counts = _counts([int((genders == code).sum()) for code in (MALE, FEMALE)], size, most)
             first = [here[genders == code][:n] for code, n in zip((MALE, FEMALE), counts,
-                                                                  strict=True)]  # fmt: skip
+                                                                  strict=True)]
             others = here[genders == UNKNOWN][: most - sum(counts)]
             here = np.concatenate([*first, others])
         rows += here.tolist()
@@ -120,7 +120,7 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     return Dataset(
         tuple(data.texts[row] for row in rows), data.labels[rows], data.genders[rows],
         data.classes, data.name, left, rows=data.rows[rows],
-    )  # fmt: skip
+    )
 
 
 def _counts(sizes: list[int], size: int, most: int) -> list[int]:

@@ -85,7 +85,7 @@ GENDERS = ("male", "female", "gap")
 class Accuracy:
     """The accuracy of a few-shot classifier, with F1, by class and by gender."""
 
-    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002, B008
+    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
         """Measure a finished run, or anything with `answers` and `counterfactuals`."""
         return accuracy(subject, prob=run.prob)
 

@@ -129,7 +129,7 @@ class Bias:
     def __post_init__(self) -> None:
         _check_margin(self.margin)
 
-    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002, B008
+    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
         """Measure a finished run, or anything with `counterfactuals`."""
         return bias(
             subject,
@@ -227,7 +227,9 @@ def bias(
         query=QUERY,
         by="",
         items=tallies.items(COUNTS, counts),
-        left_out=tuple(f"{count} queries: {reason}" for reason, count in both.left_out.items()),
+        left_out=tuple(
+            f"{count} queries: {reason}" for reason, count in both.left_out.items() if count
+        ),
         details={
             **head.details,
             **tallies.record(subject),
