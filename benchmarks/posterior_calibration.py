@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from evenhand.intervals import wilson
-from evenhand.posterior import Fit, Table, connection_contrasts, simulate
+from evenhand.posterior import Fit, Table, measure_contrasts, simulate
 from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
@@ -70,7 +70,7 @@ def one_set(effect: float, seed: int) -> list[tuple[str, str, bool, bool]]:
     table, found = made(effect, seed), []
     with threadpool_limits(1, "blas"):
         for model, fitted in FITS.items():
-            for name, s in connection_contrasts(fitted(table, seed), NOMINAL).items():
+            for name, s in measure_contrasts(fitted(table, seed), NOMINAL).items():
                 truth = effect if name.startswith("associated") else 0.0
                 found.append((model, name, s.low <= truth <= s.high, not s.low <= 0 <= s.high))
     return found

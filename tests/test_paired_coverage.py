@@ -5,8 +5,7 @@ import pytest
 
 from evenhand.instruments import compare
 from evenhand.simulate import world
-from evenhand.vectors import Vectors
-from evenhand.vectors.distances import association_contrast, distance_table
+from evenhand.vectors import Vectors, association_contrast, distance_table
 
 
 def contrast(bias, seed):

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import pkgutil
 import types
 import typing
@@ -43,6 +44,7 @@ from evenhand.statistics.intervals import jackknife, two_way_jackknife
 __all__ = [
     "Declaration",
     "Instrument",
+    "Job",
     "Option",
     "Progress",
     "Run",
@@ -53,6 +55,8 @@ __all__ = [
     "lookup",
     "measure",
     "option",
+    "plan",
+    "run_jobs",
 ]
 
 PACKAGES = {
@@ -94,7 +98,7 @@ class Run:
     def __post_init__(self) -> None:
         if not (isinstance(self.prob, int | float) and 0 < self.prob < 1):
             raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
-        if not 0 <= self.seed < 2**32:
+        if not (isinstance(self.seed, numbers.Integral) and 0 <= self.seed < 2**32):
             raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
 
 
@@ -124,13 +128,14 @@ class Option:
                     raise UnknownNameError(self.name, str(each), map(str, self.choices))
             return
         if self.type in (int, float) and not self.multiple:
-            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
                 kind = "a whole number" if self.type is int else "a number"
                 raise InputError(f"{self.name}: expected {kind}, got {value!r}")
-            if self.type is int and value != int(value):
+            number = float(value)
+            if self.type is int and not number.is_integer():
                 raise InputError(f"{self.name}: expected a whole number, got {value!r}")
-            below = self.minimum is not None and value < self.minimum
-            above = self.maximum is not None and value > self.maximum
+            below = self.minimum is not None and number < self.minimum
+            above = self.maximum is not None and number > self.maximum
             if below or above:
                 raise InputError(f"{self.name}: expected {self.range_text}, got {value}")
 
@@ -180,7 +185,7 @@ class Declaration:
         Its name, what it measures ("vectors", "model", "corpus", "classifier"), its label in
         tables, and the question it answers.
     formula : str
-        In LaTeX.
+        In plain text, as terminals and pages show it.
     source : str
         Who published it.
     ideal : float or None
@@ -194,6 +199,8 @@ class Declaration:
         What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
     reading : str
         How to read the value, in a sentence or two.
+    scale : str
+        What the value axis of a chart is called; measures with the same scale share an axis.
     caveats : tuple of str
     audit : bool
         Whether an audit runs it on its default material.
@@ -213,6 +220,7 @@ class Declaration:
     stereotype: int = 1
     material: str = ""
     reading: str = ""
+    scale: str = ""
     caveats: tuple[str, ...] = ()
     audit: bool = False
     options: tuple[Option, ...] = ()
@@ -222,8 +230,9 @@ class Instrument(Protocol):
     """What an instrument is: its declaration and `measure`.
 
     Optional methods: `compare(before, after)` where pairing takes more than the jackknife over
-    items, `read(path)` that reads its material from a file, and `misfit(material)` that says why
-    material of that shape cannot be taken (None where it can).
+    items, `read(path)` that reads its material from a file, `misfit(material)` that says why
+    material of that shape cannot be taken (None where it can), and `questions(material)` that
+    splits material into questions that are measured, or skipped, one by one.
     """
 
     declaration: ClassVar[Declaration]
@@ -295,7 +304,11 @@ _LOADED: dict[str, dict[str, Any]] = {}
 
 
 def instruments(subject: str) -> Mapping[str, Any]:
-    """The instruments of a subject by name: our own first, then those of other packages."""
+    """The instruments of a subject by name.
+
+    Those whose test decides a verdict come first, then those that support one, then the others;
+    in each group our own come before those of other packages.
+    """
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
     if subject not in _LOADED:
@@ -310,8 +323,12 @@ def instruments(subject: str) -> Mapping[str, Any]:
             cls = entry.load()
             if cls.declaration.subject == subject:
                 declared.setdefault(cls.declaration.name, cls)
-        _LOADED[subject] = declared
+        _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
+
+
+def _rank(cls: Any) -> int:
+    return 0 if cls.declaration.decides else 1 if cls.declaration.confirms else 2
 
 
 def lookup(subject: str, name: str) -> Any:
@@ -385,33 +402,87 @@ def measure(
     ['weat', 'mac']
 
     """
-    kind = subject_of(subject)
-    known = instruments(kind)
+    jobs = plan(subject_of(subject), material, metrics, options)
+    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    return run_jobs(subject, jobs, run, strict=metrics is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One instrument, with its options, on one question."""
+
+    instrument: Any
+    material: Any
+
+    @property
+    def metric(self) -> str:
+        """The name of the instrument."""
+        return str(self.instrument.declaration.name)
+
+    @property
+    def query(self) -> str:
+        """The name of the question."""
+        return str(getattr(self.material, "name", ""))
+
+
+def plan(
+    kind: str,
+    material: Any = None,
+    metrics: str | Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    fitting: bool = False,
+) -> list[Job]:
+    """What `measure` would run on subjects of this kind, without running it.
+
+    Parameters
+    ----------
+    kind : {"vectors", "model", "corpus", "classifier"}
+    material, metrics, options
+        As for `measure`.
+    fitting : bool
+        Leave out named metrics that do not fit the material; by default they are an error.
+
+    """
     names = [metrics] if isinstance(metrics, str) else metrics
-    classes = [lookup(kind, name) for name in (known if names is None else names)]
+    classes = [lookup(kind, name) for name in (instruments(kind) if names is None else names)]
+    options = options or {}
     accepted = {each.name for cls in classes for each in cls.declaration.options}
     for name in options:
         if name not in accepted:
             raise UnknownNameError("option", name, {*accepted, "seed", "prob"})
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    results: list[Measurement] = []
-    skipped: list[dict[str, str]] = []
+    jobs: list[Job] = []
     for cls in classes:
         own = {each.name for each in cls.declaration.options}
         chosen = cls(**{name: value for name, value in options.items() if name in own})
         reason = chosen.misfit(material) if hasattr(chosen, "misfit") else None
-        if reason is not None:
-            if names is not None:
-                raise InputError(f"metric '{cls.declaration.name}' {reason}")
-            continue
+        if reason is None:
+            split = hasattr(chosen, "questions")
+            questions = chosen.questions(material) if split else [material]
+            jobs += [Job(chosen, question) for question in questions]
+        elif names is not None and not fitting:
+            raise InputError(f"metric '{cls.declaration.name}' {reason}")
+    return jobs
+
+
+def run_jobs(
+    subject: Any, jobs: Iterable[Job], run: Run | None = None, *, strict: bool = False
+) -> Measurements:
+    """Run the jobs in order.
+
+    A job that fails for want of data is an error if `strict`; otherwise it is listed in `skipped`
+    with the reason.
+    """
+    run = run or Run()
+    results: list[Measurement] = []
+    skipped: list[dict[str, str]] = []
+    for job in jobs:
         try:
-            result = chosen.measure(subject, material, run)
+            result = job.instrument.measure(subject, job.material, run)
         except InputError as error:
-            if names is not None:
+            if strict:
                 raise
-            query = str(getattr(material, "name", ""))
-            skip = {"metric": cls.declaration.name, "query": query, "reason": str(error)}
-            skipped.append(skip)
+            skipped.append({"metric": job.metric, "query": job.query, "reason": str(error)})
             continue
         results += [result] if isinstance(result, Measurement) else result
     return Measurements(results, skipped)

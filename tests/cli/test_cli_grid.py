@@ -156,7 +156,7 @@ def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.strip() == "error: stopped; run the same command again to go on"
+    assert errors.strip() == "error: stopped; run the same command again to resume"
     assert said == ""
     done = len(list(out.glob("cells/*/*.json")))
     assert 1 <= done < 6

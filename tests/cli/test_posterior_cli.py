@@ -8,9 +8,9 @@ import pytest
 from cli_shell import failure, output
 
 from evenhand.posterior.tables import CONNECTIONS, simulate
+from evenhand.results import Measurement
 
 LEVELS = list(CONNECTIONS)
-SUMMARY = {"mean", "sd", "low", "high", "p_below_zero"}
 
 
 def write(table, path):
@@ -36,31 +36,47 @@ def path(table, tmp_path_factory):
     return write(table, tmp_path_factory.mktemp("tables") / "d.csv")
 
 
+def select(document, metric, model):
+    return {
+        m["query"]: m
+        for m in document["measurements"]
+        if m["metric"] == metric and m["details"]["model"] == model
+    }
+
+
 def test_fit_as_json(capsys, path, table):
-    found = json.loads(
-        output(capsys, "posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
-    )
-    assert found["schema"] == "evenhand/2"
-    assert found["rows"] == table.rows
-    assert found["dropped"] == {"sentinel": 0, "missing": 0, "duplicate": 0}
-    assert list(found["models"]) == ["baseline", "coefficients", "separate", "paper", "crossed"]
-    for name, model in found["models"].items():
+    arguments = ("posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
+    document = json.loads(output(capsys, *arguments))
+    assert document["schema"] == "evenhand/2"
+    assert document["rows"] == table.rows
+    assert document["dropped"] == {"sentinel": 0, "missing": 0, "duplicate": 0}
+    assert list(document["models"]) == ["baseline", "coefficients", "separate", "paper", "crossed"]
+    for name, model in document["models"].items():
         assert {"waic", "waic_se", "p_waic", "loo", "rhat_max", "ess_min"} <= set(model)
         assert model["rhat_max"] < 1.02
-        assert list(model["coefficients"]) == ([] if name == "baseline" else LEVELS)
-        for level in model["coefficients"].values():
-            assert set(level) == {"mean", "sd", "low", "high"}
-            assert level["low"] < level["mean"] < level["high"]
-    assert list(found["contrasts"]) == [
-        "associated-different", "associated-human", "associated-none", "human-none",
-    ]  # fmt: skip
-    assert all(set(c) == SUMMARY for c in found["contrasts"].values())
-    assert found["contrasts"]["associated-different"]["high"] < 0
-    assert [row["class"] for row in found["classes"]] == ["class1", "class2"]
-    assert len(found["words"]) == 6
-    assert any("not identified" in note for note in found["notes"])
-    again = output(capsys, "posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
-    assert json.loads(again) == found
+        levels = select(document, "posterior_level", name)
+        assert list(levels) == ([] if name == "baseline" else LEVELS)
+        for level in levels.values():
+            assert level["low"] < level["value"] < level["high"]
+    contrasts = select(document, "posterior_contrast", "crossed")
+    assert list(contrasts) == [
+        "associated-different",
+        "associated-human",
+        "associated-none",
+        "human-none",
+    ]
+    assert all({"sd", "p_below_zero"} <= set(c["details"]) for c in contrasts.values())
+    delta = contrasts["associated-different"]
+    assert delta["high"] < 0
+    assert delta["seed"] == 3
+    parts = [(part["by"], part["query"]) for part in delta["parts"]]
+    assert parts[:2] == [("class", "class1"), ("class", "class2")]
+    assert [by for by, _ in parts[2:]] == ["word"] * 6
+    assert any("not identified" in note for note in document["notes"])
+    for m in document["measurements"]:
+        measurement = Measurement.from_dict(m)
+        assert Measurement.from_dict(measurement.to_dict()) == measurement
+    assert json.loads(output(capsys, *arguments)) == document
 
 
 def test_fit_for_reading(capsys, path):
@@ -80,22 +96,26 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
     assert len(saved["sensitivity"]) == 6
     draws = pd.read_csv(folder / "draws" / "crossed.csv")
     assert len(draws) == 160
-    assert draws["delta"].mean() == pytest.approx(
-        saved["contrasts"]["associated-different"]["mean"], abs=1e-6
-    )
+    delta = select(saved, "posterior_contrast", "crossed")["associated-different"]
+    assert draws["delta"].mean() == pytest.approx(delta["value"], abs=1e-6)
     contrasts = pd.read_csv(folder / "contrasts.csv")
-    assert set(contrasts["of"]) >= {"crossed: associated-different", "crossed: human-none"}
+    assert set(contrasts["quantity"]) >= {"associated-different", "human-none"}
+    assert set(contrasts["model"]) == {"crossed"}
     assert len(pd.read_csv(folder / "levels.csv")) == 24
     assert sorted(p.name for p in folder.iterdir()) == [
-        "contrasts.csv", "draws", "figures", "levels.csv", "results.json",
-    ]  # fmt: skip
+        "contrasts.csv",
+        "draws",
+        "figures",
+        "levels.csv",
+        "results.json",
+    ]
 
 
 def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     one = write(table.select_words(["word1", "word2"]), tmp_path / "one.csv")
     found = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
     assert list(found["skipped"]) == ["crossed"]
-    assert found["contrasts"] == {}
+    assert select(found, "posterior_contrast", "crossed") == {}
     assert "different for another" in failure(capsys, "posterior", "fit", one, "--model", "crossed")
 
 
@@ -107,12 +127,15 @@ def test_compare(capsys, table, path, tmp_path):
     found = json.loads(output(capsys, *arguments, "--json", "-o", str(tmp_path / "c")))
     assert found["rows"] == table.rows
     assert found["unpaired"] == {"before": 0, "after": 0}
-    assert list(found["levels"]) == LEVELS
-    change = found["contrasts"]["associated-different"]
-    assert set(change) == {"before", "after", "change"}
-    assert change["change"]["mean"] == pytest.approx(0.1, abs=0.01)
+    comparisons = {c["query"]: c for c in found["comparisons"]}
+    assert list(comparisons)[:4] == LEVELS
+    delta = comparisons["associated-different"]
+    assert delta["change"]["value"] == pytest.approx(0.1, abs=0.01)
     assert "hard debiasing" in found["notes"][0]
-    assert len(pd.read_csv(tmp_path / "c" / "words.csv")) == len(found["words"]) == 30
+    parts = [p for c in found["comparisons"] for p in c["parts"] if p["before"]["by"] == "word"]
+    assert len(pd.read_csv(tmp_path / "c" / "words.csv")) == len(parts) == 30
+    saved = json.loads((tmp_path / "c" / "results.json").read_text())
+    assert saved["comparisons"][4]["change"] == delta["change"]
     text = output(capsys, *arguments)
     assert "Change of each protected word" in text
     assert "note: hard debiasing" in text

@@ -109,17 +109,17 @@ def test_debias_writes_vectors_that_gensim_reads(capsys, small, tmp_path):
     document = json.loads(
         output(capsys, "vectors", "debias", small, "--topic", "gender", "-o", str(path), "--json")
     )
-    assert {"debias", "measures", "hiding", "utility"} <= document.keys()
+    assert {"debias", "comparisons", "measurements"} <= document.keys()
     read = gensim.KeyedVectors.load_word2vec_format(str(path), binary=True)
     assert np.allclose(read["engineer"], load(path)["engineer"])
-    first = next(c for c in document["measures"] if c["metric"] == "direct_bias")
+    first = next(c for c in document["comparisons"] if c["metric"] == "direct_bias")
     assert first["after"]["value"] < 1e-5
 
 
 @pytest.mark.parametrize("method", ["soft", "inlp"])
 def test_debias_prints_tables(capsys, small, method):
     text = output(capsys, "vectors", "debias", small, "--method", method)
-    assert "Where it hides" in text
+    assert "Hidden bias" in text
     assert "recovery_rbf" in text
 
 

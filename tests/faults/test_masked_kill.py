@@ -139,7 +139,7 @@ def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rou
 def test_ctrl_c_saves_and_the_same_command_goes_on(small, undisturbed):
     expected, lines = undisturbed
     rest = stopped(small, "interrupted", signal.SIGINT, 5, 0)
-    assert rest.splitlines()[-1] == "error: stopped; run the same command again to go on"
+    assert rest.splitlines()[-1] == "error: stopped; run the same command again to resume"
     assert "Traceback" not in rest
     assert (small / "interrupted" / "checkpoint" / "after.safetensors").is_file()
     assert len(finished(small, "interrupted")) < len(lines) - 4

@@ -36,8 +36,12 @@ def estimate(data: Mapping[str, Any], p: Any = None) -> Numbers:
 
 
 def posterior(data: Mapping[str, Any]) -> Numbers:
-    """Mean, interval and probability below zero of a posterior."""
-    return numbers(data["mean"], data["low"], data["high"], data.get("p_below_zero"))
+    """Mean, interval and probability below zero of a posterior, or of its change."""
+    estimate = data.get("change", data)
+    p = data.get("details", data).get("p_below_zero")
+    return numbers(
+        estimate.get("value", estimate.get("mean")), estimate["low"], estimate["high"], p
+    )
 
 
 # vectors
@@ -85,9 +89,9 @@ def _comparison(data: Mapping[str, Any], name: str) -> Iterator[Row]:
 
 def debias(document: Document) -> Iterator[Row]:
     """`vectors debias`: each measure before and after, hidden bias, and the utility left."""
-    for data in (*document["measures"], *document["hiding"]):
+    for data in document["comparisons"]:
         yield from _comparison(data, f"{data['metric']}/{data['query']}")
-    for data in document["utility"]:
+    for data in document["measurements"]:
         yield f"{data['metric']}/{data['query']}", estimate(data)
 
 
@@ -270,44 +274,58 @@ def annotation(document: Document) -> Iterator[Row]:
 # posterior
 
 
+def _contrasts(document: Document, model: str) -> dict[str, Mapping[str, Any]]:
+    return {
+        data["query"]: data
+        for data in document["measurements"]
+        if data["metric"] == "posterior_contrast" and data["details"]["model"] == model
+    }
+
+
 def fits(document: Document) -> Iterator[Row]:
     """`posterior fit`."""
     for name, data in document["models"].items():
         for criterion in ("waic", "loo"):
             if data.get(criterion) is not None:
                 yield f"{name}/{criterion}", numbers(data[criterion])
-        for part, values in data["coefficients"].items():
-            yield f"{name}/level/{part}", posterior(values)
-    for key in ("contrasts", "naive_contrasts"):
-        for name, data in document[key].items():
+    for data in document["measurements"]:
+        if data["metric"] == "posterior_level":
+            level = numbers(data["value"], data["low"], data["high"])
+            yield f"{data['details']['model']}/level/{data['query']}", level
+    for key, model in (("contrasts", "crossed"), ("naive_contrasts", "coefficients")):
+        for name, data in _contrasts(document, model).items():
             yield f"{key}/{name}", posterior(data)
-    for key in ("words", "classes"):
-        for data in document[key]:
-            name = f"{key}/{data['word'] or data['class']}/{data['of']}"
-            yield name, posterior(data)
+    delta = _contrasts(document, "crossed").get("associated-different", {"parts": ()})
+    for key, by in (("words", "word"), ("classes", "class")):
+        for data in delta["parts"]:
+            if data["by"] == by:
+                yield f"{key}/{data['query']}/associated-different", posterior(data)
     for name, checks in document.get("checks", {}).items():
         for check in checks:
             values = numbers(check["mean"], check["low"], check["high"], check["p"])
             yield f"check/{name}/{check['statistic']}", values
     for prior in document.get("sensitivity", ()):
-        for name, data in prior["contrasts"].items():
-            yield f"prior/{prior['prior']}/{name}", posterior(data)
+        for data in prior["measurements"]:
+            yield f"prior/{prior['prior']}/{data['query']}", posterior(data)
 
 
 def contrasts(document: Document) -> Iterator[Row]:
     """`posterior fit --sampler nuts`: the contrasts alone."""
-    for name, data in document["contrasts"].items():
+    for name, data in _contrasts(document, "crossed").items():
         yield f"contrasts/{name}", posterior(data)
 
 
 def paired_fits(document: Document) -> Iterator[Row]:
     """`posterior compare`."""
-    for key in ("levels", "contrasts"):
-        for name, data in document[key].items():
-            for part in ("before", "after", "change"):
-                yield f"{key}/{name}/{part}", posterior(data[part])
-    for data in document["words"]:
-        yield f"words/{data['word']}/{data['of']}", posterior(data)
+    for data in document["comparisons"]:
+        key = "levels" if data["metric"] == "posterior_level" else "contrasts"
+        name = data["query"]
+        yield f"{key}/{name}/before", posterior(data["before"])
+        yield f"{key}/{name}/after", posterior(data["after"])
+        yield f"{key}/{name}/change", posterior(data)
+        for part in data["parts"]:
+            if part["before"]["by"] == "word":
+                yield f"words/{part['query']}/{name}", posterior(part)
 
 
 def plan(document: Document) -> Iterator[Row]:
@@ -315,10 +333,10 @@ def plan(document: Document) -> Iterator[Row]:
     yield "needed", numbers(document["needed"], document["low"], document["high"])
     yield "approximate", numbers(document["approximate"])
     yield "power_now", numbers(document["power_available"])
-    for point in document["curve"]:
-        name = f"power/{point['attributes']}"
-        yield name, numbers(point["power"], point["low"], point["high"])
-        yield f"{name}/approximate", numbers(point["approximate"])
+    for data in document["curve"]:
+        name = f"power/{data['details']['attributes']}"
+        yield name, estimate(data)
+        yield f"{name}/approximate", numbers(data["details"]["approximate"])
 
 
 # few-shot
@@ -434,8 +452,8 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
         for measure in FEWSHOT_MEASURES:
             name = f"network/{_setting(data, 'network', 'mitigation')}/{measure}"
             yield name, estimate(data[measure])
-            if data[measure].get("difference"):
-                yield f"{name}/difference from the others", estimate(data[measure]["difference"])
+            difference = data[measure]["difference"]
+            yield f"{name}/difference from the others", estimate(difference)
     for data in document["mitigations"]:
         for measure in FEWSHOT_MEASURES:
             name = f"mitigation/{_setting(data, 'network', 'mitigation')}/{measure}"

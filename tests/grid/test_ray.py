@@ -37,18 +37,19 @@ def test_actors_give_the_same_bytes_as_processes(squares, files, tmp_path):
 
 
 @pytest.mark.slow
-def test_actors_that_are_killed_are_replaced(squares, files, workers, tmp_path):
+def test_an_actor_that_is_killed_is_replaced(squares, files, workers, tmp_path, capsys):
     grid, killed = squares(10, seconds=0.2), []
 
     def progress(settled, total, text):
-        if len(killed) < 2 and settled > 2 * len(killed):
+        if settled and not killed:
             for pid in workers(tmp_path / "a")[:1]:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
 
     run(grid, tmp_path / "a", on="ray", workers=2, progress=progress)
-    assert len(killed) == 2
+    assert killed
+    assert capsys.readouterr().out == ""  # of `grid run --json`, the document alone
     run(grid, tmp_path / "b", workers=1)
     assert files(tmp_path / "a") == files(tmp_path / "b")
 

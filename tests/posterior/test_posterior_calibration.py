@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from evenhand.posterior.contrasts import connection_contrasts
+from evenhand.posterior.contrasts import measure_contrasts
 from evenhand.posterior.crossed import fit_crossed
 from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import fit_thesis
@@ -36,10 +36,10 @@ def test_coverage(delta):
                 fit_thesis("coefficients", table, draws=1000, seed=seed),
             ]
             for result in fits:
-                for name, found in connection_contrasts(result).items():
+                for name, found in measure_contrasts(result).items():
                     inside = found.low <= truth[name] <= found.high
                     held.setdefault((result.model, name), []).append(inside)
-            excluded += connection_contrasts(fits[0])["associated-different"].high < 0
+            excluded += measure_contrasts(fits[0])["associated-different"].high < 0
     coverage = {key: float(np.mean(hits)) for key, hits in held.items()}
     for name in truth:
         assert coverage["crossed", name] == pytest.approx(0.89, abs=0.04), coverage

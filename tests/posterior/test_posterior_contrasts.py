@@ -1,4 +1,4 @@
-"""Contrasts, changes and checks: what is concluded from the fits."""
+"""Contrasts, changes and checks of fits."""
 
 import numpy as np
 import pytest
@@ -11,96 +11,119 @@ from evenhand.posterior.checks import (
     intra_class_correlation,
 )
 from evenhand.posterior.contrasts import (
-    class_contrasts,
     compare_tables,
-    connection_contrasts,
-    equalised,
-    word_contrasts,
-    word_levels,
+    find_equalised,
+    measure_contrasts,
+    measure_levels,
 )
 from evenhand.posterior.models import fit
-from evenhand.posterior.tables import simulate
+from evenhand.posterior.tables import CONNECTIONS, simulate
+from evenhand.results import Comparison, Measurement, load
 
 DESIGN = {"words": (3, 3), "stereotypes": (4, 4), "human": 6, "neutral": 10}
 
 
 def test_contrasts_are_differences_within_each_draw(fitted):
     crossed = fitted.fits["crossed"]
-    found = connection_contrasts(crossed)
-    assert list(found) == [
-        "associated-different", "associated-human", "associated-none", "human-none",
-    ]  # fmt: skip
-    assert found["associated-different"].mean == pytest.approx(crossed.draws["delta"].mean())
-    assert found["associated-different"].low < -0.2 < found["associated-different"].high
+    contrasts = measure_contrasts(crossed)
+    assert list(contrasts) == [
+        "associated-different",
+        "associated-human",
+        "associated-none",
+        "human-none",
+    ]
+    delta = contrasts["associated-different"]
+    assert delta.value == pytest.approx(crossed.draws["delta"].mean())
+    assert delta.low < -0.2 < delta.high
+    assert delta.low < delta.details["inner_low"] < delta.details["inner_high"] < delta.high
     gamma = crossed.draws["gamma"]
     human_none = gamma[..., 1] - gamma[..., 2]
-    assert found["human-none"].sd == pytest.approx(human_none.std(ddof=1))
-    assert found["human-none"].p_below_zero == pytest.approx((human_none < 0).mean())
+    details = contrasts["human-none"].details
+    assert details["sd"] == pytest.approx(human_none.std(ddof=1))
+    assert details["p_below_zero"] == pytest.approx((human_none < 0).mean())
+
+
+def test_contrasts_are_measurements(fitted, tmp_path):
+    delta = measure_contrasts(fitted.fits["crossed"])["associated-different"]
+    assert (delta.ideal, delta.worse, delta.subject) == (0.0, "lower", "simulated")
+    assert delta.n == int((fitted.table.group[fitted.table.attribute] == 0).sum())
+    assert Measurement.from_dict(delta.to_dict()) == delta
+    delta.save(tmp_path / "delta.json")
+    assert load(tmp_path / "delta.json") == delta
+    assert len(delta.to_frame()) == 1 + len(delta.parts)
+    assert "posterior_contrast" in delta._repr_html_()
+    assert delta.plot().to_dict()
 
 
 def test_a_wider_probability_is_a_wider_interval(fitted):
-    narrow = connection_contrasts(fitted.fits["crossed"], 0.5)["associated-different"]
-    wide = connection_contrasts(fitted.fits["crossed"], 0.95)["associated-different"]
+    narrow = measure_contrasts(fitted.fits["crossed"], 0.5)["associated-different"]
+    wide = measure_contrasts(fitted.fits["crossed"], 0.95)["associated-different"]
     assert wide.low < narrow.low < narrow.high < wide.high
+    assert (wide.details["inner_low"], wide.details["inner_high"]) == (narrow.low, narrow.high)
 
 
 def test_by_word_and_by_class(fitted):
     crossed = fitted.fits["crossed"]
-    words, classes = word_contrasts(crossed), class_contrasts(crossed)
-    assert [row.word for row in words] == list(crossed.table.words)
-    assert [row.group for row in classes] == ["class1", "class2"]
-    mean = np.mean([row.summary.mean for row in words if row.group == "class1"])
-    assert classes[0].summary.mean == pytest.approx(mean)
-    with pytest.raises(InputError, match="come from the model crossed"):
-        word_contrasts(fitted.fits["separate"])
+    delta = measure_contrasts(crossed)["associated-different"]
+    words, classes = delta.select("word"), delta.select("class")
+    assert [part.query for part in words] == list(crossed.table.words)
+    assert [part.query for part in classes] == ["class1", "class2"]
+    mean = np.mean([part.value for part in words if part.details["class"] == "class1"])
+    assert classes[0].value == pytest.approx(mean)
+    assert sum(part.n for part in classes) == delta.n
+    assert measure_contrasts(fitted.fits["separate"])["associated-different"].parts == ()
 
 
 @pytest.mark.parametrize("model", ["coefficients", "separate", "paper", "crossed"])
 def test_word_levels_are_near_the_means_of_the_cells(fitted, model):
     table = fitted.table
-    rows = word_levels(fitted.fits[model])
-    assert len(rows) == len(table.words) * 4
-    levels = ("associated", "different", "human", "none")
-    for row in rows:
-        cell = (table.word == table.words.index(row.word)) & (
-            table.connection == levels.index(row.of)
-        )
-        gap = row.summary.mean - table.distance[cell].mean()
-        assert abs(gap) < 4 * row.summary.sd + 0.02, row
-    with pytest.raises(InputError, match="baseline has no connection classes"):
-        word_levels(fitted.fits["baseline"])
+    levels = measure_levels(fitted.fits[model])
+    assert list(levels) == list(CONNECTIONS)
+    for name, level in levels.items():
+        assert [part.query for part in level.parts] == list(table.words)
+        for part in level.parts:
+            cell = (table.word == table.words.index(part.query)) & (
+                table.connection == CONNECTIONS.index(name)
+            )
+            difference = part.value - table.distance[cell].mean()
+            assert abs(difference) < 4 * part.details["sd"] + 0.02, part
+            assert part.n == int(cell.sum())
+    assert measure_levels(fitted.fits["baseline"]) == {}
 
 
-def test_a_planted_change_is_found_and_is_paired():
+def test_a_planted_change_is_detected_and_is_paired():
     before = simulate(delta=-0.2, seed=5, **DESIGN)
     rng = np.random.default_rng(0)
-    moved = before.distance + 0.15 * (before.connection == 0) + 0.01 * rng.standard_normal(
-        before.rows
-    )  # fmt: skip
+    noise = 0.01 * rng.standard_normal(before.rows)
+    moved = before.distance + 0.15 * (before.connection == 0) + noise
     change = compare_tables(before, before.with_distance(moved, "after"), draws=800)
-    found = change.contrasts()["associated-different"]
-    assert found["change"].low < 0.15 < found["change"].high
-    assert found["change"].sd < found["before"].sd / 3
-    assert change.levels()["associated"]["change"].mean == pytest.approx(0.15, abs=0.03)
-    assert change.levels()["none"]["change"].mean == pytest.approx(0.0, abs=0.03)
-    by_word = [row for row in change.words() if row.of == "associated-different"]
-    assert all(0.1 < row.summary.mean < 0.2 for row in by_word)
+    delta = change.contrasts()["associated-different"]
+    assert delta.change.low < 0.15 < delta.change.high
+    assert delta.details["sd"] < delta.before.details["sd"] / 3
+    assert delta.paired == delta.before.n == delta.after.n
+    assert change.levels()["associated"].change.value == pytest.approx(0.15, abs=0.03)
+    assert change.levels()["none"].change.value == pytest.approx(0.0, abs=0.03)
+    by_word = [part for part in delta.parts if part.before.by == "word"]
+    assert len(by_word) == 6
+    assert all(0.1 < part.change.value < 0.2 for part in by_word)
     assert "hard debiasing makes associated-different zero" in change.notes[0]
+    assert delta.notes == change.notes
     assert change.equalised == ()
+    assert Comparison.from_dict(delta.to_dict()) == delta
 
 
 def test_equalised_words_are_named():
     before = simulate(delta=-0.2, seed=5, **DESIGN)
     wide = before.distance.reshape(6, -1).copy()
-    wide[3, :8] = wide[0, :8]  # a pair of words made equal to every stereotype
+    wide[3, :8] = wide[0, :8]  # two words with equal distances to every stereotype
     after = before.with_distance(wide.ravel(), "after")
-    assert equalised(after) == ("word1", "word4")
+    assert find_equalised(after) == ("word1", "word4")
     change = compare_tables(before, after, draws=160)
     assert change.equalised == ("word1", "word4")
     assert "word1, word4" in change.notes[1]
 
 
-def test_no_change_is_told():
+def test_no_change_is_an_error():
     table = simulate(seed=5, **DESIGN)
     with pytest.raises(InputError, match="there is no change to estimate"):
         compare_tables(table, table)
@@ -140,8 +163,8 @@ def test_prior_predictive_tables(model):
 
 
 def test_delta_hardly_depends_on_the_prior():
-    found = check_sensitivity(simulate(delta=-0.2, seed=1, **DESIGN), draws=320)
-    means = {row.name: row.contrasts["associated-different"].mean for row in found}
+    rows = check_sensitivity(simulate(delta=-0.2, seed=1, **DESIGN), draws=320)
+    means = {row.name: row.contrasts["associated-different"].value for row in rows}
     assert means["as given"] == pytest.approx(means["levels twice as wide"], abs=0.02)
     assert abs(means["δ ten times narrower"]) < abs(means["as given"])
 

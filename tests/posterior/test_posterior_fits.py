@@ -11,7 +11,6 @@ from evenhand.posterior.fits import (
     compare_models,
     compute_criteria,
     row_criteria,
-    summarise,
 )
 
 
@@ -104,9 +103,3 @@ def test_student_errors_have_students_density():
     found = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
     expected = t.logpdf(np.array([[0.2], [1.4]]), nu, 1.0, 0.5)
     assert found == pytest.approx(expected)
-
-
-def test_a_summary():
-    s = summarise(np.array([[-2.0, -1.0], [0.5, 1.5]]), 0.5)
-    assert (s.mean, s.p_below_zero) == (-0.25, 0.5)
-    assert s.sd == pytest.approx(np.std([-2, -1, 0.5, 1.5], ddof=1))

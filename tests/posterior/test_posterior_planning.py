@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from evenhand import lexicon
 from evenhand.cli import run
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior import CrossedPrior, connection_contrasts, plan, simulate, tables
+from evenhand.posterior import CrossedPrior, measure_contrasts, plan, simulate, tables
 from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects, fit_crossed
 from evenhand.posterior.planning import (
     MAX_ATTRIBUTES,
@@ -68,13 +68,13 @@ def test_importance_sampling_agrees_with_the_chains(attributes):
         delta=0.1, words=(3, 3), stereotypes=(attributes // 2,) * 2, human=0, neutral=0, seed=3
     )
     chains = fit_crossed(table, draws=8000, seed=1)
-    summary = connection_contrasts(chains)["associated-different"]
+    summary = measure_contrasts(chains)["associated-different"]
     data = CrossedData.of(table)
     with threadpool_limits(1, "blas"):
         found = sample_delta(data, PRIOR, TRUE, np.random.default_rng(5))
     mean, sd = found.moments()
-    assert mean == pytest.approx(summary.mean, abs=0.15 * summary.sd)
-    assert sd == pytest.approx(summary.sd, rel=0.12)
+    assert mean == pytest.approx(summary.value, abs=0.15 * summary.details["sd"])
+    assert sd == pytest.approx(summary.details["sd"], rel=0.12)
     for end in (summary.low, summary.high):
         assert found.mass_denser_than(end) == pytest.approx(0.89, abs=0.04)
 
@@ -102,13 +102,13 @@ def test_a_plan_for_a_topic(religion):
     assert religion.per_class == -(-religion.needed // 3)
     assert religion.scales_range is None
     assert any("Reddit" in note for note in religion.notes)
-    numbers = [point.attributes for point in religion.curve]
+    numbers = [point.details["attributes"] for point in religion.curve]
     assert numbers == sorted(set(numbers))
     assert len(numbers) >= 3
     for point in religion.curve:
-        assert point.power == point.detected / point.sets
-        assert point.low <= point.power <= point.high
-    fitted = [point.fitted for point in religion.curve]
+        assert point.value == point.details["detected"] / point.n
+        assert point.low <= point.value <= point.high
+    fitted = [point.details["fitted"] for point in religion.curve]
     assert fitted == sorted(fitted)
     assert religion.power_available > religion.power
     assert religion.limit >= fitted[-1]
@@ -117,7 +117,7 @@ def test_a_plan_for_a_topic(religion):
 
 def test_seeds(religion):
     other = plan("religion", effect=0.1, sets=16, seed=5)
-    assert [p.detected for p in other.curve] != [p.detected for p in religion.curve]
+    assert other.curve != religion.curve
 
 
 def test_smaller_effects_and_more_power_need_more(religion):
@@ -199,7 +199,7 @@ def test_the_command(capsys):
     assert found["schema"] == "evenhand/2"
     assert found["words"] == 14
     assert found["needed"] >= 2
-    assert set(found["curve"][0]) >= {"attributes", "power", "low", "high", "fitted"}
+    assert set(found["curve"][0]["details"]) >= {"attributes", "sd", "approximate", "fitted"}
     assert run(arguments) == 0
     text = capsys.readouterr().out
     assert f"needed for a power of 0.8: {found['needed']} stereotypes" in text

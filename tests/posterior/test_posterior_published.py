@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.posterior.checks import check_posterior, intra_class_correlation
-from evenhand.posterior.contrasts import compare_tables, connection_contrasts
+from evenhand.posterior.contrasts import compare_tables, measure_contrasts, measure_levels
 from evenhand.posterior.fits import compare_models, compute_criteria
 from evenhand.posterior.models import MODELS, fit, fit_models
 from evenhand.posterior.tables import read_table
@@ -42,31 +42,31 @@ def test_waic_of_the_three_models(religion):
 
 def test_the_coefficients_are_as_wide_as_their_prior(religion):
     """Only m + co is identified: sd(co) is 1/√(15/.25 + 4/.25), and a bit for what is."""
-    found = religion.fits["coefficients"].coefficients()
+    found = measure_levels(religion.fits["coefficients"])
     published = {"associated": 0.1152, "different": 0.1145, "human": 0.1134, "none": 0.1131}
     for level, sd in published.items():
-        assert found[level].sd == pytest.approx(sd, abs=0.005)
+        assert found[level].details["sd"] == pytest.approx(sd, abs=0.005)
         assert found[level].low < 0 < found[level].high
 
 
 def test_coefficients_of_the_islam_words(religion):
-    found = fit(religion.table.select_words(ISLAM), "coefficients").coefficients()
+    found = measure_levels(fit(religion.table.select_words(ISLAM), "coefficients"))
     published = {"associated": -0.198, "different": -0.0334, "human": -0.0192, "none": -0.0004}
     for level, value in published.items():
-        difference = found[level].mean - found["none"].mean
+        difference = found[level].value - found["none"].value
         assert difference == pytest.approx(value - published["none"], abs=0.01)
-        assert found[level].sd == pytest.approx(0.168, abs=0.008)
+        assert found[level].details["sd"] == pytest.approx(0.168, abs=0.008)
 
 
 def test_crossed_answers_the_question(religion):
     crossed = religion.fits["crossed"]
-    found = connection_contrasts(crossed)
+    found = measure_contrasts(crossed)
     delta = found["associated-different"]
-    assert delta.mean == pytest.approx(-0.054, abs=0.01)
+    assert delta.value == pytest.approx(-0.054, abs=0.01)
     assert (delta.low, delta.high) == pytest.approx((-0.090, -0.020), abs=0.006)
     assert delta.high < 0
-    assert delta.p_below_zero == pytest.approx(0.99, abs=0.006)
-    assert found["associated-human"].mean == pytest.approx(-0.075, abs=0.01)
+    assert delta.details["p_below_zero"] == pytest.approx(0.99, abs=0.006)
+    assert found["associated-human"].value == pytest.approx(-0.075, abs=0.01)
     assert found["associated-human"].low < 0 < found["associated-human"].high
     assert compute_criteria(crossed).waic == pytest.approx(-5748, abs=6)
     diagnostics = crossed.diagnostics()
@@ -94,10 +94,10 @@ def test_attributes_recur(religion):
 )
 def test_the_means_of_the_2024_paper(cosine, file, means):
     """The controls of gender and race are the larger lists of the paper, which we do not have."""
-    found = fit(cosine / f"{file}.csv", "paper").coefficients()
+    found = measure_levels(fit(cosine / f"{file}.csv", "paper"))
     for level, value in zip(("associated", "different", "human", "none"), means, strict=True):
         if value is not None:
-            assert found[level].mean == pytest.approx(value, abs=0.005)
+            assert found[level].value == pytest.approx(value, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_the_means_of_the_2024_paper(cosine, file, means):
 def test_the_other_topics_run(cosine, file, delta):
     fitted = fit_models(cosine / f"{file}.csv", draws=1600)
     assert tuple(fitted.fits) == MODELS
-    found = connection_contrasts(fitted.fits["crossed"])["associated-different"]
-    assert found.mean == pytest.approx(delta, abs=0.005)
+    found = measure_contrasts(fitted.fits["crossed"])["associated-different"]
+    assert found.value == pytest.approx(delta, abs=0.005)
     assert fitted.fits["crossed"].diagnostics().rhat_max < 1.02
 
 
@@ -115,12 +115,11 @@ def test_hard_debiasing_leaves_no_delta(cosine):
     change = compare_tables(
         cosine / "religionReddit.csv", cosine / "debiasedReligionReddit.csv", draws=1600
     )
-    found = change.contrasts()["associated-different"]
-    assert found["after"].mean == pytest.approx(0, abs=0.003)
-    assert found["change"].mean == pytest.approx(
-        found["after"].mean - found["before"].mean, abs=0.004
-    )
-    assert found["change"].low > 0
+    delta = change.contrasts()["associated-different"]
+    assert delta.after.value == pytest.approx(0, abs=0.003)
+    difference = delta.after.value - delta.before.value
+    assert delta.change.value == pytest.approx(difference, abs=0.004)
+    assert delta.change.low > 0
     assert len(change.equalised) == 15
     assert change.change.table.rows == 4200
-    assert np.isfinite([row.summary.sd for row in change.words()]).all()
+    assert np.isfinite([part.details["sd"] for part in delta.parts]).all()

@@ -13,7 +13,7 @@ from evenhand.report import charts_mitigation, charts_tests, charts_topic
 from evenhand.report.charts import Chart, to_svg
 from evenhand.report.findings import Findings
 from evenhand.report.methods import METHODS, SCALES, row_label
-from evenhand.vectors.metrics import projections, wefat
+from evenhand.vectors import projections, wefat
 
 
 def texts(chart: Chart) -> list[ElementTree.Element]:
@@ -78,7 +78,7 @@ def test_wefat_labels_do_not_lie_on_each_other() -> None:
 
 def test_weat_rows_carry_their_titles() -> None:
     v, query = eh.vectors.load("glove"), eh.lexicon.weat(7)
-    measured = eh.measure(v, query, ["weat"], permutations=100).measurements
+    measured = eh.measure(v, query, ["weat"], permutations=100)
     shown = words_of(charts_tests.weat_forest(measured, {query.name: query.title}))
     assert any("Math and arts" in word for word in shown)
 

@@ -16,14 +16,12 @@ from evenhand.posterior import (
     Fitted,
     Priors,
     Table,
-    class_contrasts,
     compare_tables,
-    connection_contrasts,
     fit_models,
+    measure_contrasts,
+    measure_levels,
     read_table,
     simulate,
-    word_contrasts,
-    word_levels,
 )
 from evenhand.posterior.checks import assess, check_posterior
 from evenhand.posterior.contrasts import Change
@@ -123,10 +121,10 @@ def test_the_contrasts_are_those_of_both_models(fitted: Fitted, crossed: Fit) ->
     drawn = {(row["series"], row["label"]): row for row in intervals(chart)}
     assert len(drawn) == 8
     for fit, series in ((crossed, forests.CROSSED), (naive, forests.NAIVE)):
-        wide, narrow = connection_contrasts(fit, 0.8), connection_contrasts(fit, 0.5)
-        for name, s in wide.items():
+        wide, narrow = measure_contrasts(fit, 0.8), measure_contrasts(fit, 0.5)
+        for name, m in wide.items():
             row = drawn[series, name.replace("-", " − ")]
-            assert ends(row) == (s.mean, s.low, s.high, narrow[name].low, narrow[name].high)
+            assert ends(row) == (m.value, m.low, m.high, narrow[name].low, narrow[name].high)
     assert next(iter(drawn)) == (forests.CROSSED, "associated − different")
     words = texts(to_svg(chart))
     assert "P(< 0)" in words
@@ -137,20 +135,20 @@ def test_the_contrasts_are_those_of_both_models(fitted: Fitted, crossed: Fit) ->
 
 def test_word_deltas_are_sorted_within_their_class(crossed: Fit) -> None:
     rows = intervals(forests.word_deltas(crossed))
-    expected = {named.word: named for named in word_contrasts(crossed)}
+    delta = measure_contrasts(crossed)["associated-different"]
+    expected = {part.query: part for part in delta.select("word")}
     words = [row for row in rows if row["label"] in expected]
     assert {row["label"] for row in words} == set(expected)
     for row in words:
-        s = expected[row["label"]].summary
-        assert ends(row)[:3] == (s.mean, s.low, s.high)
-    classes = [expected[row["label"]].group for row in words]
+        m = expected[row["label"]]
+        assert ends(row)[:3] == (m.value, m.low, m.high)
+    classes = [expected[row["label"]].details["class"] for row in words]
     assert classes == sorted(classes, key=classes.index)
     for label in set(classes):
         means = [r["mean"] for r, c in zip(words, classes, strict=True) if c == label]
         assert means == sorted(means)
     of_class = [ends(row)[:3] for row in rows if row["label"] not in expected]
-    found = [n.summary for n in class_contrasts(crossed)]
-    assert sorted(of_class) == sorted((s.mean, s.low, s.high) for s in found)
+    assert sorted(of_class) == sorted((m.value, m.low, m.high) for m in delta.select("class"))
 
 
 def test_levels_of_several_topics_share_one_scale(crossed: Fit) -> None:
@@ -161,8 +159,8 @@ def test_levels_of_several_topics_share_one_scale(crossed: Fit) -> None:
         if "scale" in part.get("encoding", {}).get("x", {})
     }
     assert len(domains) == 1
-    s = crossed.coefficients()["associated"]
-    assert ends(intervals(chart)[0])[:3] == (s.mean, s.low, s.high)
+    m = measure_levels(crossed)["associated"]
+    assert ends(intervals(chart)[0])[:3] == (m.value, m.low, m.high)
 
 
 def test_levels_refuse_models_on_different_scales(fitted: Fitted, crossed: Fit) -> None:
@@ -177,10 +175,10 @@ def test_word_means_before_and_after_are_paired(change: Change) -> None:
     drawn = intervals(chart)
     for when, fit in (("before", change.before), ("after", change.after)):
         found = [row for row in drawn if row["series"] == when]
-        named = {(n.word, n.of): n.summary for n in word_levels(fit)}
-        assert len(found) == len(named) == 24
+        measured = [part for level in measure_levels(fit).values() for part in level.parts]
+        assert len(found) == len(measured) == 24
         assert sorted(ends(r)[:3] for r in found) == sorted(
-            (s.mean, s.low, s.high) for s in named.values()
+            (m.value, m.low, m.high) for m in measured
         )
     with pytest.raises(InputError, match="before and after, got a, b"):
         forests.word_means({"a": change.before, "b": change.after})
@@ -195,10 +193,10 @@ def test_connections_keep_their_colours_in_every_panel(crossed: Fit) -> None:
 def test_changes_carry_all_three_intervals(change: Change) -> None:
     chart = forests.changes(change)
     drawn = {(row["label"], row["series"]): row for row in intervals(chart)}
-    for name, times in change.contrasts().items():
-        for when, s in times.items():
+    for name, c in change.contrasts().items():
+        for when, m in (("before", c.before), ("after", c.after), ("change", c.change)):
             row = drawn[name.replace("-", " − "), when]
-            assert ends(row)[:3] == (s.mean, s.low, s.high)
+            assert ends(row)[:3] == (m.value, m.low, m.high)
     assert any("by construction" in text for text in texts(to_svg(chart)))
 
 

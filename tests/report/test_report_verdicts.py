@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from evenhand.instruments import measure
 from evenhand.report.verdicts import judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
-from evenhand.vectors.measuring import run_jobs, topic_jobs
 from evenhand.vectors.store import Vectors
 
 ASSOCIATION = Measurement(
@@ -69,8 +69,8 @@ def _levels(bias: float, count: int, classes: tuple[str, ...]) -> list[str]:
     for seed in range(count):
         w = world(bias=bias, dim=50, vocabulary=600, seed=seed, classes=classes)
         v = Vectors.from_arrays(w.words, w.matrix)
-        measured = run_jobs(v, topic_jobs(w.topic), permutations=1000, null=200)
-        levels.append(judge(w.topic.name, measured.measurements).level)
+        measured = measure(v, w.topic, permutations=1000, null=200)
+        levels.append(judge(w.topic.name, list(measured)).level)
     return levels
 
 

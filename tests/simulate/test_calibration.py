@@ -5,25 +5,29 @@ value rises and the test finds it. Intervals hold the population's value at the 
 """
 
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
 
+from evenhand.instruments import measure
 from evenhand.lexicon import Query
 from evenhand.simulate import world
-from evenhand.vectors import Vectors, wefat
-from evenhand.vectors.distances import association_contrast, distance_table
-from evenhand.vectors.measuring import METRICS
-from evenhand.vectors.metrics import direct_bias, projections
-from evenhand.vectors.metrics.reading import Settings
+from evenhand.vectors import (
+    Vectors,
+    association_contrast,
+    direct_bias,
+    distance_table,
+    projections,
+    wefat,
+)
+from evenhand.vectors.probes import WordMetric
 
 WORLDS = 700
 """Enough that 5 % false positives are estimated to ± .8 points (one standard error)."""
 
 SMALL = {"dim": 30, "vocabulary": 1200, "protected": 6, "stereotypes": 10, "identity": 0.8}
-FAST: Settings = {"permutations": 999, "null": 199}
-BARE: Settings = {"permutations": 0, "null": 0}
+FAST = {"permutations": 999, "null": 199}
+BARE = {"permutations": 0, "null": 0}
 
 
 def vectors(made):
@@ -53,7 +57,8 @@ def run(name, made, settings=FAST, lone=False):
     """
     v = vectors(made)
     if name == "association":
-        return association_contrast(distance_table(v, made.topic), **settings)
+        permutations = settings["permutations"]
+        return association_contrast(distance_table(v, made.topic), permutations=permutations)
     if name == "projections":
         ends = (made.topic.protected["male"][0], made.topic.protected["female"][0])
         return projections(v, made.topic.stereotypes, ends=ends, **settings)
@@ -67,15 +72,15 @@ def run(name, made, settings=FAST, lone=False):
             targets={"male": made.topic.protected["male"]},
             attributes={"male words": made.topic.stereotypes["male"]},
         )
-        return METRICS["mac"](v, lone, settings)[0]
+        return measure(v, lone, "mac", **settings)[0]
     if name == "rnsb":
-        return METRICS["rnsb"](v, query_of(made, turned=True), settings)[0]
+        return measure(v, query_of(made, turned=True), "rnsb", **settings)[0]
     if name in ("ripa", "rnd") or lone:
-        return METRICS[name](v, one_list(made), settings)[0]
+        return measure(v, one_list(made), name, **settings)[0]
     if name == "direct_bias":
         words = [w for listed in made.topic.stereotypes.values() for w in listed]
-        return direct_bias(v, made.topic.definitional, words, **settings)
-    return METRICS[name](v, query_of(made, turned=name == "weat"), settings)[0]
+        return direct_bias(v, made.topic.definitional, words, null=settings["null"])
+    return measure(v, query_of(made, turned=name == "weat"), name, **settings)[0]
 
 
 NAMES = (
@@ -130,28 +135,25 @@ def covers(name, made, seed):
     if name in ("mac", "ripa", "rnd", "ect"):
         big = big[:1]
     labels = np.repeat(np.arange(len(big)), POPULATION)
-    instrument = captured(name, made)
+    statistic = captured(name, made)
     pooled = labels if name in ("weat", "projections", "mac", "rnsb") else np.zeros_like(labels)
-    truth = float(instrument.value(instrument.scores(np.concatenate(big)), pooled))
+    truth = float(statistic.value(statistic.scores(np.concatenate(big)), pooled))
     return m.low <= truth <= m.high
 
 
 def captured(name, made):
-    """The instrument the metric reads with, caught on its way."""
-    caught = []
-    module = import_module(f"evenhand.vectors.metrics.{name}")
-    read = module.read
+    """The statistic that the metric computes with."""
+    captured = []
+    read = WordMetric.read
 
-    def spy(vectors_, instrument, *arguments, **keywords):
-        caught.append(instrument)
-        return read(vectors_, instrument, *arguments, **keywords)
+    def spy(self, vectors_, statistic, *arguments, **keywords):
+        captured.append(statistic)
+        return read(self, vectors_, statistic, *arguments, **keywords)
 
-    module.read = spy
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WordMetric, "read", spy)
         run(name, made, BARE, lone=name == "ect")
-    finally:
-        module.read = read
-    return caught[0]
+    return captured[0]
 
 
 @pytest.mark.slow
@@ -175,18 +177,16 @@ def test_mac_interval_covers_when_protected_words_are_drawn_anew_too():
 
 def test_mac_is_blind_to_bias_between_classes():
     """Stereotypes nearer their own class and as much further from the other cancel in MAC; the
-    association contrast reads them. D2's fourth objection, shown.
+    association contrast reads them. the fourth objection of Dobrzeniecka (2021), shown.
     """
     made = small_world(0.8, 1)
-    whole = METRICS["mac"](vectors(made), query_of(made), {"null": 199})[0]
+    whole = measure(vectors(made), query_of(made), "mac", null=199)[0]
     assert whole.p_value > 0.05
     assert run("association", made).p_value < 0.01
 
 
 def test_weat_with_identity_words_as_targets_overclaims():
     """Why topics put stereotypes into X and Y: turned round, chance is called bias."""
-    p = [
-        METRICS["weat"](vectors(small_world(0.0, seed)), query_of(small_world(0.0, seed)), FAST)[0]
-        for seed in range(40)
-    ]
+    worlds = [small_world(0.0, seed) for seed in range(40)]
+    p = [measure(vectors(made), query_of(made), "weat", **FAST)[0] for made in worlds]
     assert np.mean([m.p_value <= 0.05 for m in p]) > 0.3

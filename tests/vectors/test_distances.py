@@ -4,7 +4,7 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import InputError
-from evenhand.vectors.distances import DistanceTable, association_contrast, distance_table
+from evenhand.vectors import DistanceTable, association_contrast, distance_table
 
 
 def test_the_six_columns_of_the_thesis(glove, tmp_path):

@@ -126,7 +126,7 @@ def test_too_few_words_is_an_error_that_names_them(glove):
             "target sets 'X' and 'Y'.*'lily'",
         ),
         ((["rose", "lily"], ["ant", "flea"], ["love"], ["Love"]), "attribute sets .*'love'"),
-        ((["rose", "love"], ["ant", "flea"], ["love"], ["hate"]), "'love' stands among"),
+        ((["rose", "love"], ["ant", "flea"], ["love"], ["hate"]), "'love' is among"),
         (("rose", ["ant", "flea"], ["love"], ["hate"]), "got the string 'rose'"),
         (([1, "lily"], ["ant", "flea"], ["love"], ["hate"]), "got 1 of type int"),
     ],

@@ -13,9 +13,10 @@ from evenhand.errors import InputError
 from evenhand.lexicon import Topic
 
 if TYPE_CHECKING:
-    from evenhand.posterior.contrasts import Change, Named
-    from evenhand.posterior.fits import Fit, Summary
+    from evenhand.posterior.contrasts import Change
+    from evenhand.posterior.fits import Fit
     from evenhand.posterior.tables import Table
+    from evenhand.results import Comparison, Measurement
     from evenhand.vectors.distances import DistanceTable
     from evenhand.vectors.store import Vectors
 
@@ -114,71 +115,62 @@ def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:
 
 
 def _content(fitted: Fit, prob: float, seed: int) -> dict[str, Any]:
-    from evenhand.posterior import (
-        check_posterior,
-        class_contrasts,
-        connection_contrasts,
-        fit,
-        word_contrasts,
-    )
+    from evenhand.posterior import check_posterior, fit, measure_contrasts
 
     table = fitted.table
     naive = fit(table, "coefficients", draws=DRAWS, seed=seed)
+    contrasts = measure_contrasts(fitted, prob)
+    delta = contrasts["associated-different"]
+    naive_contrasts = measure_contrasts(naive, prob)
     return {
-        "prob": prob, "draws": fitted.size, "rows": table.rows, "dropped": dict(table.dropped),
-        "protected": len(table.words), "attributes": len(table.attributes),
+        "prob": prob,
+        "draws": fitted.size,
+        "rows": table.rows,
+        "dropped": dict(table.dropped),
+        "protected": len(table.words),
+        "attributes": len(table.attributes),
         "stereotypes": int((table.group == 0).sum()),
-        "contrasts": _named(connection_contrasts, fitted, prob),
-        "naive_contrasts": _named(connection_contrasts, naive, prob),
-        "classes": _listed(class_contrasts, fitted, prob),
-        "words": _listed(word_contrasts, fitted, prob),
-        "diagnostics": {"the difference": _diagnostics(fitted)},
+        "contrasts": {name: _values(m) for name, m in contrasts.items()},
+        "naive_contrasts": {name: _values(m) for name, m in naive_contrasts.items()},
+        "classes": [{"word": "", "class": m.query, **_values(m)} for m in delta.select("class")],
+        "words": [
+            {"word": m.query, "class": m.details.get("class", ""), **_values(m)}
+            for m in delta.select("word")
+        ],
+        "diagnostics": {"the difference": fitted.diagnostics().to_dict()},
         "checks": {
-            model.model: [check.as_dict() for check in check_posterior(model, seed=seed)]
+            model.model: [check.to_dict() for check in check_posterior(model, seed=seed)]
             for model in (fitted, naive)
-        },
-    }  # fmt: skip
-
-
-def _changed(change: Change, prob: float) -> dict[str, Any]:
-    wide, narrow = change.contrasts(prob), change.contrasts(0.5)
-    return {
-        "contrasts": {
-            name: {when: _told(s, narrow[name][when]) for when, s in times.items()}
-            for name, times in wide.items()
-        },
-        "equalised": change.equalised,
-        "diagnostics": {
-            "after debiasing": _diagnostics(change.after),
-            "the change": _diagnostics(change.change),
         },
     }
 
 
-def _named(
-    function: Callable[[Fit, float], dict[str, Summary]], fitted: Fit, prob: float
-) -> dict[str, Any]:
-    narrow = function(fitted, 0.5)
-    return {name: _told(summary, narrow[name]) for name, summary in function(fitted, prob).items()}
+def _changed(change: Change, prob: float) -> dict[str, Any]:
+    return {
+        "contrasts": {
+            name: {"before": _values(c.before), "after": _values(c.after), "change": _values(c)}
+            for name, c in change.contrasts(prob).items()
+        },
+        "equalised": change.equalised,
+        "diagnostics": {
+            "after debiasing": change.after.diagnostics().to_dict(),
+            "the change": change.change.diagnostics().to_dict(),
+        },
+    }
 
 
-def _listed(
-    function: Callable[[Fit, float], list[Named]], fitted: Fit, prob: float
-) -> list[dict[str, Any]]:
-    return [
-        {"word": wide.word, "class": wide.group, **_told(wide.summary, narrow.summary)}
-        for wide, narrow in zip(function(fitted, prob), function(fitted, 0.5), strict=True)
-    ]
+def _values(result: Measurement | Comparison) -> dict[str, float]:
+    """Mean, interval, 50 % interval and P(< 0) of a quantity, or of its change."""
+    from evenhand.results import Measurement
 
-
-def _told(wide: Summary, narrow: Summary) -> dict[str, float]:
-    """A quantity with its interval and the 50 % one within it."""
-    return {**wide.as_dict(), "inner_low": narrow.low, "inner_high": narrow.high}
-
-
-def _diagnostics(fitted: Fit) -> dict[str, Any]:
-    found = fitted.diagnostics()
-    return {"rhat_max": found.rhat_max, "ess_min": found.ess_min, "worst": found.worst}
+    estimate = result.estimate if isinstance(result, Measurement) else result.change
+    names = ("sd", "p_below_zero", "inner_low", "inner_high")
+    return {
+        "mean": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        **{name: result.details[name] for name in names},
+    }
 
 
 def _compact(distances: DistanceTable) -> dict[str, Any]:

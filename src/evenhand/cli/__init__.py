@@ -24,11 +24,23 @@ __all__ = ["command", "main", "run"]
         "audit": "evenhand.cli.audit:audit",
         "fewshot": "evenhand.cli.fewshot:fewshot",
         "grid": "evenhand.cli.grid:grid",
+        "list": "evenhand.cli.list:listing",
         "masked": "evenhand.cli.masked:masked",
         "posterior": "evenhand.cli.posterior:posterior",
         "report": "evenhand.cli.report:report",
         "text": "evenhand.cli.text:text",
         "vectors": "evenhand.cli.vectors:vectors",
+    },
+    helps={
+        "audit": "Audit word vectors, a masked language model and data; write one page.",
+        "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
+        "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
+        "list": "List what there is, such as every metric with its formula and options.",
+        "masked": "Measure, fine-tune and probe masked language models.",
+        "posterior": "Posteriors of cosine bias, and how many words a study needs.",
+        "report": "Write the page of an audit again, or compare audits.",
+        "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",
+        "vectors": "Inspect, measure and debias static word vectors.",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender\n"
@@ -37,12 +49,13 @@ __all__ = ["command", "main", "run"]
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command() -> None:
-    """Measure, explain and reduce social bias in text, word embeddings and masked language models;
-    see how sure you can be.
+    """Measure, explain and reduce social bias in text, word embeddings and masked language models,
+    with the uncertainty of every number.
 
-    Vectors and models are named the same way everywhere: an embedded name (glove, mini) or a path:
-    of a file of vectors (GloVe or word2vec text, word2vec binary, fastText .vec, our .npz; gzip of
-    these), of a model's folder (transformers layout); or hf:NAME for a model of the hub.
+    Vectors and models are named the same way everywhere: an embedded name (glove, mini), the path
+    of a file of vectors (GloVe or word2vec text, word2vec binary, fastText .vec, Evenhand's .npz,
+    or gzip of these) or of a model's folder (transformers layout), or hf:NAME for a model of the
+    hub.
     """
 
 
@@ -57,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt):
-        return _fail("stopped; run the same command again to go on", 130)
+        return _fail("stopped; run the same command again to resume", 130)
     except PartialFailure as error:
         return _fail(str(error), 1)
     except EvenhandError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from evenhand.instruments import Option
 
@@ -16,12 +17,12 @@ def declared_options(*classes: Any) -> Callable[[F], F]:
     """The options of these instruments; an option that several share appears once."""
     options: dict[str, Option] = {}
     for cls in classes:
-        for each in cls.declaration.options:
-            options.setdefault(each.name, each)
+        for option in cls.declaration.options:
+            options.setdefault(option.name, option)
 
     def decorate(command: F) -> F:
-        for each in reversed(options.values()):
-            command = _click_option(each)(command)
+        for option in reversed(options.values()):
+            command = _click_option(option)(command)
         return command
 
     return decorate
@@ -29,8 +30,18 @@ def declared_options(*classes: Any) -> Callable[[F], F]:
 
 def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:
     """The instrument with its options taken from the parameters of a command."""
-    names = {each.name for each in cls.declaration.options}
+    names = {option.name for option in cls.declaration.options}
     return cls(**{name: parameters[name] for name in names & parameters.keys()}, **fixed)
+
+
+def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a command's parameters that the user gave; the others have their defaults."""
+    context = click.get_current_context()
+    return {
+        name: value
+        for name, value in parameters.items()
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
 
 
 def describe(classes: Iterable[Any]) -> str:
@@ -41,25 +52,32 @@ def describe(classes: Iterable[Any]) -> str:
     return f"\b\n{lines}"
 
 
-def _click_option(each: Option) -> Callable[[F], F]:
-    flag = each.flag or f"--{each.name.replace('_', '-')}"
-    if each.type is bool:
-        return click.option(flag, each.name, is_flag=True, default=each.default, help=each.help)
-    kind: Any = each.type
-    if each.choices:
-        kind = click.Choice([str(choice) for choice in each.choices])
-    elif each.type is int and (each.minimum is not None or each.maximum is not None):
-        kind = click.IntRange(_whole(each.minimum), _whole(each.maximum))
-    elif each.type is float and (each.minimum is not None or each.maximum is not None):
-        kind = click.FloatRange(each.minimum, each.maximum)
+def flags_of(option: Option) -> list[str]:
+    """The names of an option on the command line."""
+    return (option.flag or f"--{option.name.replace('_', '-')}").split()
+
+
+def _click_option(option: Option) -> Callable[[F], F]:
+    flags = flags_of(option)
+    if option.type is bool:
+        return click.option(
+            *flags, option.name, is_flag=True, default=option.default, help=option.help
+        )
+    kind: Any = option.type
+    if option.choices:
+        kind = click.Choice([str(choice) for choice in option.choices])
+    elif option.type is int and (option.minimum is not None or option.maximum is not None):
+        kind = click.IntRange(_whole(option.minimum), _whole(option.maximum))
+    elif option.type is float and (option.minimum is not None or option.maximum is not None):
+        kind = click.FloatRange(option.minimum, option.maximum)
     return click.option(
-        flag,
-        each.name,
+        *flags,
+        option.name,
         type=kind,
-        default=each.default,
-        multiple=each.multiple,
-        show_default=each.default not in (None, ()),
-        help=each.help,
+        default=option.default,
+        multiple=option.multiple,
+        show_default=option.default not in (None, ()),
+        help=option.help,
     )
 
 

@@ -12,28 +12,23 @@ import click
 from evenhand.files import document, to_json
 from evenhand.results import Comparison, Measurement, Measurements
 
-__all__ = [
-    "bar",
-    "comparisons_table",
-    "measurements_table",
-    "number",
-    "print_json",
-    "print_skipped",
-    "table",
-]
-
 T = TypeVar("T")
 
 ARROWS = {"higher": "↑", "lower": "↓", "away": "↕"}
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for reading: as many decimals as asked, an en dash where there is none."""
+    """A number for reading: so many decimals, an en dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     return f"{round(value, digits) + 0.0:.{digits}f}"  # never -0.000
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval for reading."""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def p_text(p: float | None) -> str:
@@ -59,74 +54,112 @@ def _summary(value: Any) -> Any:
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout, never cut: as wide as it needs to be where it is not a terminal."""
+    """A table on stdout, never cut: as wide as it needs to be where it is not a terminal.
+
+    A column is aligned to the right where all its cells are numbers, intervals or empty.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    cells = [list(row) for row in rows]
     shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, header in enumerate(headers):
-        numeric = header in _NUMERIC
+        numeric = bool(cells) and all(_is_numeric(row[i]) for row in cells)
         shown.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or i == 0)
-    for row in rows:
+    for row in cells:
         shown.add_row(*(Text(cell) for cell in row))
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False).print(shown, soft_wrap=False)
 
 
-_NUMERIC = {
-    "value", "interval", "p", "n", "ideal", "null", "before", "after", "change", "words", "of",
-    "mean", "share", "distance", "median", "score", "odds ratio", "male", "female", "yes", "no",
-    "empty", "absent",
-}  # fmt: skip
+def _is_numeric(cell: str) -> bool:
+    return not cell.strip() or (not any(map(str.isalpha, cell.replace("e", ""))))
 
 
-def measurements_table(title: str, measurements: Iterable[Measurement]) -> None:
-    """Measurements with interval, p, what no bias reads and which way is worse."""
-    measured = list(measurements)
+def print_measurements(
+    title: str, measurements: Iterable[Measurement], *, parts: bool = False
+) -> None:
+    """Measurements with interval, p, the ideal value and the direction that is worse.
+
+    Columns that would be empty are left out. With `parts`, the parts follow, indented.
+    """
+    rows = [row for m in measurements for row in _with_parts(m, parts)]
+    measured = [m for _, m in rows]
+    nulls = any(m.details.get("null_median") is not None for m in measured)
+    left_out = any(m.left_out for m in measured)
+    subjects = len({m.subject for m in measured}) > 1
+    headers = [
+        *(["subject"] if subjects else []),
+        *("metric", "query", "value", "interval", "p"),
+        *(["null"] if nulls else []),
+        *("ideal", "n"),
+        *(["left out"] if left_out else []),
+    ]
+
+    def cells(indent: str, m: Measurement) -> list[str]:
+        query = f"{indent}{m.by}: {m.query}" if m.by else f"{indent}{m.query}"
+        return [
+            *([m.subject] if subjects else []),
+            *(m.metric, query, number(m.value), interval(m.low, m.high), p_text(m.p_value)),
+            *([number(m.details.get("null_median"))] if nulls else []),
+            *(f"{number(m.ideal, 1)} {ARROWS[m.worse]}" if m.ideal is not None else "–", str(m.n)),
+            *([shortened(m.left_out)] if left_out else []),
+        ]
+
+    table(title, headers, (cells(*row) for row in rows))
     level = f"{measured[0].prob:.0%}" if measured else "95%"
-    table(
-        title,
-        ("metric", "query", "value", "interval", "p", "null", "ideal", "n", "left out"),
-        (
-            (
-                m.metric,
-                m.query,
-                number(m.value),
-                f"[{number(m.low)}, {number(m.high)}]",
-                p_text(m.p_value),
-                number(m.details.get("null_median")),
-                f"{number(m.ideal, 1)} {ARROWS[m.worse]}" if m.ideal is not None else "–",
-                str(m.n),
-                shortened(m.left_out),
-            )
-            for m in measured
-        ),
-    )
+    null = "null: the median on random words of similar frequency. " if nulls else ""
     click.echo(
-        f"interval: {level}. null: median on random words of like frequency, what chance reads. "
-        "ideal: the perfect value; ↑ ↓ ↕ more bias lies above, below, on either side."
+        f"interval: {level}. {null}ideal: the value without bias; ↑ ↓ ↕: more bias is above, "
+        "below, on either side."
     )
 
 
-def comparisons_table(title: str, comparisons: Iterable[Comparison]) -> None:
-    """Before and after, and the change with its interval."""
+def _with_parts(m: Measurement, parts: bool, depth: int = 0) -> Iterator[tuple[str, Measurement]]:
+    yield "  " * depth, m
+    for part in m.parts if parts else ():
+        yield from _with_parts(part, parts, depth + 1)
+
+
+def print_comparisons(
+    title: str, comparisons: Iterable[Comparison], *, parts: bool = False
+) -> None:
+    """Before and after, and the change (or ratio) with its interval.
+
+    Columns that would be empty are left out. With `parts`, the parts follow, indented.
+    """
+    rows = [
+        (indent, c)
+        for comparison in comparisons
+        for indent, c in [("", comparison), *(("  ", p) for p in comparison.parts if parts)]
+    ]
+    compared = [c for _, c in rows]
+    tested = any(c.p_value is not None for c in compared)
+    subjects = len({(c.before.subject, c.after.subject) for c in compared}) > 1
+    ratios = {c.kind for c in compared} == {"ratio"}
+
+    def cells(indent: str, c: Comparison) -> list[str]:
+        by = f"{c.before.by}: " if c.before.by else ""
+        ideal = f"{number(c.before.ideal)} {ARROWS[c.before.worse]}"
+        return [
+            *([f"{c.before.subject} → {c.after.subject}"] if subjects else []),
+            *(c.metric, f"{indent}{by}{c.query}", number(c.before.value), number(c.after.value)),
+            *(number(c.change.value), interval(c.change.low, c.change.high)),
+            *([p_text(c.p_value)] if tested else []),
+            ideal if c.before.ideal is not None else "–",
+        ]
+
     table(
         title,
-        ("metric", "query", "before", "after", "change", "interval", "ideal"),
-        (
-            (
-                c.before.metric,
-                c.before.query,
-                number(c.before.value),
-                number(c.after.value),
-                number(c.change.value),
-                f"[{number(c.change.low)}, {number(c.change.high)}]",
-                f"{number(c.before.ideal)} {ARROWS[c.before.worse]}",
-            )
-            for c in comparisons
-        ),
+        [
+            *(["subjects"] if subjects else []),
+            *("metric", "query", "before", "after", "ratio" if ratios else "change", "interval"),
+            *(["p"] if tested else []),
+            "ideal",
+        ],
+        (cells(*row) for row in rows),
     )
 
 

@@ -26,7 +26,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -667,11 +667,13 @@ def _connect_ray(options: RayOptions, cpus: float) -> Iterator[Any]:
 
 @contextmanager
 def _quiet_ray() -> Iterator[None]:
+    """Log errors only; what Ray prints about dead actors goes to stderr."""
     logger = logging.getLogger("ray")
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
         logger.setLevel(before)
 

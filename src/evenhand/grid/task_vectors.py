@@ -12,10 +12,10 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.grid import files
 from evenhand.grid.task import Task, Workspace
 from evenhand.grid.vector_files import vectors_digest, vectors_of
+from evenhand.instruments import Job, Run, plan, run_jobs
 
 if TYPE_CHECKING:
     from evenhand.lexicon import Query, Topic, WefatQuery
-    from evenhand.vectors.measuring import Job
     from evenhand.vectors.mitigation import Mitigation
 
 __all__ = ["TASK", "VectorSettings"]
@@ -119,8 +119,6 @@ class _Vectors:
         return f"{settings.vectors} {settings.case} {settings.limit}"
 
     def compute(self, settings: VectorSettings, place: Workspace) -> dict[str, Any]:
-        from evenhand.vectors.measuring import run_jobs
-
         v = vectors_of(settings.vectors, settings.case, settings.limit)
         result: dict[str, Any] = {"vectors": {"name": v.name, "words": len(v), "dim": v.dim}}
         options: dict[str, Any] = {"prob": settings.prob, "seed": settings.seed}
@@ -134,15 +132,13 @@ class _Vectors:
         found = run_jobs(
             v,
             _told(_jobs(settings), place),
+            Run(**options),
             strict=settings.metrics is not None,
-            permutations=settings.permutations,
-            null=settings.null,
-            **options,
         )
-        if not found.measurements:
+        if not found:
             raise VocabularyError(f"nothing could be measured: {found.skipped[0]['reason']}")
         result |= {
-            "measurements": found.measurements,
+            "measurements": list(found),
             "skipped": found.skipped,
             "mitigation": done,
         }
@@ -185,11 +181,10 @@ def _told(jobs: Sequence[Job], place: Workspace) -> Iterator[Job]:
 
 def _jobs(settings: VectorSettings) -> Sequence[Job]:
     """What is measured; a metric that fits none of it is refused."""
-    from evenhand.vectors.measuring import fact_job, query_jobs, topic_jobs
-
     topics, queries, facts = _asked(settings)
     names = None if settings.metrics is None else list(settings.metrics)
-    jobs = [job for one in topics for job in topic_jobs(one, names, extended=settings.extended)]
-    jobs += [job for one in queries for job in query_jobs(one, names)]
-    jobs += [fact_job(one) for one in facts]
+    options = {name: getattr(settings, name) for name in ("permutations", "null", "extended")}
+    jobs = [job for topic in topics for job in plan("vectors", topic, names, options)]
+    jobs += [job for query in queries for job in plan("vectors", query, names, options)]
+    jobs += [job for fact in facts for job in plan("vectors", fact, "wefat", options)]
     return jobs

@@ -3,7 +3,7 @@
 >>> from evenhand import lexicon, posterior, vectors
 >>> table = vectors.distance_table(vectors.load("glove"), lexicon.topic("religion"))
 >>> result = posterior.fit(table, "crossed", draws=800)
->>> posterior.connection_contrasts(result)["associated-different"].high < 0
+>>> posterior.measure_contrasts(result)["associated-different"].high < 0
 True
 """
 
@@ -17,21 +17,12 @@ from evenhand.posterior.checks import (
 )
 from evenhand.posterior.contrasts import (
     Change,
-    class_contrasts,
     compare_tables,
-    connection_contrasts,
-    word_contrasts,
-    word_levels,
+    measure_contrasts,
+    measure_levels,
 )
 from evenhand.posterior.crossed import CrossedPrior
-from evenhand.posterior.fits import (
-    Criteria,
-    Fit,
-    Summary,
-    compare_models,
-    compute_criteria,
-    summarise,
-)
+from evenhand.posterior.fits import Criteria, Fit, compare_models, compute_criteria
 from evenhand.posterior.models import MODELS, Fitted, Priors, fit, fit_models
 from evenhand.posterior.planning import Plan, plan
 from evenhand.posterior.tables import Table, read_table, simulate
@@ -49,24 +40,20 @@ __all__ = [
     "PaperPrior",
     "Plan",
     "Priors",
-    "Summary",
     "Table",
     "ThesisPrior",
     "assess",
     "check_posterior",
     "check_prior",
     "check_sensitivity",
-    "class_contrasts",
     "compare_models",
     "compare_tables",
     "compute_criteria",
-    "connection_contrasts",
     "fit",
     "fit_models",
+    "measure_contrasts",
+    "measure_levels",
     "plan",
     "read_table",
     "simulate",
-    "summarise",
-    "word_contrasts",
-    "word_levels",
 ]

@@ -8,28 +8,24 @@ are not.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.posterior.contrasts import (
-    Named,
-    class_contrasts,
-    connection_contrasts,
-    word_contrasts,
-    word_levels,
-)
+from evenhand.files import document, replace_file, save_csv, save_json
+from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, build_crossed_fit
 from evenhand.posterior.fits import (
     Criteria,
     Diagnostics,
     Difference,
     Fit,
-    Summary,
     compare_models,
     compute_criteria,
     in_chains,
@@ -37,6 +33,7 @@ from evenhand.posterior.fits import (
 from evenhand.posterior.models import Fitted, Priors, fit
 from evenhand.posterior.tables import CONNECTIONS, Table, read_table
 from evenhand.posterior.thesis import THESIS, build_design, build_thesis_fit
+from evenhand.results import Measurement
 from evenhand.statistics.mcmc import hdi
 
 if TYPE_CHECKING:
@@ -74,7 +71,7 @@ class Check:
     def passed(self) -> bool:
         return self.low <= self.observed <= self.high
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**{name: getattr(self, name) for name in self.__slots__}, "passed": self.passed}
 
 
@@ -83,8 +80,8 @@ def check_posterior(
 ) -> list[Check]:
     """Compare the table with tables simulated from the posterior."""
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(fit.size, size=min(replicates, fit.size), replace=False)
-    return _checks(fit.table, fit.predictor.replicate(chosen, rng), prob)
+    selected = rng.choice(fit.size, size=min(replicates, fit.size), replace=False)
+    return _checks(fit.table, fit.predictor.replicate(selected, rng), prob)
 
 
 def check_prior(
@@ -189,10 +186,10 @@ class Sensitivity:
 
     name: str
     prior: CrossedPrior
-    contrasts: Mapping[str, Summary]
+    contrasts: Mapping[str, Measurement]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"prior": self.name, "contrasts": self.contrasts}
+    def to_dict(self) -> dict[str, Any]:
+        return {"prior": self.name, "measurements": list(self.contrasts.values())}
 
 
 def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
@@ -220,7 +217,7 @@ def check_sensitivity(
     rows = []
     for name, variant in vary_prior(prior or CrossedPrior()).items():
         result = fit(table, priors=Priors(crossed=variant), draws=draws, seed=seed)
-        rows.append(Sensitivity(name, variant, connection_contrasts(result, prob)))
+        rows.append(Sensitivity(name, variant, measure_contrasts(result, prob)))
     return rows
 
 
@@ -229,17 +226,15 @@ NAIVE = (
     "independent: their intervals for contrasts with human and none words are far too short; draw "
     "conclusions from crossed"
 )
-CROSSED_TITLE = "Contrasts by crossed, for conclusions"
-NAIVE_TITLE = "Contrasts by coefficients, without attribute effects"
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The fits of a table with their criteria, diagnostics and, on request, checks."""
+    """The fits of a table with their contrasts, criteria, diagnostics and, on request, checks."""
 
     fitted: Fitted
     prob: float
-    scores: Mapping[str, Criteria]
+    criteria: Mapping[str, Criteria]
     diagnostics: Mapping[str, Diagnostics]
     checks: Mapping[str, list[Check]] = field(default_factory=dict)
     sensitivity: tuple[Sensitivity, ...] = ()
@@ -247,7 +242,15 @@ class Assessment:
     @property
     def differences(self) -> list[Difference]:
         """Differences of the models from the best one, best first."""
-        return compare_models(self.scores)
+        return compare_models(self.criteria)
+
+    def contrasts(self) -> dict[str, dict[str, Measurement]]:
+        """Measure the contrasts, by model; those of crossed are for conclusions."""
+        return {name: measure_contrasts(f, self.prob) for name, f in self.fitted.fits.items()}
+
+    def levels(self) -> dict[str, dict[str, Measurement]]:
+        """Measure the mean distance to every connection class, by model."""
+        return {name: measure_levels(f, self.prob) for name, f in self.fitted.fits.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -263,7 +266,7 @@ class Assessment:
                 )
         notes += [
             f"{name}: Pareto k > 0.7 for {score.high_k} rows, for which LOO cannot be trusted"
-            for name, score in self.scores.items()
+            for name, score in self.criteria.items()
             if score.high_k
         ]
         return tuple(notes)
@@ -273,57 +276,22 @@ class Assessment:
         rows = check_sensitivity(self.fitted.table, prior, prob=self.prob, draws=draws, seed=seed)
         return replace(self, sensitivity=tuple(rows))
 
-    def contrast_tables(self) -> dict[str, list[Named]]:
-        """Contrasts of crossed, by protected word and by class, and the naive ones."""
-        tables: dict[str, list[Named]] = {}
-        fits = self.fitted.fits
-        if "crossed" in fits:
-            crossed = fits["crossed"]
-            tables[CROSSED_TITLE] = _named(connection_contrasts(crossed, self.prob))
-            tables["associated-different by class"] = class_contrasts(crossed, self.prob)
-            tables["associated-different by word"] = word_contrasts(crossed, self.prob)
-        if "coefficients" in fits:
-            naive = _named(connection_contrasts(fits["coefficients"], self.prob))
-            tables[NAIVE_TITLE] = naive
-        return {title: rows for title, rows in tables.items() if rows}
-
-    def all_contrasts(self) -> list[Named]:
-        """Rows of all contrast tables, with the model in their names."""
-        crossed = [
-            row
-            for title, rows in self.contrast_tables().items()
-            if title != NAIVE_TITLE
-            for row in rows
-        ]
-        naive = [
-            replace(row, of=f"{name}: {row.of}")
-            for name, fit in self.fitted.fits.items()
-            if name != "crossed"
-            for row in _named(connection_contrasts(fit, self.prob))
-        ]
-        return [*(replace(row, of=f"crossed: {row.of}") for row in crossed), *naive]
-
-    def all_levels(self) -> list[Named]:
-        """Mean distance of every word to every connection, by model."""
-        return [
-            replace(row, of=f"{name}: {row.of}")
-            for name, fit in self.fitted.fits.items()
-            if name != "baseline"
-            for row in word_levels(fit, self.prob)
-        ]
-
-    def as_dict(self) -> dict[str, Any]:
-        fits = self.fitted.fits
-        crossed, naive = fits.get("crossed"), fits.get("coefficients")
+    def to_dict(self) -> dict[str, Any]:
+        """Return contrasts and levels of all models, and everything that assesses them."""
+        measured = [*self.contrasts().values(), *self.levels().values()]
         content: dict[str, Any] = {
+            "measurements": [m for by_name in measured for m in by_name.values()],
             "rows": self.fitted.table.rows,
             "dropped": dict(self.fitted.table.dropped),
             "prob": self.prob,
-            "models": {name: self._model(name) for name in fits},
-            "contrasts": connection_contrasts(crossed, self.prob) if crossed else {},
-            "naive_contrasts": connection_contrasts(naive, self.prob) if naive else {},
-            "words": word_contrasts(crossed, self.prob) if crossed else [],
-            "classes": class_contrasts(crossed, self.prob) if crossed else [],
+            "models": {
+                name: {
+                    **self.criteria[name].to_dict(),
+                    **self.diagnostics[name].to_dict(),
+                    "sampler": fit.sampler,
+                }
+                for name, fit in self.fitted.fits.items()
+            },
             "differences": self.differences,
             "skipped": dict(self.fitted.skipped),
             "notes": self.notes,
@@ -331,36 +299,54 @@ class Assessment:
         if self.checks:
             content["checks"] = self.checks
         if self.sensitivity:
-            content["sensitivity"] = self.sensitivity
+            content["sensitivity"] = [row.to_dict() for row in self.sensitivity]
         return content
 
-    def _model(self, name: str) -> dict[str, Any]:
-        fit, diagnostics = self.fitted.fits[name], self.diagnostics[name]
-        return {
-            **self.scores[name].as_dict(),
-            "rhat_max": diagnostics.rhat_max,
-            "ess_min": diagnostics.ess_min,
-            "sampler": fit.sampler,
-            "coefficients": {
-                level: {"mean": s.mean, "sd": s.sd, "low": s.low, "high": s.high}
-                for level, s in fit.coefficients(self.prob).items()
-            },
-        }
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write results.json, contrasts.csv, levels.csv and the draws of every model."""
+        path = Path(folder)
+        (path / "draws").mkdir(parents=True, exist_ok=True)
+        contrasts, levels = (
+            [
+                _row(model, name, measurement)
+                for model, by_name in measured.items()
+                for name, total in by_name.items()
+                for measurement in (total, *total.parts)
+            ]
+            for measured in (self.contrasts(), self.levels())
+        )
+        save_csv(path / "contrasts.csv", contrasts)
+        save_csv(path / "levels.csv", [row for row in levels if row["word"]])
+        for name, model in self.fitted.fits.items():
+            with replace_file(path / "draws" / f"{name}.csv") as file:
+                model.to_frame().to_csv(file, index=False, float_format="%.7g")
+        save_json(path / "results.json", document(**self.to_dict()))
+
+
+def _row(model: str, quantity: str, m: Measurement) -> dict[str, Any]:
+    group = m.query if m.by == "class" else m.details.get("class", "")
+    return {
+        "model": model,
+        "quantity": quantity,
+        "class": group,
+        "word": m.query if m.by == "word" else "",
+        "mean": m.value,
+        "sd": m.details["sd"],
+        "low": m.low,
+        "high": m.high,
+        "p_below_zero": m.details["p_below_zero"],
+    }
 
 
 def assess(
     fitted: Fitted, *, prob: float = 0.89, checks: bool = False, seed: int = 0
 ) -> Assessment:
-    """Score, diagnose and, on request, check the fits of one table."""
+    """Compute criteria, diagnostics and, on request, predictive checks of the fits of a table."""
     fits = fitted.fits
     return Assessment(
         fitted=fitted,
         prob=prob,
-        scores={name: compute_criteria(fit) for name, fit in fits.items()},
+        criteria={name: compute_criteria(fit) for name, fit in fits.items()},
         diagnostics={name: fit.diagnostics() for name, fit in fits.items()},
         checks={name: check_posterior(f, seed=seed) for name, f in fits.items()} if checks else {},
     )
-
-
-def _named(summaries: Mapping[str, Any]) -> list[Named]:
-    return [Named("", "", name, summary) for name, summary in summaries.items()]

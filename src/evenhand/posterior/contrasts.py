@@ -11,17 +11,22 @@ cancels out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.posterior.fits import Fit, Summary, summarise
+from evenhand.files import document, save_csv, save_json
+from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import Priors, fit
 from evenhand.posterior.tables import CONNECTIONS, GROUP_OF, Table, pair_tables, read_table
+from evenhand.results import Comparison, Measurement
+from evenhand.statistics.mcmc import hdi
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
@@ -29,17 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRASTS",
     "Change",
-    "Named",
-    "class_contrasts",
     "compare_tables",
-    "connection_contrasts",
     "contrast_draws",
-    "word_contrasts",
-    "word_levels",
+    "measure_contrasts",
+    "measure_levels",
 ]
 
 Floats = NDArray[np.float64]
-
 
 CONTRASTS = (
     ("associated", "different"),
@@ -47,91 +48,190 @@ CONTRASTS = (
     ("associated", "none"),
     ("human", "none"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A summary and what it is of: a word or a class, on a level or a contrast."""
-
-    word: str
-    group: str
-    of: str
-    summary: Summary
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"word": self.word, "class": self.group, "of": self.of, **self.summary.as_dict()}
+DELTA = "associated-different"
+INTERVAL = "highest-density interval of the posterior"
 
 
 def contrast_draws(fit: Fit) -> dict[str, Floats]:
-    """The draws of every contrast whose two classes the fit has."""
+    """Return the draws of every contrast whose two classes the fit has."""
     return {
-        f"{one}-{two}": fit.levels[one] - fit.levels[two]
-        for one, two in CONTRASTS
-        if one in fit.levels and two in fit.levels
+        f"{first}-{second}": fit.levels[first] - fit.levels[second]
+        for first, second in CONTRASTS
+        if first in fit.levels and second in fit.levels
     }
 
 
-def connection_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Summary]:
-    """Every contrast with its highest-density interval and P(< 0).
+def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
+    """Measure the contrasts between connection classes.
 
-    From crossed these are the ones to conclude from; from the thesis' models they are what a
-    reader of the thesis would have computed.
+    Parameters
+    ----------
+    fit : Fit
+        Draw conclusions from the model crossed; the contrasts of the other models have intervals
+        that are too short.
+    prob : float, default 0.89
+        Probability of the highest-density intervals.
+
+    Returns
+    -------
+    dict of str to Measurement
+        By contrast, such as "associated-different". The value is the posterior mean; `details` has
+        the standard deviation `sd`, the 50 % interval `inner_low` and `inner_high`, and
+        `p_below_zero`, the probability that the contrast is negative. With crossed,
+        associated-different has one part per class and one per protected word.
+
+    Notes
+    -----
+    Only associated-different compares the same attributes and has the ideal value 0; below 0,
+    stereotypes are closer to their own class. The others compare different attributes, which may
+    differ for reasons other than bias.
+
+    Examples
+    --------
+    >>> from evenhand.posterior import fit, simulate
+    >>> result = fit(simulate(delta=-0.2, seed=1), draws=400)
+    >>> delta = measure_contrasts(result)["associated-different"]
+    >>> delta.high < 0, [part.query for part in delta.select("class")]
+    (True, ['class1', 'class2', 'class3'])
     """
-    return {name: summarise(draws, prob) for name, draws in contrast_draws(fit).items()}
-
-
-def word_contrasts(fit: Fit, prob: float = 0.89) -> list[Named]:
-    """δ_i: associated - different of each protected word that has both, by the crossed model."""
-    drawn = _delta(fit)
-    rows = fit.table.connection == 0
-    own = np.bincount(fit.table.word[rows], minlength=len(fit.table.words)) > 0
-    return [
-        Named(word, label, "associated-different", summarise(drawn[..., i], prob))
-        for i, (word, label) in enumerate(zip(fit.table.words, fit.table.word_class, strict=True))
-        if own[i]
-    ]
-
-
-def class_contrasts(fit: Fit, prob: float = 0.89) -> list[Named]:
-    """The mean δ_i over the protected words of each class."""
-    drawn = _delta(fit)
-    labels = np.array(fit.table.word_class)
-    return [
-        Named(
-            "",
-            label,
-            "associated-different",
-            summarise(drawn[..., labels == label].mean(axis=-1), prob),
+    contrasts = {}
+    for name, draws in contrast_draws(fit).items():
+        is_delta = name == DELTA
+        contrasts[name] = _measure(
+            fit,
+            draws,
+            prob,
+            metric="posterior_contrast",
+            query=name,
+            n=int(np.isin(fit.table.connection, _connections(name)).sum()),
+            ideal=0.0 if is_delta else None,
+            worse="lower" if name.startswith("associated") else "away",
+            parts=tuple(_delta_parts(fit, prob)) if is_delta else (),
         )
-        for label in dict.fromkeys(fit.table.word_class)
-        if label
-    ]
+    return contrasts
 
 
-def word_levels(fit: Fit, prob: float = 0.89) -> list[Named]:
-    """The mean distance of each protected word to each connection class that it has rows in."""
-    return [
-        Named(fit.table.words[i], fit.table.word_class[i], CONNECTIONS[k], summarise(draws, prob))
-        for i, k, draws in _word_level_draws(fit)
-    ]
+def measure_levels(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
+    """Measure the mean distance to every connection class.
+
+    Parameters
+    ----------
+    fit : Fit
+    prob : float, default 0.89
+        Probability of the highest-density intervals.
+
+    Returns
+    -------
+    dict of str to Measurement
+        By connection class, with one part per protected word; `details` as in `measure_contrasts`.
+        Empty for baseline, which has no connection classes. The levels of coefficients are its
+        coefficients, of which only differences are identified; those of its words are m + co.
+    """
+    words: dict[str, list[Measurement]] = {level: [] for level in fit.levels}
+    if fit.levels:
+        for i, k, draws in _word_level_draws(fit):
+            rows = int(((fit.table.word == i) & (fit.table.connection == k)).sum())
+            words[CONNECTIONS[k]].append(
+                _measure(
+                    fit,
+                    draws,
+                    prob,
+                    metric="posterior_level",
+                    query=fit.table.words[i],
+                    by="word",
+                    n=rows,
+                    group=fit.table.word_class[i],
+                )
+            )
+    return {
+        level: _measure(
+            fit,
+            draws,
+            prob,
+            metric="posterior_level",
+            query=level,
+            n=int((fit.table.connection == CONNECTIONS.index(level)).sum()),
+            parts=tuple(words[level]),
+        )
+        for level, draws in fit.levels.items()
+    }
+
+
+def _measure(
+    fit: Fit, draws: Floats, prob: float, *, group: str = "", **fields: Any
+) -> Measurement:
+    """Summarise the draws of one quantity; `group` is the class of a word."""
+    low, high = hdi(draws, prob)
+    inner_low, inner_high = hdi(draws, 0.5)
+    details = {
+        "model": fit.model,
+        "sd": float(np.std(draws, ddof=1)),
+        "inner_low": inner_low,
+        "inner_high": inner_high,
+        "p_below_zero": float(np.mean(draws < 0)),
+    }
+    return Measurement(
+        value=float(np.mean(draws)),
+        low=low,
+        high=high,
+        prob=prob,
+        interval=INTERVAL,
+        subject=fit.table.source,
+        seed=fit.seed,
+        notes=fit.notes,
+        details={**details, "class": group} if group else details,
+        **{"ideal": None, "worse": "away", **fields},
+    )
+
+
+def _connections(contrast: str) -> list[int]:
+    return [CONNECTIONS.index(level) for level in contrast.split("-")]
+
+
+def _delta_parts(fit: Fit, prob: float) -> Iterator[Measurement]:
+    """Mean δ_i of every class, then δ_i of every protected word with associated attributes."""
+    if "delta_word" not in fit.draws:
+        return
+    table, deltas = fit.table, fit.draws["delta_word"]
+    rows = table.group[table.attribute] == 0
+    counts = np.bincount(table.word[rows], minlength=len(table.words))
+    associated = np.bincount(table.word[table.connection == 0], minlength=len(table.words)) > 0
+    labels = np.array(table.word_class)
+    fields: dict[str, Any] = {"metric": "posterior_contrast", "ideal": 0.0, "worse": "lower"}
+    for label in dict.fromkeys(table.word_class):
+        if label:
+            members = labels == label
+            draws = deltas[..., members].mean(axis=-1)
+            n = int(counts[members].sum())
+            yield _measure(fit, draws, prob, query=label, by="class", n=n, **fields)
+    for i in np.flatnonzero(associated):
+        yield _measure(
+            fit,
+            deltas[..., i],
+            prob,
+            query=table.words[i],
+            by="word",
+            n=int(counts[i]),
+            group=table.word_class[i],
+            **fields,
+        )
 
 
 def _word_level_draws(fit: Fit) -> Iterator[tuple[int, int, Floats]]:
     """Word, level and the draws of their mean: a sum of effects, or the model's own c."""
     cells = np.unique(fit.table.word * 4 + fit.table.connection)
+    pairs = [(int(i), int(k)) for i, k in zip(*np.divmod(cells, 4), strict=True)]
     if "c" in fit.draws:
-        place = {name: k for k, name in enumerate(fit.entries["c"])}
-        for i, k in zip(*np.divmod(cells, 4), strict=True):
-            column = place[f"{fit.table.words[i]}, {CONNECTIONS[k]}"]
-            yield int(i), int(k), fit.draws["c"][..., column]
+        columns = {name: k for k, name in enumerate(fit.entries["c"])}
+        for i, k in pairs:
+            column = columns[f"{fit.table.words[i]}, {CONNECTIONS[k]}"]
+            yield i, k, fit.draws["c"][..., column]
         return
-    if fit.model == "baseline":
-        raise InputError("baseline has no connection classes: expected another model")
-    for i, k in zip(*np.divmod(cells, 4), strict=True):
+    for i, k in pairs:
         level = CONNECTIONS[k]
         if fit.model == "coefficients":
             column = fit.entries["co"].index(level)
-            yield int(i), int(k), fit.draws["m"][..., i] + fit.draws["co"][..., column]
+            yield i, k, fit.draws["m"][..., i] + fit.draws["co"][..., column]
             continue
         name = GROUP_OF[level]
         total = fit.draws["gamma"][..., fit.entries["gamma"].index(name)]
@@ -140,31 +240,33 @@ def _word_level_draws(fit: Fit) -> Iterator[tuple[int, int, Floats]]:
             total = total + fit.draws[f"slope_{name}"][..., i]
         if level == "associated":
             total = total + fit.draws["delta_word"][..., i]
-        yield int(i), int(k), total
-
-
-def _delta(fit: Fit) -> Floats:
-    if "delta_word" not in fit.draws:
-        raise InputError(f"contrasts by word come from the model crossed, got {fit.model}")
-    return fit.draws["delta_word"]
+        yield i, k, total
 
 
 SAME = 1e-4
-"""Distances nearer than this are the same but for rounding in single precision."""
+"""Distances that differ by less are equal up to rounding in single precision."""
 
 HARD = (
-    "hard debiasing makes associated-different zero by construction, since equalised words become "
-    "identical: do not score it with this contrast, but with attributes that it did not touch and "
-    "with the tests for hidden bias"
+    "hard debiasing makes associated-different zero by construction, because equalised words "
+    "become identical: evaluate it with attributes that it did not touch and with the tests for "
+    "hidden bias, not with this contrast"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The model of the table before, after, and of the differences, on the cells both have.
+    """Fits of the table before, after, and of the differences, on the cells that both have.
 
-    `unpaired` counts the rows that only one of the tables has; `equalised` names the protected
-    words that after, and not before, are as far from every stereotype as another one is.
+    Attributes
+    ----------
+    before, after, change : Fit
+    dropped : mapping
+        Dropped rows of both tables by reason.
+    unpaired : mapping of str to int
+        Number of rows that only one of the tables has.
+    equalised : tuple of str
+        Protected words that after, but not before, have the same distance to every stereotype as
+        another word.
     """
 
     before: Fit
@@ -176,39 +278,81 @@ class Change:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader must know."""
+        """Caveats."""
         if not self.equalised:
             return (HARD,)
         names = ", ".join(self.equalised)
-        return (HARD, f"after, these are as far from every stereotype as another word: {names}")
+        return (HARD, f"after, these have the distances of another word: {names}")
 
-    def levels(self, prob: float = 0.89) -> dict[str, dict[str, Summary]]:
-        """Before, after and change of each connection class's mean distance."""
-        return _side_by_side({k: v.coefficients(prob) for k, v in self._fits().items()})
+    def contrasts(self, prob: float = 0.89) -> dict[str, Comparison]:
+        """Compare every contrast before and after, with parts by class and by word."""
+        return self._compare(measure_contrasts, prob)
 
-    def contrasts(self, prob: float = 0.89) -> dict[str, dict[str, Summary]]:
-        """Before, after and change of each contrast."""
-        return _side_by_side({k: connection_contrasts(v, prob) for k, v in self._fits().items()})
+    def levels(self, prob: float = 0.89) -> dict[str, Comparison]:
+        """Compare the mean distance to every connection class, with parts by word."""
+        return self._compare(measure_levels, prob)
 
-    def words(self, prob: float = 0.89) -> list[Named]:
-        """The change of each word's mean distance to each connection class, and of its δ_i."""
-        return [*word_levels(self.change, prob), *word_contrasts(self.change, prob)]
-
-    def _fits(self) -> dict[str, Fit]:
-        return {"before": self.before, "after": self.after, "change": self.change}
-
-    def as_dict(self, prob: float = 0.89) -> dict[str, Any]:
+    def _compare(
+        self, measure: Callable[[Fit, float], dict[str, Measurement]], prob: float
+    ) -> dict[str, Comparison]:
+        before, after = measure(self.before, prob), measure(self.after, prob)
+        notes = self.notes if measure is measure_contrasts else ()
         return {
+            name: replace(_compare(before[name], after[name], change), notes=notes)
+            for name, change in measure(self.change, prob).items()
+        }
+
+    def to_dict(self, prob: float = 0.89) -> dict[str, Any]:
+        """Return the comparisons and what was left out."""
+        return {
+            "comparisons": [*self.levels(prob).values(), *self.contrasts(prob).values()],
             "rows": self.change.table.rows,
             "dropped": self.dropped,
             "unpaired": self.unpaired,
             "prob": prob,
-            "levels": self.levels(prob),
-            "contrasts": self.contrasts(prob),
-            "words": self.words(prob),
             "equalised": self.equalised,
             "notes": self.notes,
         }
+
+    def save(self, folder: str | os.PathLike[str], prob: float = 0.89) -> None:
+        """Write results.json and words.csv, the change by protected word, into a folder."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        results = self.levels(prob) | self.contrasts(prob)
+        rows = [
+            {
+                "word": part.query,
+                "class": part.details.get("class", ""),
+                "quantity": name,
+                "before": part.before.value,
+                "after": part.after.value,
+                "change": part.change.value,
+                "sd": part.details["sd"],
+                "low": part.change.low,
+                "high": part.change.high,
+                "p_below_zero": part.details["p_below_zero"],
+            }
+            for name, comparison in results.items()
+            for part in comparison.parts
+            if part.before.by == "word"
+        ]
+        save_csv(path / "words.csv", rows)
+        save_json(path / "results.json", document(**self.to_dict(prob)))
+
+
+def _compare(before: Measurement, after: Measurement, change: Measurement) -> Comparison:
+    """Compare two posterior quantities by the posterior of their paired difference."""
+    return Comparison(
+        before=before,
+        after=after,
+        change=change.estimate,
+        interval=INTERVAL + " of the paired differences",
+        paired=change.n,
+        parts=tuple(
+            _compare(*parts) for parts in zip(before.parts, after.parts, change.parts, strict=True)
+        ),
+        details=change.details,
+    )
 
 
 def compare_tables(
@@ -220,37 +364,51 @@ def compare_tables(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Change:
-    """Fit crossed before, after, and to the differences; there the levels' prior is about 0.
+    """Compare two tables of the same words, such as before and after debiasing.
 
-    `progress` is told after each fit how many of them are done, of how many.
+    Parameters
+    ----------
+    before, after : path, DataFrame, DistanceTable or Table
+        Paired by protected word and attribute.
+    priors : Priors, optional
+    draws : int, default 4000
+    seed : int, default 0
+    progress : callable, optional
+        Called after every fit with the number of fits and their total.
+
+    Returns
+    -------
+    Change
+        Fits of crossed to both tables and to the differences; for the differences the prior of
+        the levels is centred at 0.
     """
-    one, two = read_table(before), read_table(after)
-    first, second, unpaired = pair_tables(one, two)
-    gap = second.distance - first.distance
-    if float(np.ptp(gap)) < 1e-9:
+    table_before, table_after = read_table(before), read_table(after)
+    first, second, unpaired = pair_tables(table_before, table_after)
+    difference = second.distance - first.distance
+    if float(np.ptp(difference)) < 1e-9:
         raise InputError(
-            f"{one.source} and {two.source}: every distance is the same or moved by the same "
-            f"{gap.mean():g}: there is no change to estimate"
+            f"{table_before.source} and {table_after.source}: every distance is the same or moved "
+            f"by the same {difference.mean():g}: there is no change to estimate"
         )
     priors = priors or Priors()
     centred = replace(priors, crossed=replace(priors.crossed, level_mean=0.0))
-    moved = first.with_distance(gap, f"{two.source} less {one.source}")
-    asked = {"before": (first, priors), "after": (second, priors), "change": (moved, centred)}
+    moved = first.with_distance(difference, f"{table_after.source} less {table_before.source}")
+    tasks = {"before": (first, priors), "after": (second, priors), "change": (moved, centred)}
     fits = {}
-    for name, (table, prior) in asked.items():
+    for name, (table, prior) in tasks.items():
         fits[name] = fit(table, priors=prior, draws=draws, seed=seed)
         if progress is not None:
-            progress(len(fits), len(asked))
+            progress(len(fits), len(tasks))
     return Change(
         **fits,
-        dropped={"before": one.dropped, "after": two.dropped},
+        dropped={"before": table_before.dropped, "after": table_after.dropped},
         unpaired=unpaired,
-        equalised=tuple(sorted(set(equalised(second)) - set(equalised(first)))),
+        equalised=tuple(sorted(set(find_equalised(second)) - set(find_equalised(first)))),
     )
 
 
-def equalised(table: Table) -> tuple[str, ...]:
-    """The protected words that are as far from every stereotype (two at least) as another one."""
+def find_equalised(table: Table) -> tuple[str, ...]:
+    """Find protected words with the distances of another word to all stereotypes (at least two)."""
     wide = np.full((len(table.words), len(table.attributes)), np.nan)
     wide[table.word, table.attribute] = table.distance
     wide = wide[:, table.group == 0]
@@ -258,9 +416,3 @@ def equalised(table: Table) -> tuple[str, ...]:
     same = np.all(np.isnan(gap) | (gap < SAME), axis=2) & (np.sum(~np.isnan(gap), axis=2) > 1)
     np.fill_diagonal(same, False)
     return tuple(table.words[i] for i in np.flatnonzero(same.any(axis=1)))
-
-
-def _side_by_side(
-    parts: Mapping[str, Mapping[str, Summary]],
-) -> dict[str, dict[str, Summary]]:
-    return {name: {when: part[name] for when, part in parts.items()} for name in parts["change"]}

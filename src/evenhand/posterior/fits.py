@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.posterior.tables import Table
-from evenhand.statistics.mcmc import ess_bulk, ess_tail, hdi, psis, r_hat
+from evenhand.statistics.mcmc import ess_bulk, ess_tail, psis, r_hat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,12 +22,10 @@ __all__ = [
     "Difference",
     "Fit",
     "Predictor",
-    "Summary",
     "Term",
     "compare_models",
     "compute_criteria",
     "in_chains",
-    "summarise",
 ]
 
 Floats = NDArray[np.float64]
@@ -93,37 +91,15 @@ class Predictor:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A quantity in a few numbers: mean, sd, its highest-density interval, P(< 0)."""
-
-    mean: float
-    sd: float
-    low: float
-    high: float
-    p_below_zero: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def summarise(draws: Floats, prob: float = 0.89) -> Summary:
-    """Summarise the draws of one quantity, of any shape.
-
-    >>> summarise(np.array([-1.0, 0.0, 1.0, 2.0])).p_below_zero
-    0.25
-    """
-    low, high = hdi(draws, prob)
-    spread = float(np.std(draws, ddof=1)) if draws.size > 1 else math.nan
-    return Summary(float(np.mean(draws)), spread, low, high, float(np.mean(draws < 0)))
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnostics:
     """Largest R-hat and smallest effective sample size, and the quantity that has the latter."""
 
     rhat_max: float
     ess_min: float
     worst: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +118,7 @@ class Fit:
         Means of the connection classes, on the model's own scale.
     predictor : Predictor
     sampler : str
+    seed : int or None
     notes : tuple of str
     """
 
@@ -152,6 +129,7 @@ class Fit:
     levels: Mapping[str, Floats] = field(repr=False)
     predictor: Predictor = field(repr=False)
     sampler: str = "exact"
+    seed: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -163,10 +141,6 @@ class Fit:
     def log_likelihood(self, start: int, stop: int) -> Floats:
         """Compute the log likelihood of the rows from `start` to `stop` (rows × draws)."""
         return self.predictor.log_likelihood(self.table.distance, slice(start, stop))
-
-    def coefficients(self, prob: float = 0.89) -> dict[str, Summary]:
-        """Summarise the mean of every connection class."""
-        return {level: summarise(draws, prob) for level, draws in self.levels.items()}
 
     def diagnostics(self) -> Diagnostics:
         """Compute the largest R-hat and the smallest bulk or tail effective sample size."""
@@ -272,7 +246,7 @@ class Criteria:
         """Number of rows whose k̂ is above 0.7, for which LOO cannot be trusted."""
         return int((self.pareto_k > HIGH_K).sum())
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "waic": self.waic,
             "waic_se": self.waic_se,
@@ -327,7 +301,7 @@ class Difference:
     loo_difference_se: float
     weight: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 

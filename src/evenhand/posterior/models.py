@@ -2,7 +2,7 @@
 
 >>> from evenhand.posterior.tables import simulate
 >>> result = fit(simulate(delta=-0.2, seed=1), "coefficients", draws=400)
->>> sorted(result.coefficients())
+>>> sorted(result.levels)
 ['associated', 'different', 'human', 'none']
 """
 
@@ -117,15 +117,17 @@ def fit(
             raise InputError(f"errors: expected normal with the sampler nuts, got {errors}")
         from evenhand.posterior.nuts import fit_nuts
 
-        return fit_nuts(model, table, priors, draws=draws, seed=seed)
+        return replace(fit_nuts(model, table, priors, draws=draws, seed=seed), seed=seed)
     with threadpool_limits(1, "blas"):  # threads do not help with many small matrices
         if model == "paper":
-            return fit_paper(table, priors.paper, draws=draws, seed=seed)
-        if model in THESIS:
-            return fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
-        if errors == "student":
-            return fit_student(table, priors.crossed, draws=draws, seed=seed)
-        return fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+            result = fit_paper(table, priors.paper, draws=draws, seed=seed)
+        elif model in THESIS:
+            result = fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
+        elif errors == "student":
+            result = fit_student(table, priors.crossed, draws=draws, seed=seed)
+        else:
+            result = fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+    return replace(result, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,18 +26,19 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.errors import InputError
-from evenhand.intervals import wilson
 from evenhand.lexicon import Topic, topic, topic_names
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, Marginal, check_identified
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import Table, read_table
+from evenhand.results import Measurement
+from evenhand.statistics.intervals import wilson
 from evenhand.statistics.mcmc import Proposal, start_around_mode
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
 
-__all__ = ["RELIGION", "Layout", "Plan", "Point", "plan", "sample_delta", "simulate_data"]
+__all__ = ["RELIGION", "Layout", "Plan", "plan", "sample_delta", "simulate_data"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -246,24 +247,6 @@ RELIGION_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Power with a number of attributes: simulated with its interval, and by the approximation."""
-
-    attributes: int
-    sd: float
-    approximate: float
-    detected: int
-    sets: int
-    power: float
-    low: float
-    high: float
-    fitted: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Number of stereotypes needed, over all classes.
@@ -284,8 +267,10 @@ class Plan:
         Number of stereotypes in the topic or table.
     power_available : float
         Power with the available stereotypes.
-    curve : tuple of Point
-        Power by number of stereotypes.
+    curve : tuple of Measurement
+        Simulated power by number of stereotypes; `details` has `attributes`, the posterior standard
+        deviation `sd` of δ, the number of tables in which it was `detected`, and the power by the
+        approximation (`approximate`) and by the fitted curve (`fitted`).
     """
 
     source: str
@@ -304,7 +289,7 @@ class Plan:
     limit: float
     available: int
     power_available: float
-    curve: tuple[Point, ...]
+    curve: tuple[Measurement, ...]
     notes: tuple[str, ...]
 
     @property
@@ -312,7 +297,7 @@ class Plan:
         """Number per class, if all classes have the same number."""
         return -(-self.needed // self.classes) if self.needed and self.classes else None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "per_class": self.per_class}
 
@@ -393,18 +378,42 @@ def plan(
         available=setting.available,
         power_available=float(ndtr(curve.at(effect / setting.precision().sd(setting.available)))),
         curve=tuple(
-            Point(
-                int(numbers[k]),
-                float(effect / ratio[k]),
-                float(ndtr(ratio[k] - z)),
+            _measure_power(
+                setting,
+                prob,
+                seed,
                 int(count),
                 sets,
-                *wilson(int(count), sets, SIMULATION_PROB),
-                float(ndtr(middle[k])),
+                attributes=int(numbers[k]),
+                sd=float(effect / ratio[k]),
+                approximate=float(ndtr(ratio[k] - z)),
+                fitted=float(ndtr(middle[k])),
             )
             for k, count in zip(selected, detected, strict=True)
         ),
         notes=_notes(setting, needed, limit),
+    )
+
+
+def _measure_power(
+    setting: _Setting, prob: float, seed: int, detected: int, sets: int, **details: float
+) -> Measurement:
+    value, low, high = wilson(detected, sets, SIMULATION_PROB)
+    return Measurement(
+        metric="power",
+        query=f"{details['attributes']} attributes",
+        value=value,
+        low=low,
+        high=high,
+        prob=SIMULATION_PROB,
+        n=sets,
+        ideal=None,
+        worse="lower",
+        interval="Wilson",
+        subject=setting.name,
+        by="attributes",
+        seed=seed,
+        details={**details, "detected": detected, "interval_prob": prob},
     )
 
 

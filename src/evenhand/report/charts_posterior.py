@@ -13,19 +13,13 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.posterior.checks import Check
-from evenhand.posterior.contrasts import (
-    class_contrasts,
-    connection_contrasts,
-    word_contrasts,
-    word_levels,
-)
+from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS
 from evenhand.report.charts import BLUE, GREY, INK, ORANGE, Chart, rows
 from evenhand.report.charts_posterior_parts import (
     KINDS,
     LOOKS,
     WIDE,
-    both,
     forest,
     interval_row,
     label_axis,
@@ -59,9 +53,9 @@ def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Cha
     values = []
     for fit, model in ((crossed, CROSSED), (naive, NAIVE)):
         if fit is not None:
-            wide, narrow = (connection_contrasts(fit, p) for p in (prob, 0.5))
             values += [
-                interval_row(wide[key], narrow[key], label=minus(key), series=model) for key in wide
+                interval_row(m, label=minus(name), series=model)
+                for name, m in measure_contrasts(fit, prob).items()
             ]
     return contrast_forest(values, name_of(crossed.table), prob)
 
@@ -84,12 +78,11 @@ def contrast_forest(values: Sequence[Mapping[str, Any]], name: str, prob: float)
 
 def changes(change: Change, prob: float = 0.89) -> Chart:
     """Before, after, and the paired change of each contrast: the change is clear of 0 or not."""
-    wide, narrow = change.contrasts(prob), change.contrasts(0.5)
     return change_forest(
         [
-            interval_row(wide[key][when], narrow[key][when], label=minus(key), series=when)
-            for key in wide
-            for when in wide[key]
+            interval_row(result, label=minus(name), series=when)
+            for name, c in change.contrasts(prob).items()
+            for when, result in (("before", c.before), ("after", c.after), ("change", c))
         ],
         prob,
     )
@@ -124,10 +117,8 @@ def levels(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     offsets = models == {"coefficients"}
     values = {
         topic: [
-            interval_row(wide, narrow, label=level, series=level)
-            for (level, wide), narrow in zip(
-                fit.coefficients(prob).items(), fit.coefficients(0.5).values(), strict=True
-            )
+            interval_row(m, label=level, series=level)
+            for level, m in measure_levels(fit, prob).items()
         ]
         for topic, fit in fits.items()
     }
@@ -156,19 +147,16 @@ def word_deltas(crossed: Fit, prob: float = 0.89) -> Chart:
 
     The diamond is the mean of the class's words.
     """
+    delta = measure_contrasts(crossed, prob)["associated-different"]
     words = [
-        interval_row(
-            named.summary, narrow.summary, label=named.word, group=named.group, series=WORD
-        )
-        for named, narrow in both(word_contrasts, crossed, prob)
+        interval_row(m, label=m.query, group=m.details.get("class", ""), series=WORD)
+        for m in delta.select("word")
     ]
     if not words:
         raise InputError(f"{crossed.table.source}: no protected word has associated attributes")
     classes = [
-        interval_row(
-            named.summary, narrow.summary, label="all of them", group=named.group, series=MEAN_OF
-        )
-        for named, narrow in both(class_contrasts, crossed, prob)
+        interval_row(m, label="all of them", group=m.query, series=MEAN_OF)
+        for m in delta.select("class")
     ]
     return delta_forest(words, classes, name_of(crossed.table), prob)
 
@@ -223,13 +211,16 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
         raise InputError(f"word means: expected one fit or before and after, got {', '.join(fits)}")
     by_level: dict[str, list[dict[str, Any]]] = {level: [] for level in CONNECTIONS}
     for when, fit in fits.items():
-        for named, narrow in both(word_levels, fit, prob):
-            by_level[named.of].append(
+        for level, m in measure_levels(fit, prob).items():
+            by_level[level] += [
                 interval_row(
-                    named.summary, narrow.summary, label=named.word, group=named.group,
-                    series=when if paired else named.of,
+                    part,
+                    label=part.query,
+                    group=part.details.get("class", ""),
+                    series=when if paired else level,
                 )
-            )  # fmt: skip
+                for part in m.parts
+            ]
     parts = {level: part for level, part in by_level.items() if part}
     every = [row for part in parts.values() for row in part]
     order = sorted(dict.fromkeys((row["group"], row["label"]) for row in every))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evenhand.posterior.contrasts import Named
-from evenhand.posterior.fits import Summary
 from evenhand.posterior.tables import CONNECTIONS, Table
 from evenhand.report.charts import GREY, INK, Chart, rows
 from evenhand.report.charts_topic import COLOURS
 from evenhand.report.wording import interval, p_value, percent
-
-if TYPE_CHECKING:
-    from evenhand.posterior.fits import Fit
+from evenhand.results import Comparison, Measurement
 
 __all__ = [
-    "KINDS", "LOOKS", "WIDE", "both", "forest", "interval_row", "label_axis", "lines", "name_of",
-    "panel_title", "probability", "span", "titled",
+    "KINDS", "LOOKS", "WIDE", "forest", "forest_row", "interval_row", "label_axis", "lines",
+    "name_of", "panel_title", "probability", "span", "titled",
 ]  # fmt: skip
 
 SHAPES = ("circle", "square", "triangle-up", "diamond")
@@ -40,20 +36,22 @@ def name_of(table: Table) -> str:
     return Path(table.source).stem
 
 
-def both(
-    function: Callable[[Fit, float], list[Named]], fit: Fit, prob: float
-) -> list[tuple[Named, Named]]:
-    """What the function says of the fit, with the wide and with the 50 % interval."""
-    return list(zip(function(fit, prob), function(fit, 0.5), strict=True))
+def interval_row(result: Measurement | Comparison, **labels: str) -> dict[str, Any]:
+    """A row of a forest from a posterior quantity, or from its change."""
+    estimate = result.estimate if isinstance(result, Measurement) else result.change
+    values = {"mean": estimate.value, "low": estimate.low, "high": estimate.high, **result.details}
+    return forest_row(values, **labels)
 
 
-def interval_row(wide: Summary, narrow: Summary, **more: str) -> dict[str, Any]:
-    """A row of a forest: mean and interval, the 50 % interval, and both in words."""
+def forest_row(values: Mapping[str, Any], **labels: str) -> dict[str, Any]:
+    """A row of a forest: mean, interval and 50 % interval, and the interval as text."""
+    names = ("mean", "low", "high", "inner_low", "inner_high")
     return {
-        **more, "mean": wide.mean, "low": wide.low, "high": wide.high,
-        "inner_low": narrow.low, "inner_high": narrow.high,
-        "interval": interval(wide.low, wide.high), "p": probability(wide.p_below_zero),
-    }  # fmt: skip
+        **labels,
+        **{name: values[name] for name in names},
+        "interval": interval(values["low"], values["high"]),
+        "p": probability(values["p_below_zero"]),
+    }
 
 
 def probability(p: float) -> str:

@@ -9,14 +9,13 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.posterior.checks import Check
-from evenhand.posterior.fits import Summary
 from evenhand.posterior.tables import Table as Distances
 from evenhand.posterior.tables import read_table
 from evenhand.report import charts_posterior as forests
 from evenhand.report import charts_posterior_data as pictures
 from evenhand.report.blocks import Block, Cell, Figure, Table, Text, cell, span
 from evenhand.report.charts_posterior_calibration import calibration, calibration_rows
-from evenhand.report.charts_posterior_parts import interval_row, probability
+from evenhand.report.charts_posterior_parts import forest_row, probability
 from evenhand.report.charts_posterior_sets import telling_words
 from evenhand.report.wording import interval, number, percent
 from evenhand.vectors.distances import DistanceTable
@@ -42,7 +41,7 @@ CHANGED = (
 def contrast_blocks(content: Content, name: str, title: str) -> list[Block]:
     """The contrasts of our model, beside those of the published one."""
     values = [
-        _row(found, label=forests.minus(key), series=series)
+        forest_row(found, label=forests.minus(key), series=series)
         for series, of in ((forests.CROSSED, "contrasts"), (forests.NAIVE, "naive_contrasts"))
         for key, found in content[of].items()
     ]
@@ -71,9 +70,9 @@ def contrast_blocks(content: Content, name: str, title: str) -> list[Block]:
 
 def word_blocks(content: Content, name: str, title: str) -> list[Block]:
     """δ of each class and of each protected word."""
-    words = [_row(w, label=w["word"], group=w["class"], series=forests.WORD)
+    words = [forest_row(w, label=w["word"], group=w["class"], series=forests.WORD)
              for w in content["words"]]  # fmt: skip
-    classes = [_row(c, label="all of them", group=c["class"], series=forests.MEAN_OF)
+    classes = [forest_row(c, label="all of them", group=c["class"], series=forests.MEAN_OF)
                for c in content["classes"]]  # fmt: skip
     if not words:
         return []
@@ -238,7 +237,7 @@ def change_blocks(content: Content, name: str, title: str) -> list[Block]:
         return []
     rows = [(key, when, found) for key, times in change["contrasts"].items()
             for when, found in times.items()]  # fmt: skip
-    values = [_row(found, label=forests.minus(key), series=when) for key, when, found in rows]
+    values = [forest_row(found, label=forests.minus(key), series=when) for key, when, found in rows]
     first = next(iter(change["contrasts"].values()))
     alike = f" Made alike: {', '.join(change['equalised'])}." if change["equalised"] else ""
     return [
@@ -257,13 +256,6 @@ def change_blocks(content: Content, name: str, title: str) -> list[Block]:
             folded=True,
         ),
     ]  # fmt: skip
-
-
-def _row(found: Mapping[str, float], **more: str) -> dict[str, Any]:
-    """A saved quantity as a row of a forest."""
-    narrow = {**found, "low": found["inner_low"], "high": found["inner_high"]}
-    wide, inner = (Summary(*(of[key] for key in Summary.__slots__)) for of in (found, narrow))
-    return interval_row(wide, inner, **more)
 
 
 def _headers(content: Content) -> Iterable[str]:
@@ -290,6 +282,8 @@ def _number(value: Any) -> Any:
 
 def _distances(saved: Mapping[str, Any]) -> Distances:
     """The saved distances as a table."""
-    names = {key: tuple(value) for key, value in saved.items() if key not in ("topic", "distance")}
+    names: dict[str, Any] = {
+        key: tuple(value) for key, value in saved.items() if key not in ("topic", "distance")
+    }
     matrix = np.array([line.split() for line in saved["distance"]], dtype=float)
     return read_table(DistanceTable(topic=saved["topic"], distance=matrix, **names))

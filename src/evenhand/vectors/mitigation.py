@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import compare
+from evenhand.instruments import Run, compare, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.debias import METHODS, Debiased
 from evenhand.vectors.debias.leaning import leaning_by_class
 from evenhand.vectors.hiding import hiding_tests
-from evenhand.vectors.measuring import run_jobs, topic_jobs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import (
     cosine_rank_correlation,
@@ -115,15 +114,11 @@ def mitigate(
 def _measures(
     before: Vectors, after: Vectors, topic: Topic, prob: float, seed: int
 ) -> tuple[Comparison, ...]:
-    jobs = topic_jobs(topic)
-    first, second = (
-        run_jobs(v, jobs, prob=prob, seed=seed, permutations=0, null=0) for v in (before, after)
-    )
-    later = {(m.metric, m.query): m for m in second.measurements}
+    jobs = plan("vectors", topic, options={"permutations": 0, "null": 0})
+    first, second = (run_jobs(v, jobs, Run(seed=seed, prob=prob)) for v in (before, after))
+    later = {(m.metric, m.query): m for m in second}
     return tuple(
-        compare(m, later[m.metric, m.query])
-        for m in first.measurements
-        if (m.metric, m.query) in later
+        compare(m, later[m.metric, m.query]) for m in first if (m.metric, m.query) in later
     )
 
 

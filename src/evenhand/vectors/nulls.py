@@ -1,7 +1,7 @@
-"""What a measure reads on words that mean nothing: frequency-matched draws and bare dimension.
+"""Null distributions: the values of a metric on random words, and the effect of dimension.
 
-A cosine of .2 is neither large nor small in itself. Drawing other words of like frequency in the
-place of the probe words, and reading the same statistic on them, says which values chance gives.
+A cosine of .2 is neither large nor small in itself. Replacing the probe words by random words of
+similar frequency, and computing the same statistic on them, says which values chance gives.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats, t_mean
-from evenhand.results import Measurement, Worse
+from evenhand.results import Items, Measurement, Worse
+from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.store import Vectors
 
 if TYPE_CHECKING:
-    from evenhand.vectors.metrics.reading import Instrument
+    from evenhand.vectors.probes import Statistic
 
 __all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
 
-_FEWEST = 200
-"""At least so many words are candidates for each probe word, however rare it is."""
+_CANDIDATES = 200
+"""The smallest number of candidates for each probe word, however rare it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """The statistic on `draws` sets of random words, beside the value it is to judge."""
+    """The statistic on sets of random words, and the value that is compared with them."""
 
     values: Floats
     value: float
@@ -72,8 +72,8 @@ def matched_rows(
 ) -> NDArray[np.intp]:
     """`draws` × len(rows) random rows, each within a factor 1.5 of its word's frequency rank.
 
-    No word stands twice in a draw; the excluded rows, the probe words themselves and words with
-    a zero vector never come.
+    No word is twice in a draw; the excluded rows, the probe words themselves and words with a
+    zero vector are never drawn.
     """
     barred = v.blank.copy()
     barred[np.asarray(exclude, dtype=np.intp)] = True
@@ -84,7 +84,7 @@ def matched_rows(
             f"a null from random words needs at least {max(2 * len(rows), 20)} other words, "
             f"{v.name} has {allowed.size}: use larger vectors or no null"
         )
-    reach = min(allowed.size, max(_FEWEST, 4 * len(rows)))
+    reach = min(allowed.size, max(_CANDIDATES, 4 * len(rows)))
     starts, widths = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
     ranks = v.ranks[allowed].astype(float)
     for i, rank in enumerate(v.ranks[rows].tolist()):
@@ -98,16 +98,14 @@ def matched_rows(
     drawn = allowed[starts + rng.integers(0, widths, size=(draws, len(rows)))]
     again = _repeated(drawn)
     while again.any():
-        places = np.broadcast_to(starts, drawn.shape)[again]
-        drawn[again] = allowed[
-            places + rng.integers(0, np.broadcast_to(widths, drawn.shape)[again])
-        ]
+        first = np.broadcast_to(starts, drawn.shape)[again]
+        drawn[again] = allowed[first + rng.integers(0, np.broadcast_to(widths, drawn.shape)[again])]
         again = _repeated(drawn)
     return np.asarray(drawn)
 
 
 def _repeated(drawn: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Where a row of the array holds a value a second time."""
+    """Where a row of the array has a value for the second time."""
     order = np.argsort(drawn, axis=1, kind="stable")
     ordered = np.take_along_axis(drawn, order, axis=1)
     same = np.zeros(drawn.shape, dtype=bool)
@@ -119,23 +117,24 @@ def _repeated(drawn: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 def null_distribution(
     v: Vectors,
-    instrument: Instrument,
+    statistic: Statistic,
     rows: NDArray[np.intp],
     labels: NDArray[np.intp],
     *,
     value: float,
+    worse: Worse,
     draws: int,
     seed: int,
     exclude: Sequence[int] | NDArray[np.intp] = (),
 ) -> Null:
-    """The instrument's value on `draws` frequency-matched replacements of the probe words.
+    """The statistic's value on `draws` frequency-matched replacements of the probe words.
 
     Every drawn word is scored once, whatever the number of draws it occurs in.
     """
     drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
-    distinct, places = np.unique(drawn, return_inverse=True)
-    scores = instrument.scores(v.raw(distinct))[places.reshape(drawn.shape)]
-    return Null(values=instrument.value(scores, labels), value=value, worse=instrument.worse)
+    distinct, positions = np.unique(drawn, return_inverse=True)
+    scores = statistic.scores(v.raw(distinct))[positions.reshape(drawn.shape)]
+    return Null(values=statistic.value(scores, labels), value=value, worse=worse)
 
 
 def dimension_spread(
@@ -146,12 +145,39 @@ def dimension_spread(
     seed: int = 0,
     prob: float = 0.95,
 ) -> Measurement:
-    """How the spread of cosines between random vectors shrinks with dimension (D2 §2.5.6).
+    """Measure how the spread of cosines between random vectors shrinks with dimension.
 
+    Parameters
+    ----------
+    dims : sequence of int
+        The dimensions.
+    points : int
+        Random vectors of each kind.
+    repeats : int
+        Repetitions, which the interval rests on.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The slope of log sd on log d for normal coordinates; -1/2 means that a cosine counts √2
+        times as much where the dimension doubles. One item per dimension.
+
+    Notes
+    -----
     For each dimension: the standard deviation of the cosine between one random vector and
-    `points` others, coordinates uniform on [0, 1] as in the thesis and standard normal as in
-    embeddings (theory: 1/√d). The value is the slope of log sd on log d for the normal case; -1/2
-    means that a cosine counts √2 times as much where the dimension doubles.
+    `points` others, coordinates uniform on [0, 1] as in Dobrzeniecka (2021, §2.5.6) and standard
+    normal as in embeddings (theory: 1/√d).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> m = eh.vectors.dimension_spread([2, 10, 50], points=100, repeats=4)
+    >>> m.low < -0.4
+    True
+
     """
     if len(dims) < 2 or min(dims) < 2:
         raise InputError(f"dims: expected at least two dimensions of 2 or more, got {list(dims)}")
@@ -166,19 +192,26 @@ def dimension_spread(
         slopes.append(np.polyfit(np.log(dims), np.log(table[repeat, :, 1]), 1)[0])
     value, low, high = t_mean(slopes, prob)
     means = table.mean(axis=0)
-    items = tuple(
-        {
-            "word": str(dim),
-            "score": float(means[i, 1]),
-            "dimension": dim,
-            "sd_uniform": float(means[i, 0]),
-            "sd_normal": float(means[i, 1]),
-            "theory_normal": 1 / math.sqrt(dim),
-        }
-        for i, dim in enumerate(dims)
-    )
     return Measurement(
-        metric="dimension_spread", query="random vectors", value=value, low=low, high=high,
-        prob=prob, n=repeats, ideal=-0.5, worse="away", seed=seed, items=items,
+        metric="dimension_spread",
+        query="random vectors",
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
+        n=repeats,
+        ideal=-0.5,
+        worse="away",
         interval=f"Student t over {repeats} repetitions",
-    )  # fmt: skip
+        seed=seed,
+        items=Items(
+            {
+                "word": [str(dim) for dim in dims],
+                "score": means[:, 1],
+                "dimension": dims,
+                "sd_uniform": means[:, 0],
+                "sd_normal": means[:, 1],
+                "theory_normal": [1 / math.sqrt(dim) for dim in dims],
+            }
+        ),
+    )

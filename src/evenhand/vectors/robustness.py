@@ -1,23 +1,21 @@
-"""Does a finding hang on single words? Leave-one-out and random halves of every word list.
+"""Does a result depend on single words? Leave-one-out and random halves of every word list.
 
-Both rerun the metric on the changed query, whichever list a word stands in, so they also show
-what the metric's own interval holds fixed (the identity words, say).
+Both rerun the metric on the changed query, whichever list a word is in, so they also show what
+the metric's own interval holds fixed, such as the identity words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.errors import InputError, VocabularyError
+from evenhand.instruments import Run, lookup
 from evenhand.lexicon import Query
-from evenhand.results import Item, Measurement
-from evenhand.vectors.catalogue import Adapter
-from evenhand.vectors.measuring import METRICS
-from evenhand.vectors.metrics.reading import Options, Settings
+from evenhand.results import Item, Items, Measurement
 from evenhand.vectors.store import Vectors
 
 __all__ = ["leave_one_out", "split_half"]
@@ -26,38 +24,51 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 def leave_one_out(
-    v: Vectors, query: Query, metric: str = "weat", **settings: Unpack[Settings]
+    v: Vectors, query: Query, metric: str = "weat", *, seed: int = 0, prob: float = 0.95
 ) -> Measurement:
-    """The metric's value, and its range when any one word (or pair) of any list is left out.
+    """Measure the range of a metric's value when any one word (or pair) of any list is left out.
 
-    `low` and `high` are that range, all of it; the items name the word that moves the value most
-    first. Words whose list would become too short are named in `notes`.
+    Parameters
+    ----------
+    v : Vectors
+    query : Query
+    metric : str
+        A metric that gives one value for the query.
+    seed : int
+    prob : float
 
+    Returns
+    -------
+    Measurement
+        `low` and `high` are the range, all of it. The items begin with the word that moves the
+        value most. Words whose list would become too short are named in `notes`.
+
+    Examples
+    --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove")
-    >>> m = leave_one_out(v, eh.lexicon.weat(7))
+    >>> m = eh.vectors.leave_one_out(v, eh.lexicon.weat(7))
     >>> m.low <= m.value <= m.high, m.n
     (True, 32)
+
     """
-    base, value_of = _reader(v, query, metric, settings)
+    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     items: list[Item] = []
-    kept: list[str] = []
-    for kind, name, position, label in _places(query, METRICS[metric].paired):
+    needed: list[str] = []
+    for kind, name, position, label in _positions(query, paired):
         if label in base.left_out:
             continue
         without = value_of(_drop(query, kind, name, position))
         if without is None:
-            kept.append(label)
+            needed.append(label)
         else:
             items.append({"word": label, "group": name, "score": without})
+    ranked = sorted(items, key=lambda item: -abs(item["score"] - base.value))
     return replace(
-        _summary(
-            "leave_one_out", base, sorted(items, key=lambda item: -abs(item["score"] - base.value)),
-            "range over leaving out one word of any list",
-        ),
+        _summary("leave_one_out", base, ranked, "range over leaving out one word of any list"),
         prob=1.0,
-        notes=(f"could not be left out: {', '.join(kept)}",) if kept else (),
-    )  # fmt: skip
+        notes=(f"could not be left out: {', '.join(needed)}",) if needed else (),
+    )
 
 
 def split_half(
@@ -66,52 +77,73 @@ def split_half(
     metric: str = "weat",
     *,
     draws: int = 200,
-    **settings: Unpack[Settings],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The metric on random halves of every word list at once.
+    """Measure a metric on random halves of every word list at once.
 
-    `low` and `high` hold the central `prob` of the halves' values; `details` has the share of
-    halves on the same side of the ideal as the whole.
+    Parameters
+    ----------
+    v : Vectors
+    query : Query
+    metric : str
+        A metric that gives one value for the query.
+    draws : int
+        Random halves.
+    seed : int
+    prob : float
+
+    Returns
+    -------
+    Measurement
+        `low` and `high` contain the central `prob` of the halves' values;
+        `details["same_side"]` is the share of halves on the same side of the ideal as the value.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> eh.vectors.split_half(v, eh.lexicon.weat(7), draws=20).details["same_side"] > 0.5
+    True
+
     """
     if draws < 2:
         raise InputError(f"draws: expected at least 2, got {draws}")
-    base, value_of = _reader(v, query, metric, settings)
+    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     rng = np.random.default_rng(base.seed)
     items: list[Item] = []
     for i in range(draws):
-        value = value_of(_half(query, rng, METRICS[metric].paired))
+        value = value_of(_half(query, rng, paired))
         if value is not None:
             items.append({"word": f"half {i + 1}", "group": "", "score": value})
     return _summary(
-        "split_half", base, items, f"central {base.prob:.0%} of random halves of every list",
+        "split_half",
+        base,
+        items,
+        f"central {base.prob:.0%} of random halves of every list",
         quantiles=((1 - base.prob) / 2, (1 + base.prob) / 2),
-    )  # fmt: skip
+    )
 
 
 def _reader(
-    v: Vectors, query: Query, metric: str, settings: Settings
-) -> tuple[Measurement, Callable[[Query], float | None]]:
-    """The metric on the whole query, and a function for its bare value on a changed one."""
-    adapter: Adapter = METRICS[metric]
-    reason = adapter.misfit(query)
-    if reason:
-        raise InputError(f"metric '{metric}' {reason}")
-    options = Options(**settings)
-    bare: Settings = {"prob": options.prob, "seed": options.seed, "permutations": 0, "null": 0}
-    base = adapter(v, query, bare)
+    v: Vectors, query: Query, metric: str, run: Run
+) -> tuple[Measurement, bool, Callable[[Query], float | None]]:
+    """The metric on the query, whether targets are pairs, and its value on a changed query."""
+    bare: Any = lookup("vectors", metric)(permutations=0, null=0)
+    base = bare.measure(v, query, run)
     if len(base) != 1:
-        raise InputError(f"metric '{metric}' gives {len(base)} values: ask for one attribute set")
+        raise InputError(f"metric '{metric}' gives {len(base)} values: use one attribute set")
 
     def value_of(changed: Query) -> float | None:
         try:
-            return adapter(v, changed, bare)[0].value
+            return float(bare.answer(v, changed, run)[0].value)
         except InputError:
             return None
 
-    return base[0], value_of
+    return base[0], bare.paired, value_of
 
 
-def _places(
+def _positions(
     query: Query, paired: bool
 ) -> Iterator[tuple[Literal["targets", "attributes"], str, int, str]]:
     """Every word as (kind, list, position, label); paired targets count once, as a pair."""
@@ -175,8 +207,19 @@ def _summary(
     ideal = base.ideal or 0.0
     side = np.sign(values - ideal) == np.sign(base.value - ideal)
     return Measurement(
-        metric=f"{name}({base.metric})", query=base.query, value=base.value, low=float(low),
-        high=float(high), prob=base.prob, n=values.size, ideal=base.ideal, worse=base.worse,
-        interval=interval, items=tuple(items), left_out=base.left_out, seed=base.seed,
+        metric=f"{name}({base.metric})",
+        query=base.query,
+        subject=base.subject,
+        value=base.value,
+        low=float(low),
+        high=float(high),
+        prob=base.prob,
+        n=values.size,
+        ideal=base.ideal,
+        worse=base.worse,
+        interval=interval,
+        items=Items(items),
+        left_out=base.left_out,
+        seed=base.seed,
         details={"same_side": float(side.mean()), "mean": float(values.mean())},
-    )  # fmt: skip
+    )

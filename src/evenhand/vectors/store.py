@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +53,8 @@ class Vectors:
     >>> v.unit([0])
     array([[0.6, 0.8]])
     """
+
+    subject_kind: ClassVar[str] = "vectors"
 
     name: str
     source: str

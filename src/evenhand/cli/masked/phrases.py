@@ -131,7 +131,7 @@ def _save(folder: Path, report: PhraseReport, formats: tuple[str, ...]) -> None:
 
 
 def _print(report: PhraseReport) -> None:
-    from evenhand.cli.output import comparisons_table, number, p_text, table
+    from evenhand.cli.output import number, p_text, print_comparisons, table
 
     table(
         "Phrase WEAT: effect size d of each set",
@@ -150,7 +150,7 @@ def _print(report: PhraseReport) -> None:
         ],
     )
     if report.comparisons:
-        comparisons_table("Against the first model, paired by phrase", report.comparisons)
+        print_comparisons("Against the first model, paired by phrase", report.comparisons)
     for found in report.correlations:
         _print_correlation(found)
     for source, words in report.left_out.items():

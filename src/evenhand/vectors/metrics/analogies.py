@@ -2,7 +2,7 @@
 
 The answer maximises cos(x, b - a + c), all vectors at length one (3CosAdd, Mikolov et al. 2013).
 Most implementations never return a, b or c, so "man : doctor :: woman : ?" cannot be answered
-"doctor" and looks biased by construction (Nissim, van Noord & van der Goot 2019). Both answers
+"doctor" and looks biased by construction (Nissim, van Noord & van der Goot 2020). Both answers
 side by side make the artefact visible.
 """
 
@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.intervals import Floats, crossed_mean, wilson
-from evenhand.results import Measurement
+from evenhand.instruments import Run, instrument, option
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
 from evenhand.vectors.debias.projection import row_lengths
-from evenhand.vectors.metrics.reading import Options, Settings
-from evenhand.vectors.store import Vectors
-
-__all__ = ["Answer", "Answers", "accuracy", "analogies", "analogy"]
+from evenhand.vectors.store import Vectors, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,234 @@ class Answers:
     barred: tuple[Answer, ...]
 
 
-def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
-    """The n best answers to a : b :: c : ?, with the inputs allowed and barred.
+class _AnalogyMetric:
+    """What both metrics share: they take the analogy questions of the lexicon."""
 
+    @classmethod
+    def example(cls) -> tuple[Vectors, lexicon.Analogies]:
+        """A subject and material to try the metric on."""
+        return load("glove"), lexicon.analogies()
+
+    def misfit(self, material: Any = None) -> str | None:
+        """Why the material cannot be taken, None where it can."""
+        if material is None or isinstance(material, lexicon.Analogies):
+            return None
+        return "takes analogy questions"
+
+
+@instrument(
+    name="analogies",
+    subject="vectors",
+    label="Analogies answered with the word itself",
+    question="In a : w :: c : ?, is w itself the best answer if it is allowed?",
+    formula="the word with the largest cosine to w - a + c, unit vectors, with the three inputs "
+    "allowed and barred; the share of questions whose allowed answer is w",
+    source="Nissim, van Noord & van der Goot (2020)",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
+    material="analogy questions",
+    reading="A share: what a search with barred inputs can never return, and what vectors without "
+    "bias in these words always return.",
+    caveats=("An answer other than the word itself need not be a stereotype: read the items.",),
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Analogies(_AnalogyMetric):
+    """The declaration of the analogies; `analogies` is their function."""
+
+    answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
+
+    def measure(
+        self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
+    ) -> Measurement:
+        """Measure the vectors on analogy questions, by default the built-in ones."""
+        questions = material or lexicon.analogies()
+        return self.compute(v, questions.pairs, questions.probes, "analogies", run or Run())
+
+    def compute(
+        self,
+        v: Vectors,
+        pairs: Sequence[tuple[str, str]],
+        words: Sequence[str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these pairs and words."""
+        pairs, words = [(a, c) for a, c in pairs], list(words)
+        ends = [word for pair in pairs for word in pair]
+        missing = v.find([*ends, *words]).missing
+        questions = [
+            (a, word, c) for a, c in pairs for word in words if not {a, word, c} & set(missing)
+        ]
+        if not questions:
+            raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
+        answers = _answers(v, questions, missing, self.answers)
+        rows = [
+            {
+                "word": answer.question[1],
+                "group": f"{answer.question[0]}→{answer.question[2]}",
+                "score": float(_is(v, answer.allowed, answer.question[1])),
+                "allowed": answer.allowed[0].word,
+                "barred": answer.barred[0].word,
+                "top_allowed": [candidate.word for candidate in answer.allowed],
+                "top_barred": [candidate.word for candidate in answer.barred],
+            }
+            for answer in answers
+        ]
+        groups = dict.fromkeys(str(row["group"]) for row in rows)
+
+        def share(query: str, rows: Sequence[dict[str, Any]], **fields: Any) -> Measurement:
+            kept = np.array([row["score"] > 0 for row in rows])
+            count = len({row["word"] for row in rows})
+            value, low, high = _crossed_share(kept.reshape(-1, count), run.prob)
+            return Measurement(
+                metric="analogies",
+                query=query,
+                subject=v.name,
+                value=value,
+                low=low,
+                high=high,
+                prob=run.prob,
+                n=len(rows),
+                ideal=1.0,
+                worse="lower",
+                interval="two-way random effects over pairs and words",
+                seed=run.seed,
+                notes=(
+                    "an answer other than the word itself need not be a stereotype: read the items",
+                ),
+                **fields,
+            )
+
+        parts = [
+            share(name, [row for row in rows if row["group"] == name], by="pair")
+            for name in (groups if len(groups) > 1 else ())
+        ]
+        return share(query, rows, items=Items(rows), left_out=missing, parts=parts)
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change of the share, over the pairs and words that both have."""
+        first, second = (
+            {(item["group"], item["word"]): item["score"] for item in m.items}
+            for m in (before, after)
+        )
+        shared = first.keys() & second.keys()
+        pairs = {pair for pair, _ in shared}
+        words = sorted(
+            {word for _, word in shared if all((pair, word) in shared for pair in pairs)}
+        )
+        changes = np.array(
+            [[second[pair, word] - first[pair, word] for word in words] for pair in sorted(pairs)]
+        )
+        value, low, high = after.value - before.value, -np.inf, np.inf
+        if changes.size > 1:
+            low, high = (
+                crossed_mean(changes, prob=before.prob)
+                if len(pairs) > 1
+                else t_mean(changes[0], before.prob)
+            )[1:]
+        return Comparison(
+            before=before,
+            after=after,
+            change=Estimate(value=value, low=low, high=high, prob=before.prob),
+            interval="two-way random effects over pairs and words, paired",
+            paired=int(changes.size),
+        )
+
+
+@instrument(
+    name="analogy_accuracy",
+    subject="vectors",
+    label="Analogies, factual control",
+    question="How often are analogies with one right answer answered right?",
+    formula="the share of a : b :: c : d whose best answer, inputs barred, is d",
+    source="Mikolov et al. (2013)",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
+    material="analogy questions",
+    reading="A share: how good the vectors are at analogies at all.",
+    caveats=("It measures quality, not bias.",),
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class AnalogyAccuracy(_AnalogyMetric):
+    """The declaration of the factual control; `analogy_accuracy` is its function."""
+
+    def measure(
+        self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
+    ) -> Measurement:
+        """Measure the vectors on factual analogies, by default the built-in ones."""
+        questions = material or lexicon.analogies()
+        facts = [question for group in questions.controls.values() for question in group]
+        return self.compute(v, facts, "factual analogies", run or Run())
+
+    def compute(
+        self, v: Vectors, questions: Sequence[tuple[str, str, str, str]], query: str, run: Run
+    ) -> Measurement:
+        """Measure these questions."""
+        missing = v.find([word for question in questions for word in question]).missing
+        complete = [question for question in questions if not set(question) & set(missing)]
+        if not complete:
+            raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
+        answers = _answers(v, [question[:3] for question in complete], missing, 1)
+        right = [
+            _is(v, answer.barred, question[3])
+            for answer, question in zip(answers, complete, strict=True)
+        ]
+        value, low, high = wilson(sum(right), len(right), run.prob)
+        items = Items(
+            {
+                "word": [question[1] for question in complete],
+                "group": [f"{question[0]}→{question[2]}" for question in complete],
+                "score": np.array(right, dtype=float),
+                "without": (sum(right) - np.array(right, dtype=float)) / max(1, len(right) - 1),
+                "expected": [question[3] for question in complete],
+                "barred": [answer.barred[0].word for answer in answers],
+                "allowed": [answer.allowed[0].word for answer in answers],
+            }
+        )
+        return Measurement(
+            metric="analogy_accuracy",
+            query=query,
+            subject=v.name,
+            value=value,
+            low=low,
+            high=high,
+            prob=run.prob,
+            n=len(right),
+            ideal=1.0,
+            worse="lower",
+            interval="Wilson score over the questions, though questions of one kind share words",
+            items=items,
+            left_out=missing,
+            seed=run.seed,
+        )
+
+
+def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
+    """Answer a : b :: c : ?, with the inputs allowed and barred.
+
+    Parameters
+    ----------
+    v : Vectors
+    a, b, c : str
+    n : int
+        Answers of each kind.
+
+    Returns
+    -------
+    Answers
+
+    Examples
+    --------
     >>> import evenhand as eh
-    >>> answers = analogy(eh.vectors.load("glove"), "man", "king", "woman")
+    >>> answers = eh.vectors.analogy(eh.vectors.load("glove"), "man", "king", "woman")
     >>> answers.allowed[0].word, answers.barred[0].word
     ('king', 'queen')
+
     """
     return _answers(v, [(a, b, c)], v.find((a, b, c)).missing, n)[0]
 
@@ -61,81 +281,82 @@ def analogies(
     *,
     n: int = 5,
     query: str = "analogies",
-    **settings: Unpack[Settings],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """For each pair a, c and each word w: a : w :: c : ?.
+    """Measure how often a : w :: c : ? is answered with w itself, for each pair and each word.
 
-    The value is the share of questions whose freely chosen answer is w itself: what a barred
-    search can never return, and what a vector space without bias in these words returns always.
+    Parameters
+    ----------
+    v : Vectors
+    pairs : sequence of (str, str)
+        The pairs a, c.
+    words : sequence of str
+        The words w.
+    n : int
+        Answers to list in the items.
+    query : str
+        The name of the question.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The share, with one part per pair.
+
+    Notes
+    -----
+    A search with barred inputs can never return w, and vectors without bias in these words always
+    return it. Nissim, van Noord & van der Goot (2020).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> eh.vectors.analogies(v, [("man", "woman")], ["doctor", "nurse"]).value
+    1.0
+
     """
-    options = Options(**settings)
-    pairs, words = [(a, c) for a, c in pairs], list(words)
-    ends = [word for pair in pairs for word in pair]
-    missing = v.find([*ends, *words]).missing
-    questions = [
-        (a, word, c) for a, c in pairs for word in words if not {a, word, c} & set(missing)
-    ]
-    if not questions:
-        raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
-    answers = _answers(v, questions, missing, n)
-    same = [_is(v, answer.allowed, answer.question[1]) for answer in answers]
-    share, low, high = _crossed_share(
-        np.array(same).reshape(-1, len({word for _, word, _ in questions})), options.prob
-    )
-    items = tuple(
-        {
-            "word": answer.question[1],
-            "group": f"{answer.question[0]}→{answer.question[2]}",
-            "score": float(kept),
-            "allowed": answer.allowed[0].word,
-            "barred": answer.barred[0].word,
-            "top_allowed": [candidate.word for candidate in answer.allowed],
-            "top_barred": [candidate.word for candidate in answer.barred],
-        }
-        for answer, kept in zip(answers, same, strict=True)
-    )
-    return Measurement(
-        metric="analogies", query=query, value=share, low=low, high=high, prob=options.prob,
-        n=len(same), ideal=1.0, worse="lower", items=items, left_out=missing, seed=options.seed,
-        interval="two-way random effects over pairs and words",
-        notes=("an answer other than the word itself need not be a stereotype: read the items",),
-    )  # fmt: skip
+    return Analogies(answers=n).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
 
 
-def accuracy(
+def analogy_accuracy(
     v: Vectors,
     questions: Sequence[tuple[str, str, str, str]],
     *,
     query: str = "factual analogies",
-    **settings: Unpack[Settings],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The share of analogies with a known answer that the barred search gets right: a control
-    that shows how good the vectors are at all.
+    """Measure how often analogies with a known answer are answered right, inputs barred.
+
+    Parameters
+    ----------
+    v : Vectors
+    questions : sequence of (str, str, str, str)
+        a, b, c and the right answer d.
+    query : str
+        The name of the question.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        A share: a control that shows how good the vectors are at analogies at all.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> eh.vectors.analogy_accuracy(v, [("man", "king", "woman", "queen")]).value
+    1.0
+
     """
-    options = Options(**settings)
-    missing = v.find([word for question in questions for word in question]).missing
-    kept = [question for question in questions if not set(question) & set(missing)]
-    if not kept:
-        raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
-    answers = _answers(v, [question[:3] for question in kept], missing, 1)
-    right = [
-        _is(v, answer.barred, question[3]) for answer, question in zip(answers, kept, strict=True)
-    ]
-    share, low, high = wilson(sum(right), len(right), options.prob)
-    items = tuple(
-        {
-            "word": question[1], "group": f"{question[0]}→{question[2]}", "score": float(ok),
-            "expected": question[3], "barred": answer.barred[0].word,
-            "allowed": answer.allowed[0].word,
-        }
-        for question, answer, ok in zip(kept, answers, right, strict=True)
-    )  # fmt: skip
-    return Measurement(
-        metric="analogy_accuracy", query=query, value=share, low=low, high=high,
-        prob=options.prob, n=len(right), ideal=1.0, worse="lower", items=items, left_out=missing,
-        seed=options.seed,
-        interval="Wilson score over the questions, though questions of one kind share words",
-    )  # fmt: skip
+    return AnalogyAccuracy().compute(v, questions, query, Run(seed=seed, prob=prob))
 
 
 def _is(v: Vectors, answers: Sequence[Answer], word: str) -> bool:

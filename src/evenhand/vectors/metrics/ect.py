@@ -1,35 +1,29 @@
-r"""ECT: do two groups order the same words alike?
-
-The Spearman correlation, over the attribute words, of their cosine with the first group's mean
-vector and with the second's. Dev & Phillips (2019). 1: both groups see the words alike.
-"""
+"""ECT: do two groups order the same words alike?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from evenhand.intervals import Floats, fisher_z
-from evenhand.results import Measurement, Worse
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.association import unit
+from evenhand.statistics.intervals import Floats, fisher_z
 from evenhand.vectors.lookup import known, known_groups, refuse_shared
-from evenhand.vectors.metrics.reading import Labels, Options, Settings, read, unit
+from evenhand.vectors.probes import Labels, WordMetric
+from evenhand.vectors.questions import all_attributes, class_pairs
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Ect", "ect"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ect:
+class EctStatistic:
     """ECT with the two groups' mean vectors fixed; the attribute words are the probes."""
 
     first: Floats
     second: Floats
-    name: str = "ect"
-    ideal: float | None = 1.0
-    worse: Worse = "lower"
 
     def scores(self, vectors: Floats) -> Floats:
         return unit(vectors) @ unit(np.stack([self.first, self.second])).T
@@ -48,6 +42,64 @@ class Ect:
         return low, high, "Fisher z for Spearman over the attribute words, groups held fixed"
 
 
+@instrument(
+    name="ect",
+    subject="vectors",
+    label="ECT",
+    question="Do two classes rank the same words alike?",
+    formula="Spearman's correlation, over the words, of their cosines with the two class centres",
+    source="Dev & Phillips (2019)",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
+    material="a topic, or a query with two target sets",
+    reading="A rank correlation. 1: both classes order the words alike.",
+    scale="Mean distance and rank agreement (ideal: 1)",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Ect(WordMetric):
+    """The declaration of ECT; `ect` is its function."""
+
+    target_sets = 2
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        return class_pairs(topic, extended=self.extended)
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
+        first, second = question.targets.values()
+        return [self.compute(v, first, second, all_attributes(question), question.name, run)]
+
+    def compute(
+        self,
+        v: Vectors,
+        first: Sequence[str],
+        second: Sequence[str],
+        words: Sequence[str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these words."""
+        groups = [
+            known(v, group, f"ect '{query}': {name}")
+            for name, group in (("first", first), ("second", second))
+        ]
+        refuse_shared(groups[0], groups[1], f"ect '{query}': first and second group")
+        probes = known_groups(v, {"words": words}, f"ect '{query}': list", at_least=5)
+        statistic = EctStatistic(*(v.unit(group.rows).mean(axis=0) for group in groups))
+        cosines = statistic.scores(v.raw(probes.rows))
+        return self.read(
+            v,
+            statistic,
+            probes,
+            query=query,
+            run=run,
+            fixed=np.concatenate([group.rows for group in groups]),
+            left_out=[word for group in groups for word in group.missing],
+            columns={"first": cosines[:, 0], "second": cosines[:, 1]},
+        )
+
+
 def ect(
     v: Vectors,
     first: Sequence[str],
@@ -55,17 +107,45 @@ def ect(
     words: Sequence[str],
     *,
     query: str = "ect",
-    **settings: Unpack[Settings],
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The coherence with which two groups' mean vectors rank `words`."""
-    one, two = known(v, first, f"ect '{query}': first"), known(v, second, f"ect '{query}': second")
-    refuse_shared(one, two, f"ect '{query}': first and second group")
-    probes = known_groups(v, {"words": words}, f"ect '{query}': list", at_least=5)
-    instrument = Ect(v.unit(one.rows).mean(axis=0), v.unit(two.rows).mean(axis=0))
-    cosines = instrument.scores(v.raw(probes.rows))
-    return read(
-        v, instrument, probes,
-        query=query, options=Options(**settings), fixed=np.concatenate([one.rows, two.rows]),
-        left_out=[*one.missing, *two.missing],
-        columns={"first": cosines[:, 0], "second": cosines[:, 1]},
-    )  # fmt: skip
+    """Measure how far the mean vectors of two groups rank words alike.
+
+    Parameters
+    ----------
+    v : Vectors
+    first, second : sequence of str
+        The words of the two groups.
+    words : sequence of str
+        At least five with a vector.
+    query : str
+        The name of the question.
+    null : int
+        Draws of random words of similar frequency; 0: none, and no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        1: both groups order the words alike.
+
+    Notes
+    -----
+    The Spearman correlation, over the words, of their cosine with the first group's mean vector
+    and with the second's. Dev & Phillips (2019).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> words = ["nurse", "nanny", "engineer", "pilot", "cook", "judge"]
+    >>> eh.vectors.ect(v, ["he", "man"], ["she", "woman"], words).value < 1
+    True
+
+    """
+    metric = Ect(null=null)
+    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))

@@ -1,37 +1,28 @@
-r"""MAC: the mean cosine distance between protected words and stereotype attributes.
-
-$MAC(T, A) = \dfrac{1}{|T||A|} \sum_{t \in T} \sum_{A_j \in A} \dfrac{1}{|A_j|} \sum_{a \in A_j}
-(1 - \cos(t, a))$
-
-Manzini et al. (2019), D2 eq. 2.2-2.3. The paper calls it a similarity; its figures are distances,
-so 1 means unrelated and less than 1 close.
-"""
+"""MAC: the mean cosine distance between protected words and stereotypes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from evenhand.intervals import Floats, crossed_mean
-from evenhand.results import Measurement, Worse
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.association import unit
+from evenhand.statistics.intervals import Floats, crossed_mean
 from evenhand.vectors.lookup import known_groups
-from evenhand.vectors.metrics.reading import Labels, Options, Settings, read, unit
+from evenhand.vectors.probes import Labels, WordMetric
+from evenhand.vectors.questions import all_classes
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Mac", "mac"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mac:
+class MacStatistic:
     """MAC with its protected words fixed; the attributes are the probes."""
 
     protected: Floats
-    name: str = "mac"
-    ideal: float | None = 1.0
-    worse: Worse = "lower"
 
     def scores(self, vectors: Floats) -> Floats:
         return np.asarray(1 - unit(vectors) @ self.protected.T)
@@ -46,28 +37,101 @@ class Mac:
         return low, high, "two-way random effects over protected words and attribute words"
 
 
+@instrument(
+    name="mac",
+    subject="vectors",
+    label="MAC",
+    question="How far are the protected words from the stereotypes, all classes together?",
+    formula="mean over protected words t and stereotype lists A of the mean over a in A of "
+    "1 - cos(t, a)",
+    source="Manzini et al. (2019)",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
+    material="a topic, or a query",
+    reading="A mean cosine distance. 1: unrelated; below 1: close.",
+    scale="Mean distance and rank agreement (ideal: 1)",
+    caveats=(
+        "Random words have a mean distance below 1 in most embeddings: compare the value with the "
+        "null, not with the ideal alone.",
+        "It cannot see bias between classes: stereotypes closer to their own class and as much "
+        "further from the others cancel out.",
+    ),
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Mac(WordMetric):
+    """The declaration of MAC; `mac` is its function."""
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        return [all_classes(topic, extended=self.extended)]
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
+        targets, attributes, query = question.targets, question.attributes, question.name
+        fixed = known_groups(v, targets, f"mac '{query}': target set")
+        probes = known_groups(v, attributes, f"mac '{query}': attribute set")
+        measurement = self.read(
+            v,
+            MacStatistic(v.unit(fixed.rows)),
+            probes,
+            query=query,
+            run=run,
+            fixed=fixed.rows,
+            left_out=fixed.missing,
+            details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
+        )
+        return [measurement]
+
+
 def mac(
     v: Vectors,
     targets: Mapping[str, Sequence[str]],
     attributes: Mapping[str, Sequence[str]],
     *,
     query: str = "mac",
-    **settings: Unpack[Settings],
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The mean cosine distance of all targets to all attribute sets, the sets counting equally.
+    r"""Measure the mean cosine distance of all targets to all attribute sets.
 
-    Random words have a mean distance below 1 in most embeddings, so judge the value by the null
-    in `details`, not by the ideal alone.
+    Parameters
+    ----------
+    v : Vectors
+    targets, attributes : Mapping of str to sequence of str
+        The protected words and the stereotypes, by the name of their set. All attribute sets
+        count equally.
+    query : str
+        The name of the question.
+    null : int
+        Draws of random words of similar frequency; 0: none, and no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
 
+    Returns
+    -------
+    Measurement
+
+    Notes
+    -----
+    .. math:: MAC(T, A) = \frac{1}{|T||A|} \sum_{t \in T} \sum_{A_j \in A} \frac{1}{|A_j|}
+              \sum_{a \in A_j} (1 - \cos(t, a))
+
+    Manzini et al. (2019). The paper calls it a similarity; its figures are distances. Random
+    words have a mean distance below 1 in most embeddings, so compare the value with the null in
+    `details`.
+
+    Examples
+    --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove")
-    >>> mac(v, {"woman": ["she", "her"]}, {"home": ["kitchen", "laundry"]}, null=0).value < 1
+    >>> m = eh.vectors.mac(
+    ...     v, {"woman": ["she", "her"]}, {"home": ["kitchen", "laundry"]}, null=0
+    ... )
+    >>> m.value < 1
     True
+
     """
-    fixed = known_groups(v, targets, f"mac '{query}': target set")
-    probes = known_groups(v, attributes, f"mac '{query}': attribute set")
-    return read(
-        v, Mac(v.unit(fixed.rows)), probes,
-        query=query, options=Options(**settings), fixed=fixed.rows, left_out=fixed.missing,
-        details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
-    )  # fmt: skip
+    question = Query(name=query, targets=targets, attributes=attributes)  # type: ignore[arg-type]
+    return Mac(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]

@@ -1,44 +1,29 @@
-"""Projections: where words fall between he and she (Bolukbasi et al. 2016; D2 §2.3).
-
-The score of a word is the cosine of its vector with he - she (both at length one first), so it is
-positive on the side of the first word. The value compares two lists, such as occupations held to
-be men's and women's: the difference of their mean projections.
-"""
+"""Projections: where words fall between he and she."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats, welch
-from evenhand.permutation import two_sample
-from evenhand.results import Measurement, Worse
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.association import unit
+from evenhand.statistics.intervals import Floats, welch
+from evenhand.statistics.tests import two_sample
 from evenhand.vectors.lookup import known, known_groups
-from evenhand.vectors.metrics.reading import (
-    Labels,
-    Options,
-    Settings,
-    Tested,
-    read,
-    unit,
-)
+from evenhand.vectors.probes import Labels, Outcome, WordMetric
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Projection", "projections"]
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class ProjectionStatistic:
     """The line between two words, fixed; two lists of words are the probes."""
 
     direction: Floats
-    name: str = "projections"
-    ideal: float | None = 0.0
-    worse: Worse = "away"
 
     def scores(self, vectors: Floats) -> Floats:
         return np.asarray(unit(vectors) @ self.direction)[:, None]
@@ -52,40 +37,130 @@ class Projection:
         return low, high, "Welch's t over the words of both lists, the ends held fixed"
 
 
+@instrument(
+    name="projections",
+    subject="vectors",
+    label="Projections",
+    question="Do occupations associated with one class fall on its side of the line between two "
+    "words?",
+    formula="cos(w, a - b) for each occupation; mean of the first list minus mean of the second",
+    source="Bolukbasi et al. (2016)",
+    worse="away",
+    decides=True,
+    confirms=True,
+    material="a topic with two classes and occupations",
+    reading="Above 0: the occupations of the first class lie towards the first word.",
+    scale="Difference of cosines (ideal: 0)",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Projections(WordMetric):
+    """The declaration of the projections; `projections` is their function."""
+
+    def topic_misfit(self, topic: Topic) -> str | None:
+        if len(topic.classes) == 2 and topic.occupations:
+            return None
+        return f"needs a topic with two classes and occupations, '{topic.name}' is none"
+
+    def query_misfit(self, query: Query) -> str | None:
+        return f"needs a topic with two classes and occupations, '{query.name}' is a query"
+
+    def answer(self, v: Vectors, question: Topic, run: Run) -> list[Measurement]:
+        ends = (question.definitional[0][0], question.definitional[0][1])
+        name = f"{question.name}: occupations on {ends[0]}-{ends[1]}"
+        groups = {kind: question.occupations[kind] for kind in question.classes}
+        return [self.compute(v, groups, ends, name, run)]
+
+    def compute(
+        self,
+        v: Vectors,
+        groups: Mapping[str, Sequence[str]],
+        ends: tuple[str, str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these words."""
+        if len(groups) != 2:
+            raise InputError(
+                f"projections '{query}': expected two lists of words, got {len(groups)}"
+            )
+        poles = known(v, ends, f"projections '{query}': ends", at_least=2)
+        probes = known_groups(v, groups, f"projections '{query}': list", at_least=2, disjoint=True)
+        first, second = v.unit(poles.rows)
+        words = v.unit(probes.rows)
+        statistic = ProjectionStatistic(unit(first - second))
+        x, y = (words[probes.labels == label] @ statistic.direction for label in (0, 1))
+        outcome = None
+        if self.permutations:
+            test = two_sample(x, y, permutations=self.permutations, seed=run.seed)
+            outcome = Outcome(test.p_value, test.words, {"exact": test.exact})
+        return self.read(
+            v,
+            statistic,
+            probes,
+            query=query,
+            run=run,
+            test=outcome,
+            fixed=poles.rows,
+            columns={ends[0]: words @ first, ends[1]: words @ second},
+            details={
+                f"mean_{name}": float(side.mean())
+                for name, side in zip(groups, (x, y), strict=True)
+            },
+        )
+
+
 def projections(
     v: Vectors,
     groups: Mapping[str, Sequence[str]],
     *,
     ends: tuple[str, str] = ("he", "she"),
     query: str = "projections",
-    **settings: Unpack[Settings],
+    permutations: int = 100_000,
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The projections of two lists of words on the line between `ends`, and how far they differ.
+    """Measure how far two lists of words differ in their projection on the line between two words.
 
+    Parameters
+    ----------
+    v : Vectors
+    groups : Mapping of str to sequence of str
+        Two lists of words, such as occupations associated with men and with women.
+    ends : (str, str)
+        The two words that the line runs between.
+    query : str
+        The name of the question.
+    permutations : int
+        Random permutations where there are more than 40 words; with up to 40 every partition is
+        counted. With 0 the words are compared with random words instead.
+    null : int
+        Draws of random words of similar frequency; used only without permutations.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The difference of the two lists' mean projections. The items have each word's projection
+        and its cosine with either end.
+
+    Notes
+    -----
+    The score of a word is the cosine of its vector with first end - second end (both at length
+    one), so it is positive on the side of the first. Bolukbasi et al. (2016).
+
+    Examples
+    --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove")
-    >>> m = projections(v, {"male": ["captain", "boss"], "female": ["nurse", "nanny"]})
+    >>> groups = {"male": ["captain", "boss"], "female": ["nurse", "nanny"]}
+    >>> m = eh.vectors.projections(v, groups)
     >>> m.value > 0, m.items[0]["word"]
     (True, 'captain')
+
     """
-    options = Options(**settings)
-    if len(groups) != 2:
-        raise InputError(f"projections '{query}': expected two lists of words, got {len(groups)}")
-    poles = known(v, ends, f"projections '{query}': ends", at_least=2)
-    probes = known_groups(v, groups, f"projections '{query}': list", at_least=2, disjoint=True)
-    first, second = v.unit(poles.rows)
-    words = v.unit(probes.rows)
-    instrument = Projection(unit(first - second))
-    x, y = (words[probes.labels == label] @ instrument.direction for label in (0, 1))
-    tested = None
-    if options.permutations:
-        test = two_sample(x, y, permutations=options.permutations, seed=options.seed)
-        tested = Tested(test.p_value, test.words, {"exact": test.exact})
-    return read(
-        v, instrument, probes,
-        query=query, options=options, tested=tested, fixed=poles.rows,
-        columns={ends[0]: words @ first, ends[1]: words @ second},
-        details={
-            f"mean_{name}": float(side.mean()) for name, side in zip(groups, (x, y), strict=True)
-        },
-    )  # fmt: skip
+    metric = Projections(permutations=permutations, null=null)
+    return metric.compute(v, groups, ends, query, Run(seed=seed, prob=prob))

@@ -1,30 +1,25 @@
-r"""RIPA: the relational inner product association of words with a relation such as man-woman.
-
-$\beta(w; b) = \langle w, b \rangle$, b the first principal component of the pairs' differences
-at length one, w at its own length. Ethayarajh, Duvenaud & Hirst (2019).
-"""
+"""RIPA: the relational inner product association of words with a relation such as man-woman."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats
-from evenhand.results import Measurement, Worse
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.intervals import Floats
 from evenhand.vectors.lookup import known_groups, known_tuples
-from evenhand.vectors.metrics.mean_over_words import MeanOverWords
-from evenhand.vectors.metrics.reading import Options, Settings, read
+from evenhand.vectors.probes import MeanScore, WordMetric
+from evenhand.vectors.questions import all_classes, target_pairs
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Ripa", "relation", "ripa"]
 
 
 def relation(differences: Floats) -> Floats:
-    """The unit vector that the difference vectors share most, pointing their mean's way.
+    """The unit vector that the difference vectors share most, in the direction of their mean.
 
     >>> relation(np.array([[2.0, 0.0], [3.0, 0.0]]))
     array([1., 0.])
@@ -35,16 +30,82 @@ def relation(differences: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Ripa(MeanOverWords):
-    """RIPA with its relation fixed; positive means nearer the first words of the pairs."""
+class RipaStatistic(MeanScore):
+    """RIPA with its relation fixed."""
 
     relation: Floats
-    name: str = "ripa"
-    ideal: float | None = 0.0
-    worse: Worse = "away"
 
     def scores(self, vectors: Floats) -> Floats:
         return np.asarray(vectors @ self.relation)[:, None]
+
+
+@instrument(
+    name="ripa",
+    subject="vectors",
+    label="RIPA",
+    question="Where do words fall on the relation between two classes?",
+    formula="mean over words of w · b, b the first principal component of the pairs' differences "
+    "at length one, w at its own length",
+    source="Ethayarajh, Duvenaud & Hirst (2019)",
+    worse="away",
+    stereotype=0,
+    material="a topic with two classes, or a query with two target sets of pairs",
+    reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
+    scale="Inner product, depends on the vectors' length (ideal: 0)",
+    caveats=("It depends on the length of the vectors: do not compare it between embeddings.",),
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Ripa(WordMetric):
+    """The declaration of RIPA; `ripa` is its function."""
+
+    target_sets = 2
+    paired = True
+
+    def topic_misfit(self, topic: Topic) -> str | None:
+        count = len(topic.classes)
+        return None if count == 2 else f"needs a topic with 2 classes, '{topic.name}' has {count}"
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        """The definitional sets are the pairs; one question per class of stereotypes."""
+        ends = {
+            name: tuple(s[i] for s in topic.definitional) for i, name in enumerate(topic.classes)
+        }
+        return [
+            Query(name=topic.name, targets=ends, attributes={name: words})
+            for name, words in all_classes(topic, extended=self.extended).attributes.items()
+        ]
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
+        return [
+            self.compute(v, target_pairs(question), words, f"{question.name}: {name}", run)
+            for name, words in question.attributes.items()
+        ]
+
+    def compute(
+        self,
+        v: Vectors,
+        pairs: Sequence[tuple[str, str]],
+        words: Sequence[str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these words."""
+        pairs = list(pairs)
+        if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
+            raise InputError(f"ripa '{query}': expected pairs of words, got {pairs[:3]}")
+        complete, rows, missing = known_tuples(v, pairs, f"ripa '{query}': pairs")
+        ends = v.raw(np.concatenate(rows)).reshape(len(complete), 2, -1)
+        return self.read(
+            v,
+            RipaStatistic(relation(ends[:, 0] - ends[:, 1])),
+            known_groups(v, {"words": words}, f"ripa '{query}': list", at_least=2),
+            query=query,
+            run=run,
+            fixed=np.concatenate(rows),
+            left_out=missing,
+            details={"pairs": len(complete), "pairs_dropped": len(pairs) - len(complete)},
+        )
 
 
 def ripa(
@@ -53,20 +114,42 @@ def ripa(
     words: Sequence[str],
     *,
     query: str = "ripa",
-    **settings: Unpack[Settings],
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The mean RIPA of `words` for the relation first - second of `pairs`.
+    r"""Measure the mean RIPA of words for the relation first - second of pairs.
 
-    A pair of which one word is unknown is left out whole: the others stay paired.
+    Parameters
+    ----------
+    v : Vectors
+    pairs : sequence of (str, str)
+        A pair with an unknown word is left out; the others stay paired.
+    words : sequence of str
+    query : str
+        The name of the question.
+    null : int
+        Draws of random words of similar frequency; 0: none, and no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        Above 0: nearer the first words of the pairs.
+
+    Notes
+    -----
+    :math:`\beta(w; b) = \langle w, b \rangle`, b the first principal component of the pairs'
+    differences at length one, w at its own length. Ethayarajh, Duvenaud & Hirst (2019).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> eh.vectors.ripa(v, [("man", "woman")], ["nurse", "nanny"]).value < 0
+    True
+
     """
-    pairs = list(pairs)
-    if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
-        raise InputError(f"ripa '{query}': expected pairs of words, got {pairs[:3]}")
-    kept, rows, missing = known_tuples(v, pairs, f"ripa '{query}': pairs")
-    ends = v.raw(np.concatenate(rows)).reshape(len(kept), 2, -1)
-    probes = known_groups(v, {"words": words}, f"ripa '{query}': list", at_least=2)
-    return read(
-        v, Ripa(relation(ends[:, 0] - ends[:, 1])), probes,
-        query=query, options=Options(**settings), fixed=np.concatenate(rows), left_out=missing,
-        details={"pairs": len(kept), "pairs_dropped": len(pairs) - len(kept)},
-    )  # fmt: skip
+    return Ripa(null=null).compute(v, pairs, words, query, Run(seed=seed, prob=prob))

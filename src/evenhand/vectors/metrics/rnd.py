@@ -1,43 +1,92 @@
-r"""RND: the relative norm distance of words from the centres of two groups.
-
-$\mathrm{RND} = \frac{1}{|W|} \sum_{w \in W} (\lVert w - \bar g_1 \rVert - \lVert w - \bar g_2
-\rVert)$, all vectors at length one, $\bar g$ the mean of a group. Garg et al. (2018) sum over the
-words; the mean keeps lists of different length comparable. Negative: nearer the first group.
-"""
+"""RND: the relative norm distance of words from the centres of two groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from evenhand.intervals import Floats
-from evenhand.results import Measurement, Worse
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.association import unit
+from evenhand.statistics.intervals import Floats
 from evenhand.vectors.lookup import known, known_groups, refuse_shared
-from evenhand.vectors.metrics.mean_over_words import MeanOverWords
-from evenhand.vectors.metrics.reading import Options, Settings, read, unit
+from evenhand.vectors.probes import MeanScore, WordMetric
+from evenhand.vectors.questions import class_pairs
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Rnd", "rnd"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rnd(MeanOverWords):
+class RndStatistic(MeanScore):
     """RND with the two groups' centres fixed."""
 
     first: Floats
     second: Floats
-    name: str = "rnd"
-    ideal: float | None = 0.0
-    worse: Worse = "away"
 
     def scores(self, vectors: Floats) -> Floats:
         words = unit(vectors)
         near = np.linalg.norm(words - self.first, axis=1)
         far = np.linalg.norm(words - self.second, axis=1)
         return np.asarray(near - far)[:, None]
+
+
+@instrument(
+    name="rnd",
+    subject="vectors",
+    label="RND",
+    question="Are the words nearer the centre of one class than of the other?",
+    formula="mean over words of |w - centre 1| - |w - centre 2|, unit vectors",
+    source="Garg et al. (2018), who sum over the words",
+    worse="away",
+    stereotype=0,
+    material="a topic, or a query with two target sets",
+    reading="Below 0: nearer the first class; above 0: nearer the second.",
+    scale="Difference of cosines (ideal: 0)",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Rnd(WordMetric):
+    """The declaration of RND; `rnd` is its function."""
+
+    target_sets = 2
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        return class_pairs(topic, extended=self.extended)
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
+        first, second = question.targets.values()
+        return [
+            self.compute(v, first, second, words, f"{question.name}: {name}", run)
+            for name, words in question.attributes.items()
+        ]
+
+    def compute(
+        self,
+        v: Vectors,
+        first: Sequence[str],
+        second: Sequence[str],
+        words: Sequence[str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these words."""
+        groups = [
+            known(v, group, f"rnd '{query}': {name}")
+            for name, group in (("first", first), ("second", second))
+        ]
+        refuse_shared(groups[0], groups[1], f"rnd '{query}': first and second group")
+        probes = known_groups(v, {"words": words}, f"rnd '{query}': list", at_least=2)
+        return self.read(
+            v,
+            RndStatistic(*(v.unit(group.rows).mean(axis=0) for group in groups)),
+            probes,
+            query=query,
+            run=run,
+            fixed=np.concatenate([group.rows for group in groups]),
+            left_out=[word for group in groups for word in group.missing],
+        )
 
 
 def rnd(
@@ -47,15 +96,46 @@ def rnd(
     words: Sequence[str],
     *,
     query: str = "rnd",
-    **settings: Unpack[Settings],
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """The mean relative norm distance of `words` from the centres of the two groups."""
-    one, two = known(v, first, f"rnd '{query}': first"), known(v, second, f"rnd '{query}': second")
-    refuse_shared(one, two, f"rnd '{query}': first and second group")
-    probes = known_groups(v, {"words": words}, f"rnd '{query}': list", at_least=2)
-    instrument = Rnd(v.unit(one.rows).mean(axis=0), v.unit(two.rows).mean(axis=0))
-    return read(
-        v, instrument, probes,
-        query=query, options=Options(**settings), fixed=np.concatenate([one.rows, two.rows]),
-        left_out=[*one.missing, *two.missing],
-    )  # fmt: skip
+    r"""Measure the mean relative norm distance of words from the centres of two groups.
+
+    Parameters
+    ----------
+    v : Vectors
+    first, second : sequence of str
+        The words of the two groups.
+    words : sequence of str
+    query : str
+        The name of the question.
+    null : int
+        Draws of random words of similar frequency; 0: none, and no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        Below 0: nearer the first group.
+
+    Notes
+    -----
+    .. math:: \mathrm{RND} = \frac{1}{|W|} \sum_{w \in W} (\lVert w - \bar g_1 \rVert
+              - \lVert w - \bar g_2 \rVert)
+
+    All vectors at length one, :math:`\bar g` the mean of a group. Garg et al. (2018) sum over the
+    words; the mean makes lists of different length comparable.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> eh.vectors.rnd(v, ["he", "man"], ["she", "woman"], ["nurse", "nanny"]).value > 0
+    True
+
+    """
+    metric = Rnd(null=null)
+    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))

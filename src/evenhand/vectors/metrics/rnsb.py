@@ -1,27 +1,21 @@
-r"""RNSB: does a sentiment classifier, trained on words, spread bad sentiment evenly over groups?
-
-A logistic regression learns positive against negative words; p_w is the negative probability of
-each identity word, $P_w = p_w / \sum p$, and RNSB $= KL(P \parallel \text{uniform})$.
-Sweeney & Najafian (2019). With $\bar p$ the mean it equals
-$\overline{p \log p} / \bar p - \log \bar p$, a smooth function of two means, which is what the
-interval rests on.
-"""
+"""RNSB: does a sentiment classifier spread negative sentiment evenly over groups?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from evenhand.intervals import Floats, jackknife
-from evenhand.results import Measurement, Worse
+from evenhand import lexicon
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Measurement
+from evenhand.statistics.association import unit
+from evenhand.statistics.intervals import Floats, jackknife
 from evenhand.vectors.lookup import known, known_groups, refuse_shared
-from evenhand.vectors.metrics.reading import Labels, Options, Settings, read, unit, without_each
+from evenhand.vectors.probes import Labels, WordMetric, without_each
 from evenhand.vectors.store import Vectors
-
-__all__ = ["Rnsb", "divergence", "rnsb"]
 
 
 def divergence(p: Floats) -> Floats:
@@ -35,14 +29,11 @@ def divergence(p: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Rnsb:
+class RnsbStatistic:
     """RNSB with its classifier fixed; the identity words are the probes."""
 
     weights: Floats
     intercept: float
-    name: str = "rnsb"
-    ideal: float | None = 0.0
-    worse: Worse = "higher"
 
     def scores(self, vectors: Floats) -> Floats:
         from scipy.special import expit
@@ -67,6 +58,69 @@ class Rnsb:
         )
 
 
+@instrument(
+    name="rnsb",
+    subject="vectors",
+    label="RNSB",
+    question="Does a sentiment classifier spread negative sentiment evenly over the protected "
+    "words?",
+    formula="KL(p / sum p, uniform), p the negative probability of each protected word under a "
+    "logistic regression trained on pleasant and unpleasant words",
+    source="Sweeney & Najafian (2019)",
+    worse="higher",
+    stereotype=0,
+    material="a topic, or a query with two or more target sets and two attribute sets (positive, "
+    "negative)",
+    reading="A divergence: 0 where negative sentiment is spread evenly.",
+    scale="Divergence from an even spread (ideal: 0)",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Rnsb(WordMetric):
+    """The declaration of RNSB; `rnsb` is its function."""
+
+    minimum_target_sets = 2
+    attribute_sets = 2
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        """The pleasant and unpleasant words of WEAT 1 are the sentiment."""
+        sentiment = lexicon.weat(1).attributes
+        name = f"{topic.name}: sentiment"
+        return [Query(name=name, targets=topic.protected, attributes=sentiment)]
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
+        from sklearn.linear_model import LogisticRegression
+
+        query = question.name
+        positive, negative = question.attributes.values()
+        probes = known_groups(v, question.targets, f"rnsb '{query}': target set", disjoint=True)
+        good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
+        bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
+        refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
+        training = np.concatenate([v.unit(good.rows), v.unit(bad.rows)])
+        classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
+        model = LogisticRegression(max_iter=1000).fit(training, classes)
+        statistic = RnsbStatistic(model.coef_[0].astype(float), float(model.intercept_[0]))
+        p = statistic.scores(v.raw(probes.rows))[:, 0]
+        shares = np.bincount(probes.labels, p) / p.sum()
+        even = np.bincount(probes.labels) / p.size
+        measurement = self.read(
+            v,
+            statistic,
+            probes,
+            query=query,
+            run=run,
+            fixed=np.concatenate([good.rows, bad.rows]),
+            left_out=[*good.missing, *bad.missing],
+            details={
+                "training_accuracy": float(model.score(training, classes)),
+                "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
+                "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
+            },
+        )
+        return [measurement]
+
+
 def rnsb(
     v: Vectors,
     targets: Mapping[str, Sequence[str]],
@@ -74,33 +128,54 @@ def rnsb(
     negative: Sequence[str],
     *,
     query: str = "rnsb",
-    **settings: Unpack[Settings],
+    null: int = 1000,
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
-    """How unevenly negative sentiment falls on the words of the target groups.
+    r"""Measure how unevenly negative sentiment falls on the words of target groups.
 
-    `details` gives each group's share of the negative sentiment beside the share an even spread
-    would give it, and the classifier's accuracy on its own training words.
+    Parameters
+    ----------
+    v : Vectors
+    targets : Mapping of str to sequence of str
+        The identity words by group.
+    positive, negative : sequence of str
+        The words that the sentiment classifier is trained on.
+    query : str
+        The name of the question.
+    null : int
+        Draws of random words of similar frequency; 0: none, and no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        `details` has each group's share of the negative sentiment, the share that an even spread
+        would give it, and the accuracy of the classifier on its training words.
+
+    Notes
+    -----
+    A logistic regression learns positive against negative words; :math:`p_w` is the negative
+    probability of each identity word, :math:`P_w = p_w / \sum p`, and RNSB
+    :math:`= KL(P \parallel \text{uniform})`. Sweeney & Najafian (2019). With :math:`\bar p` the
+    mean it equals :math:`\overline{p \log p} / \bar p - \log \bar p`, a smooth function of two
+    means, which the interval rests on.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> groups = {"men": ["he", "man", "him"], "women": ["she", "woman", "her"]}
+    >>> m = eh.vectors.rnsb(v, groups, ["love", "joy", "peace"], ["hate", "war", "evil"])
+    >>> sum(m.details["negative_share"].values()).__round__(6)
+    1.0
+
     """
-    from sklearn.linear_model import LogisticRegression
-
-    probes = known_groups(v, targets, f"rnsb '{query}': target set", disjoint=True)
-    good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
-    bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
-    refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
-    training = np.concatenate([v.unit(good.rows), v.unit(bad.rows)])
-    classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
-    model = LogisticRegression(max_iter=1000).fit(training, classes)
-    instrument = Rnsb(model.coef_[0].astype(float), float(model.intercept_[0]))
-    p = instrument.scores(v.raw(probes.rows))[:, 0]
-    shares = np.bincount(probes.labels, p) / p.sum()
-    even = np.bincount(probes.labels) / p.size
-    return read(
-        v, instrument, probes,
-        query=query, options=Options(**settings), fixed=np.concatenate([good.rows, bad.rows]),
-        left_out=[*good.missing, *bad.missing],
-        details={
-            "training_accuracy": float(model.score(training, classes)),
-            "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
-            "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
-        },
-    )  # fmt: skip
+    question = Query(
+        name=query,
+        targets=targets,  # type: ignore[arg-type]
+        attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
+    )
+    return Rnsb(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]

@@ -1,0 +1,37 @@
+from . import (
+    audit,
+    errors,
+    fewshot,
+    instruments,
+    lexicon,
+    masked,
+    posterior,
+    report,
+    results,
+    simulate,
+    text,
+    vectors,
+)
+from .instruments import compare, measure
+from .results import load
+
+__all__ = [
+    "__version__",
+    "audit",
+    "compare",
+    "errors",
+    "fewshot",
+    "instruments",
+    "lexicon",
+    "load",
+    "masked",
+    "measure",
+    "posterior",
+    "report",
+    "results",
+    "simulate",
+    "text",
+    "vectors",
+]
+
+__version__: str

@@ -1,0 +1,114 @@
+"""`evenhand list …`: what there is, from the declarations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from evenhand.cli.declared import flags_of
+from evenhand.cli.options import json_option
+from evenhand.cli.output import print_json, table
+from evenhand.errors import UnknownNameError
+from evenhand.instruments import Declaration, Option, all_declarations
+
+WORSE = {
+    "higher": "above it is worse",
+    "lower": "below it is worse",
+    "away": "either side is worse",
+}
+
+
+@click.group("list")
+def listing() -> None:
+    """List what there is."""
+
+
+@listing.command(short_help="Every metric; with NAME, all about one.")
+@click.argument("name", required=False)
+@json_option
+def metrics(name: str | None, as_json: bool) -> None:
+    """List the metrics of word vectors, models, corpora and classifiers.
+
+    With NAME: its question, formula, options with their defaults, ideal value, source and caveats.
+
+    \b
+    Examples:
+      evenhand list metrics
+      evenhand list metrics weat
+    """
+    declarations = all_declarations()
+    if name is not None:
+        chosen = [about for about in declarations if about.name == name]
+        if not chosen:
+            raise UnknownNameError("metric", name, [about.name for about in declarations])
+        declarations = chosen
+    if as_json:
+        print_json(metrics=[_as_json(about) for about in declarations])
+    elif name is not None:
+        _explain(declarations[0])
+    else:
+        table(
+            "Metrics",
+            ("name", "subject", "label", "question"),
+            [(about.name, about.subject, about.label, about.question) for about in declarations],
+        )
+        click.echo("evenhand list metrics NAME explains one of them.")
+
+
+def _explain(about: Declaration) -> None:
+    ideal = "none" if about.ideal is None else f"{about.ideal:g}; {WORSE[about.worse]}"
+    role = "its test decides a verdict" if about.decides else ""
+    role = role or ("it can support a verdict, not decide one" if about.confirms else "")
+    rows = [
+        ("measures", f"{about.subject}; material: {about.material or 'built in'}"),
+        ("formula", about.formula),
+        ("ideal", ideal),
+        ("reading", about.reading),
+        ("verdict", role),
+        ("source", about.source),
+        *(("caveat", caveat) for caveat in about.caveats),
+    ]
+    click.echo(f"{about.name}: {about.label}\n{about.question}\n")
+    formatter = click.HelpFormatter(width=100)
+    formatter.write_dl([(name, text) for name, text in rows if text])
+    if about.options:
+        formatter.write("\n")
+        with formatter.section("Options"):
+            formatter.write_dl([(_names(option), _help(option)) for option in about.options])
+    click.echo(formatter.getvalue().rstrip())
+
+
+def _names(option: Option) -> str:
+    flags = ", ".join(flags_of(option))
+    return f"{flags} ({option.name})" if option.flag else flags
+
+
+def _help(option: Option) -> str:
+    allowed = f" One of {', '.join(map(str, option.choices))}." if option.choices else ""
+    default = "" if option.default is None else f" Default: {option.default}."
+    return f"{option.help}{allowed}{default}"
+
+
+def _as_json(about: Declaration) -> dict[str, Any]:
+    return {
+        field: getattr(about, field)
+        for field in ("name", "subject", "label", "question", "formula", "source", "ideal", "worse")
+    } | {
+        "decides": about.decides,
+        "confirms": about.confirms,
+        "material": about.material,
+        "reading": about.reading,
+        "caveats": about.caveats,
+        "options": [
+            {
+                "name": option.name,
+                "flags": flags_of(option),
+                "type": option.type.__name__,
+                "default": option.default,
+                "choices": option.choices,
+                "help": option.help,
+            }
+            for option in about.options
+        ],
+    }

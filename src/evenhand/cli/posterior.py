@@ -1,0 +1,465 @@
+"""`evenhand posterior …`: Bayesian models of cosine distances."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evenhand.cli.figures import format_option, save_figures
+from evenhand.cli.options import folder_option, json_option, seed_option
+
+if TYPE_CHECKING:
+    from evenhand.posterior.checks import Assessment
+    from evenhand.posterior.contrasts import Change
+    from evenhand.posterior.planning import Plan
+    from evenhand.results import Comparison, Measurement
+
+__all__ = ["posterior"]
+
+prob_option = click.option(
+    "--prob",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.89,
+    show_default=True,
+    help="Probability of the highest-density intervals.",
+)
+draws_option = click.option(
+    "--draws",
+    type=click.IntRange(160, 1_000_000),
+    default=4000,
+    show_default=True,
+    help="Draws from each posterior.",
+)
+prior_option = click.option(
+    "--prior",
+    "priors",
+    multiple=True,
+    metavar="FAMILY.NAME=VALUE",
+    help="Change a prior, e.g. crossed.delta_sd=0.1; repeatable.",
+)
+
+
+@click.group(short_help="Bayesian models of distance tables.")
+def posterior() -> None:
+    """Bayesian models of tables of cosine distances: fit, compare; plan a study.
+
+    A table is a CSV with the columns protectedWord, wordToCompare, connection (associated,
+    different, human, none) and cosineDistance or cosineSimilarity, under these or similar names.
+    `evenhand vectors distances` writes one.
+    """
+
+
+@posterior.command(short_help="Fit models to a distance table.")
+@click.argument("table", metavar="TABLE", type=click.Path())
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    default=("all",),
+    show_default=True,
+    help="baseline, coefficients, separate, paper, crossed, or all; repeatable.",
+)
+@click.option(
+    "--sampler",
+    type=click.Choice(["exact", "nuts"]),
+    default="exact",
+    show_default=True,
+    help="nuts: NumPyro's, as a check; needs the extra nuts.",
+)
+@click.option(
+    "--errors",
+    type=click.Choice(["normal", "student"]),
+    default="normal",
+    show_default=True,
+    help="Error distribution of the model crossed.",
+)
+@click.option("--checks", is_flag=True, help="Add posterior predictive checks.")
+@click.option("--sensitivity", is_flag=True, help="Add the contrasts under other priors.")
+@draws_option
+@prior_option
+@folder_option("Folder for results.json, contrasts.csv, levels.csv, the draws and the figures.")
+@format_option
+@click.option(
+    "--word",
+    "words",
+    multiple=True,
+    help="Protected word of a radial figure; repeatable.  [default: the two most different ones]",
+)
+@seed_option
+@prob_option
+@json_option
+def fit(
+    table: str,
+    models: tuple[str, ...],
+    sampler: Any,
+    errors: Any,
+    checks: bool,
+    sensitivity: bool,
+    draws: int,
+    priors: tuple[str, ...],
+    output: Path | None,
+    formats: tuple[str, ...],
+    words: tuple[str, ...],
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Fit models to a table of cosine distances, compare them, and measure the contrasts.
+
+    The contrasts for conclusions come from the model crossed, in which protected words and
+    attributes both have effects of their own: below 0, stereotypes are closer to their class. The
+    models of Dobrzeniecka (2021) (baseline, coefficients, separate) and of the 2024 paper are for
+    reproduction.
+
+    \b
+    Examples:
+      evenhand vectors distances glove --topic religion -o religion.csv
+      evenhand posterior fit religion.csv
+      evenhand posterior fit religion.csv --model crossed --json
+    """
+    from evenhand.cli.output import bar, print_json
+    from evenhand.errors import UnknownNameError
+    from evenhand.posterior import MODELS, Priors, assess, fit_models, read_table
+
+    if words and not output:
+        raise click.UsageError("--word draws a figure: expected -o FOLDER with it, got none")
+    requested = [name for text in models for name in text.split(",")]
+    for name in requested:
+        if name not in (*MODELS, "all"):
+            raise UnknownNameError("model", name, (*MODELS, "all"))
+    use_all = "all" in requested
+    names = MODELS if use_all else tuple(dict.fromkeys(requested))
+    prior, data = Priors().update(priors), read_table(table)
+    if words:
+        data.select_words(words)  # reports an unknown word before the work
+    fitted = fit_models(
+        data,
+        bar(names, "fitting", quiet=as_json),
+        strict=not use_all,
+        priors=prior,
+        draws=draws,
+        seed=seed,
+        sampler=sampler,
+        errors=errors,
+    )
+    assessment = assess(fitted, prob=prob, checks=checks, seed=seed)
+    if sensitivity:
+        assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
+    if output:
+        from evenhand.report.charts_posterior_sets import fit_charts
+
+        assessment.save(output)
+        save_figures(fit_charts(assessment, prior, words=words, seed=seed), output, formats)
+    if as_json:
+        print_json(**assessment.to_dict())
+        return
+    _print_assessment(assessment)
+    if output:
+        click.echo(
+            f"written to {output}: results.json, contrasts.csv, levels.csv, draws/, figures/"
+        )
+
+
+@posterior.command(short_help="Before against after debiasing.")
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@draws_option
+@prior_option
+@folder_option("Folder for results.json, words.csv and the figures.")
+@format_option
+@seed_option
+@prob_option
+@json_option
+def compare(
+    before: str,
+    after: str,
+    draws: int,
+    priors: tuple[str, ...],
+    output: Path | None,
+    formats: tuple[str, ...],
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Compare two tables of the same words, before and after debiasing, with intervals of the
+    change.
+
+    The model crossed is fitted to the differences of the cells that both tables have, so that the
+    interval of the change is paired by protected word and attribute.
+
+    \b
+    Example:  evenhand posterior compare before.csv after.csv
+    """
+    from evenhand.cli.output import print_json
+    from evenhand.posterior import Priors, compare_tables
+
+    prior = Priors().update(priors)
+    change = compare_tables(before, after, priors=prior, draws=draws, seed=seed)
+    if output:
+        from evenhand.report.charts_posterior_sets import change_charts
+
+        change.save(output, prob)
+        save_figures(change_charts(change, prob), output, formats)
+    if as_json:
+        print_json(**change.to_dict(prob))
+        return
+    _print_change(change, prob, {"before": before, "after": after})
+
+
+@posterior.command(short_help="How many stereotypes a study needs.")
+@click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion")
+@click.option(
+    "--effect",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Difference associated-different to detect; its sign does not matter.",
+)
+@click.option(
+    "--power",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="Target probability of detection.",
+)
+@click.option(
+    "--sets",
+    type=click.IntRange(10, 100_000),
+    default=120,
+    show_default=True,
+    help="Tables simulated at each of about five numbers of stereotypes.",
+)
+@seed_option
+@prob_option
+@json_option
+def plan(
+    source: str, effect: float, power: float, sets: int, seed: int, prob: float, as_json: bool
+) -> None:
+    """How many stereotypes are needed to detect a difference between classes.
+
+    Detected: the interval of associated-different by the model crossed excludes 0. A topic
+    (default: religion) is planned with its numbers of protected words and the spreads of religion
+    in Reddit vectors; a distance table with its words and the spreads estimated from it.
+
+    \b
+    Examples:
+      evenhand posterior plan religion --effect 0.03
+      evenhand posterior plan religion.csv --power 0.9
+    """
+    from evenhand.cli.output import print_json
+    from evenhand.posterior.planning import plan as plan_study
+
+    with _progress_bar(quiet=as_json) as progress:
+        result = plan_study(source, effect, power, prob, seed, sets=sets, progress=progress)
+    if as_json:
+        print_json(**result.to_dict())
+        return
+    _print_plan(result)
+
+
+@contextmanager
+def _progress_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr if that is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("simulating", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _cells(result: Measurement | Comparison) -> tuple[str, str, str, str]:
+    """Mean, sd, interval and P(< 0) of a posterior quantity, or of its change."""
+    from evenhand.cli.output import number
+    from evenhand.results import Measurement
+
+    estimate = result.estimate if isinstance(result, Measurement) else result.change
+    return (
+        number(estimate.value),
+        number(result.details["sd"]),
+        f"[{number(estimate.low)}, {number(estimate.high)}]",
+        number(result.details["p_below_zero"]),
+    )
+
+
+COLUMNS = ("mean", "sd", "interval", "P(< 0)")
+
+
+def _print_assessment(assessment: Assessment) -> None:
+    from evenhand.cli.output import number, table
+
+    fitted, level = assessment.fitted, f"{assessment.prob:.0%}"
+    table(
+        f"{fitted.table.source}: {fitted.table.rows:,} rows, {len(fitted.table.words)} protected "
+        f"words, {len(fitted.table.attributes)} attributes",
+        ("model", "WAIC", "SE", "p", "difference", "SE of it", "LOO", "k > .7", "R-hat", "ESS"),
+        (
+            (
+                d.model,
+                number(assessment.criteria[d.model].waic, 1),
+                number(assessment.criteria[d.model].waic_se, 1),
+                number(assessment.criteria[d.model].p_waic, 1),
+                number(d.waic_difference, 1),
+                number(d.waic_difference_se, 1),
+                number(assessment.criteria[d.model].loo, 1),
+                str(assessment.criteria[d.model].high_k),
+                number(assessment.diagnostics[d.model].rhat_max),
+                number(assessment.diagnostics[d.model].ess_min, 0),
+            )
+            for d in assessment.differences
+        ),
+    )
+    table(
+        f"Mean distance by connection ({level} highest-density intervals; coefficients: co)",
+        ("model", "connection", *COLUMNS[:3]),
+        (
+            (model, connection, *_cells(m)[:3])
+            for model, levels in assessment.levels().items()
+            for connection, m in levels.items()
+        ),
+    )
+    contrasts = assessment.contrasts()
+    _print_contrasts(
+        f"Contrasts by crossed, for conclusions ({level})", contrasts.get("crossed", {})
+    )
+    if delta := contrasts.get("crossed", {}).get("associated-different"):
+        for by in ("class", "word"):
+            parts = {_label(part): part for part in delta.select(by)}
+            _print_contrasts(f"associated-different by {by} ({level})", parts)
+    _print_contrasts(
+        f"Contrasts by coefficients, without attribute effects ({level})",
+        contrasts.get("coefficients", {}),
+    )
+    for model, checks in assessment.checks.items():
+        table(
+            f"Tables simulated by {model}, and the data",
+            ("statistic", "data", "model", "interval", "p"),
+            (
+                (
+                    c.statistic,
+                    number(c.observed),
+                    number(c.mean),
+                    f"[{number(c.low)}, {number(c.high)}]",
+                    number(c.p),
+                )
+                for c in checks
+            ),
+        )
+    if assessment.sensitivity:
+        table(
+            "associated-different under other priors",
+            ("prior", *COLUMNS),
+            (
+                (row.name, *_cells(row.contrasts["associated-different"]))
+                for row in assessment.sensitivity
+            ),
+        )
+    _print_dropped(fitted.table.source, fitted.table.dropped)
+    for name, reason in fitted.skipped.items():
+        click.echo(f"not fitted: {name}: {reason}")
+    for note in assessment.notes:
+        click.echo(f"note: {note}")
+
+
+def _print_contrasts(title: str, contrasts: Mapping[str, Measurement]) -> None:
+    from evenhand.cli.output import table
+
+    if contrasts:
+        table(title, ("", *COLUMNS), ((name, *_cells(m)) for name, m in contrasts.items()))
+
+
+def _label(part: Measurement) -> str:
+    group = part.details.get("class")
+    return f"{part.query} ({group})" if group else part.query
+
+
+def _print_change(change: Change, prob: float, sources: Mapping[str, str]) -> None:
+    from evenhand.cli.output import table
+
+    levels, contrasts = change.levels(prob), change.contrasts(prob)
+    for title, comparisons in (("Mean distance by connection", levels), ("Contrasts", contrasts)):
+        table(
+            f"{title}, {change.change.table.rows:,} pairs of words ({prob:.0%})",
+            ("", "when", *COLUMNS),
+            (
+                (name, when, *_cells(result))
+                for name, c in comparisons.items()
+                for when, result in (("before", c.before), ("after", c.after), ("change", c))
+            ),
+        )
+    table(
+        f"Change of each protected word ({prob:.0%})",
+        ("word", "to", *COLUMNS),
+        (
+            (part.query, name, *_cells(part))
+            for name, c in (levels | contrasts).items()
+            for part in c.parts
+            if part.before.by == "word"
+        ),
+    )
+    for when, source in sources.items():
+        _print_dropped(source, change.dropped[when])
+        if change.unpaired[when]:
+            click.echo(f"only in {source}, left out: {change.unpaired[when]:,} rows")
+    for note in change.notes:
+        click.echo(f"note: {note}")
+
+
+def _print_dropped(source: str, dropped: Mapping[str, int]) -> None:
+    counts = [f"{count:,} {reason}" for reason, count in dropped.items() if count]
+    if counts:
+        click.echo(f"dropped from {source}: {', '.join(counts)}")
+
+
+def _print_plan(result: Plan) -> None:
+    from evenhand.cli.output import number, table
+
+    level = f"{result.prob:.0%}"
+    table(
+        f"{result.source}: {result.words} protected words; power to detect a difference of "
+        f"{result.effect:g} ({level} interval excludes 0)",
+        ("stereotypes", "sd of δ", "approximation", "detected", "share", "interval", "curve"),
+        (
+            (
+                str(m.details["attributes"]),
+                number(m.details["sd"], 4),
+                number(m.details["approximate"]),
+                f"{m.details['detected']} of {m.n}",
+                number(m.value),
+                f"[{number(m.low)}, {number(m.high)}]",
+                number(m.details["fitted"]),
+            )
+            for m in result.curve
+        ),
+    )
+    by_class = f", {result.per_class} per class ({result.classes})" if result.per_class else ""
+    click.echo(
+        f"needed for a power of {result.power:g}: {_count(result.needed)} stereotypes{by_class} "
+        f"(simulation, 95%: {_range((result.low, result.high))}; approximation: "
+        f"{_count(result.approximate)})"
+    )
+    if result.scales_range:
+        click.echo(f"given the uncertainty of the spreads ({level}): {_range(result.scales_range)}")
+    click.echo(f"power with the {result.available} available: {number(result.power_available, 2)}")
+    spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
+    click.echo(f"spreads: {spreads}")
+    for note in result.notes:
+        click.echo(f"note: {note}")
+
+
+def _range(ends: tuple[int | None, int | None]) -> str:
+    return f"{_count(ends[0])} to {_count(ends[1])}"
+
+
+def _count(value: int | None) -> str:
+    from evenhand.posterior.planning import MAX_ATTRIBUTES
+
+    return f"more than {MAX_ATTRIBUTES:,}" if value is None else f"{value:,}"

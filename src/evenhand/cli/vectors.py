@@ -1,0 +1,566 @@
+"""`evenhand vectors …`: inspect, measure and debias static word vectors."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evenhand.cli.declared import declared_options, describe, given_options
+from evenhand.cli.options import (
+    case_option,
+    json_option,
+    load_vectors,
+    output_option,
+    prob_option,
+    seed_option,
+    source_argument,
+)
+from evenhand.cli.output import (
+    bar,
+    number,
+    p_text,
+    print_comparisons,
+    print_json,
+    print_measurements,
+    print_skipped,
+    shortened,
+    table,
+)
+from evenhand.errors import InputError, UnknownNameError, VocabularyError
+from evenhand.instruments import Run, instruments, lookup, plan, run_jobs
+from evenhand.vectors.probes import WordMetric
+
+if TYPE_CHECKING:
+    from evenhand.lexicon import Query
+    from evenhand.results import Measurement, Measurements
+
+METRICS = [cls for cls in instruments("vectors").values() if issubclass(cls, WordMetric)]
+ANALOGIES = lookup("vectors", "analogies")
+
+MEASURE_HELP = f"""Measure bias: topics, the published WEATs and WEFATs, or a query of yours.
+
+Without --topic, --weat, --wefat or --query: everything built in. Every metric that fits is run
+unless --metric names some:
+
+{describe(METRICS)}
+
+`evenhand list metrics NAME` explains one of them.
+
+\b
+Examples:
+  evenhand vectors measure glove --topic gender
+  evenhand vectors measure my.vec --weat 7 --weat 8 --robust
+  evenhand vectors measure my.bin --query q.json --metric weat --json
+"""
+
+topic_option = click.option("--topic", help="A built-in topic or your .toml file.")
+metric_option = click.option(
+    "--metric", "metrics", multiple=True, help="Only this metric; repeatable."
+)
+
+
+@click.group()
+def vectors() -> None:
+    """Static word vectors: info, distances, measure, debias, analogies, null.
+
+    SRC is an embedded name (glove) or a file: GloVe or word2vec text, word2vec binary, fastText
+    .vec, Evenhand's .npz, or gzip of these.
+    """
+
+
+@vectors.command(short_help="Size, dimension, and coverage of the built-in word lists.")
+@source_argument
+@case_option
+@json_option
+def info(source: str, case: str, as_json: bool) -> None:
+    """Show the size and dimension of vectors, and which words of the built-in lists they have.
+
+    \b
+    Example:  evenhand vectors info glove
+    """
+    import numpy as np
+
+    from evenhand import lexicon
+
+    v = load_vectors(source, case)
+    lists = {name: lexicon.topic(name).words() for name in lexicon.topic_names()}
+    for query in lexicon.weat_queries():
+        sets = [*query.targets.values(), *query.attributes.values()]
+        lists[query.name] = tuple(dict.fromkeys(word for words in sets for word in words))
+    coverage = {name: v.find(words) for name, words in lists.items()}
+    norms = np.linalg.norm(v.matrix[: min(len(v), 50_000)].astype(float), axis=1)
+    if as_json:
+        print_json(
+            name=v.name,
+            source=v.source,
+            words=len(v),
+            dim=v.dim,
+            notes=list(v.notes),
+            median_norm=float(np.median(norms)),
+            coverage={
+                name: {
+                    "found": len(rows.words),
+                    "of": len(rows.words) + len(rows.missing),
+                    "missing": list(rows.missing),
+                }
+                for name, rows in coverage.items()
+            },
+        )
+        return
+    click.echo(f"{v.name}: {len(v):,} words × {v.dim}, median length {number(np.median(norms), 2)}")
+    for note in v.notes:
+        click.echo(f"note: {note}")
+    table(
+        "Words of the built-in lists",
+        ("list", "words", "of", "without a vector"),
+        (
+            (
+                name,
+                str(len(rows.words)),
+                str(len(rows.words) + len(rows.missing)),
+                shortened(rows.missing, 8),
+            )
+            for name, rows in coverage.items()
+        ),
+    )
+
+
+@vectors.command(short_help="Distances of protected words to stereotypes and control words.")
+@source_argument
+@click.option("--topic", required=True, help="gender, religion, race, or your topic's .toml file.")
+@output_option("Write the complete table here as CSV.")
+@click.option("--extended", is_flag=True, help="Add our own stereotype words to the published.")
+@case_option
+@seed_option
+@prob_option
+@json_option
+def distances(
+    source: str,
+    topic: str,
+    output: str | None,
+    extended: bool,
+    case: str,
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Compute cosine distances of protected words to stereotypes and control words.
+
+    The CSV has the columns protectedWord, wordToCompare, wordClass, cosineDistance,
+    cosineSimilarity, connection. The contrast compares each stereotype's distance to its own
+    class with that to the others; below 0 means that stereotypes are closer to their class.
+
+    \b
+    Example:  evenhand vectors distances glove --topic religion -o religion.csv
+    """
+    from evenhand.lexicon import topic as read_topic
+    from evenhand.vectors import association_contrast, distance_table
+
+    distance = distance_table(load_vectors(source, case), read_topic(topic), extended=extended)
+    contrast = association_contrast(distance, seed=seed, prob=prob)
+    frame = distance.to_frame()
+    by_connection = frame.groupby("connection")["cosineDistance"].agg(["mean", "median", "size"])
+    if output:
+        distance.save(output)
+    if as_json:
+        print_json(
+            topic=distance.topic,
+            rows=len(frame),
+            output=output,
+            left_out=list(distance.left_out),
+            connections=by_connection.to_dict(orient="index"),
+            measurements=[contrast],
+        )
+        return
+    sizes = f"{len(distance.protected)} protected words × {len(distance.attributes)} attributes"
+    table(
+        f"{distance.topic}: {sizes}",
+        ("connection", "mean", "median", "n"),
+        (
+            (str(name), number(row["mean"]), number(row["median"]), str(int(row["size"])))
+            for name, row in by_connection.iterrows()
+        ),
+    )
+    print_measurements("Contrast associated - different, same attribute", [contrast])
+    if distance.left_out:
+        click.echo(f"left out, no vector: {', '.join(distance.left_out)}")
+    if output:
+        click.echo(f"{len(frame):,} rows written to {output}")
+
+
+@vectors.command(
+    short_help="Measure bias: topics, published tests or your query.",
+    help=MEASURE_HELP,
+)
+@source_argument
+@click.option(
+    "--topic", "topics", multiple=True, help="A built-in topic or your .toml file; repeatable."
+)
+@click.option(
+    "--weat", "weats", multiple=True, help="A built-in WEAT, 1 to 10, or all; repeatable."
+)
+@click.option("--wefat", "wefats", multiple=True, help="A built-in WEFAT by name, or all.")
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    type=click.Path(),
+    help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}.',
+)
+@metric_option
+@declared_options(*METRICS)
+@click.option("--robust", is_flag=True, help="Queries: add leave-one-out and split halves of WEAT.")
+@output_option("Write the items, one row per word, as CSV.")
+@case_option
+@seed_option
+@prob_option
+@json_option
+def measure(
+    source: str,
+    topics: tuple[str, ...],
+    weats: tuple[str, ...],
+    wefats: tuple[str, ...],
+    queries: tuple[str, ...],
+    metrics: tuple[str, ...],
+    robust: bool,
+    output: str | None,
+    case: str,
+    seed: int,
+    prob: float,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Measure what the options name; `MEASURE_HELP` is the help text."""
+    from evenhand import lexicon
+
+    everything = not (topics or weats or wefats or queries)
+    if everything:
+        topics, weats, wefats = lexicon.topic_names(), ("all",), ("all",)
+    names, options = list(metrics) or None, given_options(parameters)
+    numbered = lexicon.weat_queries() if "all" in weats else [lexicon.weat(n) for n in weats]
+    asked = [*numbered, *(lexicon.read_query(path) for path in queries)]
+    facts = lexicon.wefat_queries() if "all" in wefats else map(lexicon.wefat, wefats)
+    jobs = [
+        job
+        for material in (*map(lexicon.topic, topics), *asked)
+        for job in plan("vectors", material, names, options, fitting=everything)
+    ]
+    if not everything or names is None or "wefat" in names:
+        shared = {name: value for name, value in options.items() if name in _options("wefat")}
+        jobs += [job for fact in facts for job in plan("vectors", fact, "wefat", shared)]
+    if not jobs:
+        raise UnknownNameError(
+            "metric", ", ".join(metrics), [cls.declaration.name for cls in METRICS]
+        )
+    v = load_vectors(source, case)
+    run = Run(seed=seed, prob=prob)
+    strict = names is not None and not everything
+    measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
+    if robust:
+        measured += _check_robustness(v, asked, run)
+    if not measured:
+        raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
+    if output:
+        _save_items(output, measured)
+    if as_json:
+        print_json(
+            vectors={"name": v.name, "words": len(v), "dim": v.dim},
+            measurements=list(measured),
+            skipped=measured.skipped,
+        )
+        return
+    print_measurements(f"Bias in {v.name}, {len(v):,} words × {v.dim}", measured)
+    print_skipped(measured.skipped)
+
+
+def _options(metric: str) -> set[str]:
+    return {option.name for option in lookup("vectors", metric).declaration.options}
+
+
+def _check_robustness(v: Any, queries: list[Query], run: Run) -> Measurements:
+    """Leave-one-out and split halves of each query that WEAT takes."""
+    from evenhand.results import Measurements
+    from evenhand.vectors import leave_one_out, split_half
+
+    results: list[Measurement] = []
+    skipped: list[dict[str, str]] = []
+    weat = lookup("vectors", "weat")()
+    for query in queries:
+        for check in (leave_one_out, split_half) if weat.misfit(query) is None else ():
+            try:
+                results.append(check(v, query, seed=run.seed, prob=run.prob))
+            except InputError as error:
+                reason = {"metric": check.__name__, "query": query.name, "reason": str(error)}
+                skipped.append(reason)
+    return Measurements(results, skipped)
+
+
+def _save_items(path: str, measurements: Measurements) -> None:
+    import pandas as pd
+
+    from evenhand.files import replace_file
+
+    frames = [
+        m.to_frame().assign(metric=m.metric, query=m.query).set_index(["metric", "query"])
+        for m in measurements
+    ]
+    with replace_file(path) as file:
+        pd.concat(frames).reset_index().to_csv(file, index=False)
+
+
+@vectors.command(short_help="Reduce a topic's bias, then measure again.")
+@source_argument
+@click.option("--topic", default="gender", show_default=True, help="A topic or your .toml file.")
+@click.option(
+    "--method",
+    type=click.Choice(["hard", "soft", "inlp"]),
+    default="hard",
+    show_default=True,
+    help="hard: project out and equalise; soft: a linear map; inlp: against a linear probe.",
+)
+@click.option("-k", type=int, help="hard, soft: dimensions of bias (default: classes - 1).")
+@click.option("--lam", type=float, help="soft: weight of the bias term (default: 0.2).")
+@click.option(
+    "--scale",
+    type=click.Choice(["sum", "mean"]),
+    help="soft: terms summed as published (default), or each a mean: lam works at any size.",
+)
+@click.option(
+    "--neutralize",
+    type=click.Choice(["all", "stereotypes"]),
+    help="hard, soft: what becomes neutral: every word (default) or the topic's stereotypes.",
+)
+@output_option(
+    "Write the vectors here: .txt or .vec word2vec text, .bin binary, .npz Evenhand's; .gz of text."
+)
+@click.option(
+    "--format",
+    "file_format",
+    help="word2vec, word2vec-binary, glove or npz; by default from the ending.",
+)
+@case_option
+@seed_option
+@prob_option
+@json_option
+def debias(
+    source: str,
+    topic: str,
+    output: str | None,
+    file_format: str | None,
+    case: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Reduce a topic's bias, then measure again: the same metrics, hidden bias, and the cost.
+
+    \b
+    Example:  evenhand vectors debias glove --topic gender --method hard -o fair.bin
+    """
+    from evenhand.lexicon import topic as read_topic
+    from evenhand.vectors import mitigate
+    from evenhand.vectors.export import format_of
+
+    material = read_topic(topic)
+    if output:
+        format_of(output, file_format)
+    v = load_vectors(source, case)
+    result = mitigate(v, material, **options)
+    debiased = result.debiased
+    notes = list(debiased.notes)
+    if output:
+        notes += debiased.vectors.save(output, file_format)
+    if as_json:
+        print_json(
+            output=output,
+            debias=debiased.as_dict(),
+            comparisons=[*result.measures, *result.hiding],
+            measurements=list(result.utility),
+        )
+        return
+    print_comparisons(f"{debiased.vectors.name}: {topic}", result.measures)
+    print_comparisons(
+        "Hidden bias (words most associated with each class, none of them fitted on)", result.hiding
+    )
+    print_measurements("Utility: what is left of the geometry of the vectors", result.utility)
+    for note in notes:
+        click.echo(f"note: {note}")
+    if debiased.left_out:
+        click.echo(f"left out, no vector: {', '.join(debiased.left_out)}")
+    if output:
+        click.echo(f"{len(v):,} words written to {output}")
+
+
+@vectors.command(short_help="A : B :: C : ?, inputs barred and allowed.")
+@source_argument
+@click.argument("words", nargs=-1, metavar="[A B C]")
+@declared_options(ANALOGIES)
+@case_option
+@prob_option
+@json_option
+def analogies(
+    source: str, words: tuple[str, ...], answers: int, case: str, prob: float, as_json: bool
+) -> None:
+    """Answer "A is to B as C is to …", with the three words barred from the answers and allowed.
+
+    Without words: the built-in occupations and traits for man/woman and the like, and factual
+    analogies as a control. Most tools bar the inputs, so that they cannot answer
+    "man : doctor :: woman : doctor".
+
+    \b
+    Example:  evenhand vectors analogies glove man doctor woman
+    """
+    if len(words) not in (0, 3):
+        raise click.UsageError(f"analogies: expected three words A B C or none, got {len(words)}")
+    v = load_vectors(source, case)
+    if words:
+        _answer_analogy(v, words, answers, as_json)
+        return
+    run = Run(prob=prob)
+    bias = ANALOGIES(answers=answers).measure(v, run=run)
+    control = lookup("vectors", "analogy_accuracy")().measure(v, run=run)
+    if as_json:
+        print_json(measurements=[m.to_dict() for m in (bias, control)])
+        return
+    table(
+        "a : word :: c : ?",
+        ("a→c", "word", "inputs allowed", "inputs barred"),
+        (
+            (item["group"], item["word"], item["allowed"], ", ".join(item["top_barred"]))
+            for item in bias.items
+        ),
+    )
+    print_measurements("Share answered with the word itself; factual control", [bias, control])
+
+
+def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool) -> None:
+    from evenhand.vectors import analogy
+
+    best = analogy(v, words[0], words[1], words[2], n=answers)
+    if as_json:
+        lists = {
+            kind: [{"word": answer.word, "score": answer.score} for answer in getattr(best, kind)]
+            for kind in ("allowed", "barred")
+        }
+        print_json(question=list(words), **lists)
+        return
+    table(
+        f"{words[0]} : {words[1]} :: {words[2]} : ?",
+        ("inputs allowed", "score", "inputs barred", "score"),
+        (
+            [
+                text
+                for answer in pair
+                for text in ((answer.word, number(answer.score)) if answer else ("", ""))
+            ]
+            for pair in zip_longest(best.allowed, best.barred)
+        ),
+    )
+
+
+@vectors.command(short_help="The values of a metric on random words.")
+@source_argument
+@topic_option
+@click.option("--weat", "weat_number", help="A built-in WEAT, 1 to 10.")
+@click.option("--query", "query_path", type=click.Path(), help="A query of yours as JSON.")
+@metric_option
+@click.option(
+    "--draws", type=click.IntRange(1), default=1000, show_default=True, help="Sets of random words."
+)
+@click.option(
+    "--dimension", is_flag=True, help="Instead: spread of random cosines against dimension."
+)
+@case_option
+@seed_option
+@prob_option
+@json_option
+def null(
+    source: str,
+    topic: str | None,
+    weat_number: str | None,
+    query_path: str | None,
+    metrics: tuple[str, ...],
+    draws: int,
+    dimension: bool,
+    case: str,
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Compute a metric on random words of similar frequency in place of the probe words.
+
+    A value is large where random words rarely reach it. With --dimension: how the spread of
+    cosines between random vectors shrinks as their dimension grows (Dobrzeniecka 2021).
+
+    \b
+    Examples:
+      evenhand vectors null glove --topic gender --metric direct_bias
+      evenhand vectors null glove --dimension
+    """
+    from evenhand import lexicon
+
+    if dimension:
+        _show_dimension(seed, prob, as_json)
+        return
+    if sum(given is not None for given in (topic, weat_number, query_path)) != 1:
+        raise click.UsageError("null: expected one of --topic, --weat, --query or --dimension")
+    if topic is not None:
+        material: Any = lexicon.topic(topic)
+    else:
+        material = lexicon.read_query(query_path) if query_path else lexicon.weat(weat_number or "")
+    names = list(metrics) or None
+    jobs = plan("vectors", material, names, {"permutations": 0, "null": draws})
+    v = load_vectors(source, case)
+    measured = run_jobs(
+        v,
+        bar(jobs, "drawing", quiet=as_json),
+        Run(seed=seed, prob=prob),
+        strict=names is not None,
+    )
+    with_null = [m for m in measured if "null_draws" in m.details]
+    if not with_null:
+        reasons = [skip["reason"] for skip in measured.skipped]
+        raise InputError(
+            f"nothing to draw for: {reasons[0]}"
+            if reasons
+            else "null: association permutes classes and has no null of random words"
+        )
+    if as_json:
+        print_json(measurements=with_null, skipped=measured.skipped)
+        return
+    levels = ("0.025", "0.25", "0.5", "0.75", "0.975")
+    table(
+        f"{draws:,} draws of random words of similar frequency in {v.name}",
+        ("metric", "query", "value", *(f"null {float(level):.1%}" for level in levels), "p"),
+        (
+            (
+                m.metric,
+                m.query,
+                number(m.value),
+                *(number(m.details["null_quantiles"][level]) for level in levels),
+                p_text(m.p_value),
+            )
+            for m in with_null
+        ),
+    )
+    print_skipped(measured.skipped)
+
+
+def _show_dimension(seed: int, prob: float, as_json: bool) -> None:
+    from evenhand.vectors import dimension_spread
+
+    spread = dimension_spread(seed=seed, prob=prob)
+    if as_json:
+        print_json(measurements=[spread.to_dict()])
+        return
+    columns = ("dimension", "sd_uniform", "sd_normal", "theory_normal")
+    table(
+        "Standard deviation of the cosine of random vectors",
+        ("dimension", "uniform on [0, 1]", "normal", "1/√d"),
+        (
+            [number(item[name], 4 * (name != "dimension")) for name in columns]
+            for item in spread.items
+        ),
+    )
+    print_measurements("Slope of log spread on log dimension, normal vectors", [spread])

@@ -1,0 +1,62 @@
+from . import debias, metrics
+from .debias import Debiased, bias_subspace, hard, inlp, soft
+from .distances import DistanceTable, distance_table
+from .hiding import cluster_purity, hiding_tests, neighbour_bias, recovery
+from .metrics.analogies import analogies, analogy, analogy_accuracy
+from .metrics.association import association_contrast
+from .metrics.direct_bias import direct_bias
+from .metrics.ect import ect
+from .metrics.mac import mac
+from .metrics.projections import projections
+from .metrics.ripa import ripa
+from .metrics.rnd import rnd
+from .metrics.rnsb import rnsb
+from .metrics.same import same
+from .metrics.weat import weat
+from .metrics.wefat import wefat
+from .mitigation import Mitigation, mitigate
+from .nulls import dimension_spread
+from .robustness import leave_one_out, split_half
+from .store import Found, Vectors, load
+from .utility import cosine_rank_correlation, neighbour_overlap, neighbour_rank_correlation
+
+__all__ = [
+    "Debiased",
+    "DistanceTable",
+    "Found",
+    "Mitigation",
+    "Vectors",
+    "analogies",
+    "analogy",
+    "analogy_accuracy",
+    "association_contrast",
+    "bias_subspace",
+    "cluster_purity",
+    "cosine_rank_correlation",
+    "debias",
+    "dimension_spread",
+    "direct_bias",
+    "distance_table",
+    "ect",
+    "hard",
+    "hiding_tests",
+    "inlp",
+    "leave_one_out",
+    "load",
+    "mac",
+    "metrics",
+    "mitigate",
+    "neighbour_bias",
+    "neighbour_overlap",
+    "neighbour_rank_correlation",
+    "projections",
+    "recovery",
+    "ripa",
+    "rnd",
+    "rnsb",
+    "same",
+    "soft",
+    "split_half",
+    "weat",
+    "wefat",
+]

@@ -1,0 +1,232 @@
+"""The association contrast: is a stereotype closer to its own class than to the others?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.instruments import Run, instrument
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Items, Measurement
+from evenhand.statistics.intervals import Floats, two_way_jackknife
+from evenhand.vectors.distances import DistanceTable, distance_table
+from evenhand.vectors.probes import Labels, WordMetric
+from evenhand.vectors.store import Vectors
+
+_CHUNK = 1 << 20
+
+
+@instrument(
+    name="association",
+    subject="vectors",
+    label="Association contrast",
+    question="Is a stereotype closer to its own class than to the other classes?",
+    formula="distance(i, j) = u_i + t_j + d · [j is a stereotype of i's class]; d by least "
+    "squares, with an effect for each protected word i and each stereotype j",
+    source="our own, on distances as in Dobrzeniecka (2021)",
+    worse="lower",
+    decides=True,
+    stereotype=-1,
+    material="a topic",
+    reading="A difference of cosine distances. Below 0: stereotypes are closer to their own class "
+    "than to the others, the same attribute compared across classes.",
+    scale="Difference of cosines (ideal: 0)",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Association(WordMetric):
+    """The declaration of the association contrast; `association_contrast` is its function."""
+
+    def query_misfit(self, query: Query) -> str | None:
+        return f"needs a topic, '{query.name}' is a query"
+
+    def answer(self, v: Vectors, question: Topic, run: Run) -> list[Measurement]:
+        return [self.compute(distance_table(v, question, extended=self.extended), run)]
+
+    def compute(self, table: DistanceTable, run: Run) -> Measurement:
+        """Measure this table."""
+        columns = [
+            j for j, name in enumerate(table.attribute_class) if name not in ("human", "neutral")
+        ]
+        classes = sorted(set(table.protected_class))
+        if len(classes) < 2 or len(columns) < 3:
+            raise InputError(
+                f"topic '{table.topic}': a contrast needs two classes and three stereotype words, "
+                f"got {len(classes)} and {len(columns)}"
+            )
+        y = table.distance[:, columns]
+        rows = np.array([classes.index(name) for name in table.protected_class])
+        labels = np.array([classes.index(table.attribute_class[j]) for j in columns])
+        value = _contrast(y, rows, labels)
+        by_attribute = _without(y, rows, labels, axis=1)
+        by_word = _without(y, rows, labels, axis=0)
+        low, high = two_way_jackknife(
+            value, by_attribute, by_word, _cell_variance(y, rows, labels, value), run.prob
+        )
+        own = rows[:, None] == labels[None, :]
+        attributes = [table.attributes[j] for j in columns]
+        attribute_classes = [table.attribute_class[j] for j in columns]
+        items = [
+            *_items("attribute", attributes, attribute_classes, y.T, own.T, by_attribute),
+            *_items("protected", table.protected, table.protected_class, y, own, by_word),
+        ]
+        p_value = p_less = None
+        test = ""
+        if self.permutations:
+            p_value, p_less = _class_permutation(y, rows, labels, self.permutations, run.seed)
+            test = f"{self.permutations:,} permutations of the attributes' classes"
+        connection, cells = table.connection(), table.distance
+        return Measurement(
+            metric="association",
+            query=table.topic,
+            subject=table.vectors,
+            value=value,
+            low=low,
+            high=high,
+            prob=run.prob,
+            p_value=p_value,
+            test=test,
+            n=len(columns),
+            ideal=0.0,
+            worse="lower",
+            interval="jackknife over attributes and protected words",
+            items=Items(items),
+            left_out=table.left_out,
+            seed=run.seed,
+            details={
+                "p_less": p_less,
+                "protected_words": len(table.protected),
+                **{
+                    f"mean_{kind}": float(cells[connection == kind].mean())
+                    for kind in ("associated", "different", "human", "none")
+                    if (connection == kind).any()
+                },
+            },
+        )
+
+
+def association_contrast(
+    table: DistanceTable,
+    *,
+    permutations: int = 100_000,
+    seed: int = 0,
+    prob: float = 0.95,
+) -> Measurement:
+    r"""Measure how much closer stereotypes are to their own class than to the others.
+
+    Parameters
+    ----------
+    table : DistanceTable
+        The distances, from `distance_table`.
+    permutations : int
+        Random permutations of the attributes' classes; 0: no p-value.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        Below 0: stereotypes are closer to their own class.
+
+    Notes
+    -----
+    The contrast :math:`\delta` in :math:`y_{ij} = u_i + \theta_j + \delta \cdot
+    [\text{associated}]` compares the same attribute across classes. The effects of the protected
+    word and of the attribute take out what is far from or close to everything. The interval is a
+    jackknife over both attributes and protected words; the p-value permutes the attributes'
+    classes.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("gender")
+    >>> eh.vectors.association_contrast(eh.vectors.distance_table(v, topic)).high < 0
+    True
+
+    """
+    return Association(permutations=permutations).compute(table, Run(seed=seed, prob=prob))
+
+
+def _items(
+    axis: str,
+    words: Sequence[str],
+    classes: Sequence[str],
+    y: Floats,
+    own: NDArray[np.bool_],
+    without: Floats,
+) -> list[dict[str, Any]]:
+    """One row per word: its mean distance to its own class minus that to the others."""
+    return [
+        {
+            "word": word,
+            "group": group,
+            "axis": axis,
+            "without": float(rest),
+            "score": float(cells[same].mean() - cells[~same].mean()) if same.any() else math.nan,
+        }
+        for word, group, cells, same, rest in zip(words, classes, y, own, without, strict=True)
+    ]
+
+
+def _centred(table: Floats) -> Floats:
+    rows, columns = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+    return np.asarray(table - rows - columns + table.mean())
+
+
+def _contrast(y: Floats, rows: Labels, labels: Labels) -> float:
+    """The least-squares δ of a complete table with row and column effects."""
+    design = _centred((rows[:, None] == labels[None, :]).astype(float))
+    power = float((design**2).sum())
+    return float((design * y).sum()) / power if power > 1e-12 else float("nan")
+
+
+def _cell_variance(y: Floats, rows: Labels, labels: Labels, value: float) -> float:
+    """The variance of δ that independent noise in the cells alone would give."""
+    design = _centred((rows[:, None] == labels[None, :]).astype(float))
+    residual = _centred(y) - value * design
+    freedom = (y.shape[0] - 1) * (y.shape[1] - 1) - 1
+    return float((residual**2).sum() / freedom / (design**2).sum())
+
+
+def _without(y: Floats, rows: Labels, labels: Labels, *, axis: int) -> Floats:
+    result = []
+    for i in range(y.shape[axis]):
+        rest = np.delete(np.arange(y.shape[axis]), i)
+        if axis:
+            result.append(_contrast(y[:, rest], rows, labels[rest]))
+        else:
+            result.append(_contrast(y[rest], rows[rest], labels))
+    return np.array(result)
+
+
+def _class_permutation(
+    y: Floats, rows: Labels, labels: Labels, permutations: int, seed: int
+) -> tuple[float, float]:
+    """Two-sided and lower p for δ when the attributes' classes are shuffled.
+
+    The design's sum of squares does not change under a shuffle, so only Σ [associated]·ỹ is
+    needed, with ỹ the table centred both ways.
+    """
+    centred = _centred(y)
+    by_class = np.stack([centred[rows == c].sum(axis=0) for c in range(rows.max() + 1)])
+    columns = np.arange(labels.size)
+    observed = float(by_class[labels, columns].sum())
+    rng = np.random.default_rng(seed)
+    both = lower = 0
+    step = max(1, _CHUNK // labels.size)
+    slack = 1e-12 * float(np.abs(by_class).sum())
+    for start in range(0, permutations, step):
+        shuffled = np.tile(labels, (min(step, permutations - start), 1))
+        rng.permuted(shuffled, axis=1, out=shuffled)
+        values = by_class[shuffled, columns].sum(axis=1)
+        both += int((np.abs(values) >= abs(observed) - slack).sum())
+        lower += int((values <= observed + slack).sum())
+    total = permutations + 1
+    return (both + 1) / total, (lower + 1) / total

@@ -1,0 +1,259 @@
+"""From probe words to a Measurement: what all metrics of word vectors share.
+
+A metric fixes a `Statistic` with everything but the probe words. A statistic scores each word by
+itself and combines the scores into one value, so that the same code gives the value, the value
+without each word (leave-one-out, and the jackknife of comparisons) and the value on random words
+(the null).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand import lexicon
+from evenhand.errors import InputError
+from evenhand.instruments import Declaration, Run, option
+from evenhand.lexicon import Query, Topic
+from evenhand.results import Items, Measurement
+from evenhand.statistics.intervals import Floats, t_mean
+from evenhand.vectors.lookup import Groups
+from evenhand.vectors.nulls import null_distribution
+from evenhand.vectors.questions import Material, Question, resolve
+from evenhand.vectors.store import Vectors, load
+
+Labels = NDArray[np.intp]
+Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
+
+
+class Statistic(Protocol):
+    """A metric with everything fixed but the probe words."""
+
+    def scores(self, vectors: Floats) -> Floats:
+        """The score(s) of each word by itself: (n, d) raw vectors to (n, q) scores."""
+
+    def value(self, scores: Floats, labels: Labels) -> Floats:
+        """One value of the scores (…, n, q) of words that belong to the lists `labels` (n,)."""
+
+    def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:
+        """Low, high, and in words what they rest on."""
+
+
+class MeanScore:
+    """Value and interval of a statistic that is the mean score over the probe words."""
+
+    __slots__ = ()
+
+    def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
+        return np.asarray(scores[..., 0].mean(axis=-1))
+
+    def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:  # noqa: ARG002
+        _, low, high = t_mean(scores[:, 0], prob)
+        return low, high, "Student t over the probe words, the identity words held fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a test: its p-value, what it rests on, and further numbers."""
+
+    p_value: float | None
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordMetric:
+    """Base of the metrics of word vectors: their common options, and which material they take.
+
+    A subclass implements `answer`, and `split` where a topic asks it several questions. The class
+    attributes say which queries it takes (None: any number of sets).
+    """
+
+    declaration: ClassVar[Declaration]
+    target_sets: ClassVar[int | None] = None
+    minimum_target_sets: ClassVar[int] = 1
+    attribute_sets: ClassVar[int | None] = None
+    paired: ClassVar[bool] = False
+    """Whether the words of the two target sets are pairs."""
+
+    permutations: int = option(
+        100_000,
+        minimum=0,
+        help="Random permutations where not all can be counted; 0: no permutation test.",
+    )
+    null: int = option(
+        1000,
+        minimum=0,
+        help="Draws of random words of similar frequency, for metrics without a test of their "
+        "own; 0: none.",
+    )
+    extended: bool = option(
+        False, help="Topics: add our own stereotype words to the published ones."
+    )
+
+    def answer(self, v: Vectors, question: Any, run: Run) -> list[Measurement]:
+        """Measure one question."""
+        raise NotImplementedError
+
+    def split(self, topic: Topic) -> Sequence[Question]:
+        """The questions that a topic asks."""
+        return [topic]
+
+    def topic_misfit(self, topic: Topic) -> str | None:  # noqa: ARG002
+        """Why a topic cannot be taken, None where it can."""
+        return None
+
+    @classmethod
+    def default_material(cls) -> Question:
+        """What is measured where no material is given."""
+        return lexicon.topic("gender")
+
+    @classmethod
+    def example(cls) -> tuple[Vectors, Question]:
+        """A subject and material to try the metric on."""
+        return load("glove"), cls.default_material()
+
+    def misfit(self, material: Material | None = None) -> str | None:
+        """Why the material cannot be taken, in words; None where it can."""
+        question = self.default_material() if material is None else resolve(material)
+        if isinstance(question, Topic):
+            return self.topic_misfit(question)
+        if not isinstance(question, Query):
+            return f"takes a topic or a query, '{question.name}' has words with facts"
+        return self.query_misfit(question)
+
+    def query_misfit(self, query: Query) -> str | None:
+        """Why a query of this shape cannot be taken, None where it can."""
+        counts = len(query.targets), len(query.attributes)
+        for name, needed, count in zip(
+            ("target", "attribute"), (self.target_sets, self.attribute_sets), counts, strict=True
+        ):
+            if needed is not None and needed != count:
+                return f"needs {needed} {name} set{'s' * (needed > 1)}, '{query.name}' has {count}"
+        if counts[0] < self.minimum_target_sets:
+            return f"needs {self.minimum_target_sets} or more target sets, '{query.name}' has 1"
+        sizes = {len(words) for words in query.targets.values()}
+        if self.paired and len(sizes) > 1:
+            return f"pairs the words of its two target sets: '{query.name}' has unequal ones"
+        return None
+
+    def questions(self, material: Material | None = None) -> Sequence[Question]:
+        """The questions that the material asks this metric."""
+        question = self.default_material() if material is None else resolve(material)
+        return self.split(question) if isinstance(question, Topic) else [question]
+
+    def measure(
+        self, v: Vectors, material: Material | None = None, run: Run | None = None
+    ) -> list[Measurement]:
+        """Measure the vectors.
+
+        Parameters
+        ----------
+        v : Vectors
+        material : Topic, Query, WefatQuery or str, optional
+            A topic, its name or path, or a query; by default the topic gender.
+        run : Run, optional
+            Seed and probability of the intervals.
+
+        Returns
+        -------
+        list of Measurement
+            One per question that the material asks.
+
+        """
+        reason = self.misfit(material)
+        if reason is not None:
+            raise InputError(f"metric '{self.declaration.name}' {reason}")
+        run = run or Run()
+        return [m for question in self.questions(material) for m in self.answer(v, question, run)]
+
+    def read(
+        self,
+        v: Vectors,
+        statistic: Statistic,
+        probes: Groups,
+        *,
+        query: str,
+        run: Run,
+        fixed: Sequence[int] | NDArray[np.intp] = (),
+        left_out: Iterable[str] = (),
+        details: Mapping[str, Any] | None = None,
+        test: Outcome | None = None,
+        columns: Columns | None = None,
+    ) -> Measurement:
+        """The statistic on the probe words, with interval, null, items and leave-one-out.
+
+        `fixed` are the rows that the statistic rests on: they never enter the null. A metric with
+        a test of its own passes its outcome as `test`; there is no null then.
+        """
+        about = self.declaration
+        repeated = np.isin(probes.rows, np.asarray(fixed, dtype=np.intp))
+        if repeated.any():
+            raise InputError(
+                f"{about.name} '{query}': '{probes.words[int(repeated.argmax())]}' is among the "
+                "words in question and among those they are compared with"
+            )
+        scores = statistic.scores(v.raw(probes.rows))
+        value = float(statistic.value(scores, probes.labels))
+        low, high, interval = statistic.interval(scores, probes.labels, run.prob)
+        if test is None and self.null:
+            null = null_distribution(
+                v,
+                statistic,
+                probes.rows,
+                probes.labels,
+                value=value,
+                worse=about.worse,
+                draws=self.null,
+                seed=run.seed,
+                exclude=fixed,
+            )
+            text = f"{self.null:,} draws of random words of similar frequency for the probe words"
+            test = Outcome(null.p_value, text, null.details())
+        test = test or Outcome(None, "")
+        single = scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
+        own = {"score": single, "without": without_each(statistic, scores, probes.labels)}
+        return Measurement(
+            metric=about.name,
+            query=query,
+            subject=v.name,
+            value=value,
+            low=low,
+            high=high,
+            prob=run.prob,
+            p_value=test.p_value,
+            test=test.text,
+            n=len(probes.words),
+            ideal=about.ideal,
+            worse=about.worse,
+            interval=interval,
+            items=items_of(probes, {**own, **(columns or {})}),
+            left_out=tuple(dict.fromkeys([*probes.missing, *left_out])),
+            seed=run.seed,
+            details={**(details or {}), **test.details},
+        )
+
+
+def without_each(statistic: Statistic, scores: Floats, labels: Labels) -> Floats:
+    """The value with each probe word left out in turn; nan where nothing is left of its list.
+
+    Labels are in order, so they read the same whichever word of a list is left out: the words of
+    a list are computed at once.
+    """
+    n = labels.size
+    result = np.full(n, np.nan)
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        if own.size > 1:
+            rest = np.arange(n - 1) + (np.arange(n - 1) >= own[:, None])
+            result[own] = statistic.value(scores[rest], labels[rest[0]])
+    return result
+
+
+def items_of(groups: Groups, columns: Columns) -> Items:
+    """One row per word: word, group, then the columns."""
+    return Items({"word": groups.words, "group": groups.label_names(), **columns})

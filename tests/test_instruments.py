@@ -1,0 +1,138 @@
+"""What holds for every declared instrument, of every subject."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+import evenhand as eh
+from evenhand.errors import InputError
+from evenhand.files import to_json
+from evenhand.instruments import (
+    PACKAGES,
+    Run,
+    all_declarations,
+    find,
+    identity,
+    instruments,
+    plan,
+    run_jobs,
+)
+from evenhand.results import Comparison, Measurement, Measurements
+
+INSTRUMENTS = [
+    pytest.param(cls, id=f"{subject}-{name}")
+    for subject in PACKAGES
+    for name, cls in instruments(subject).items()
+]
+CHEAP = {"permutations": 100, "null": 20, "resamples": 200}
+"""Values that make an instrument fast, for options of these names."""
+
+every_instrument = pytest.mark.parametrize("cls", INSTRUMENTS)
+
+
+@cache
+def measured(cls: Any) -> tuple[Measurement, ...]:
+    subject, material = cls.example()
+    names = {option.name for option in cls.declaration.options}
+    chosen = cls(**{name: value for name, value in CHEAP.items() if name in names})
+    result = chosen.measure(subject, material, Run())
+    return (result,) if isinstance(result, Measurement) else tuple(result)
+
+
+def test_there_are_instruments_and_their_names_are_unique():
+    names = [about.name for about in all_declarations()]
+    assert {"weat", "mac", "association", "crows"} <= set(names)
+    assert len(names) == len(set(names))
+    assert find("weat").declaration.subject == "vectors"
+    assert find("no such metric") is None
+
+
+@every_instrument
+def test_the_declaration_is_complete(cls):
+    about = cls.declaration
+    for text in (about.label, about.question, about.formula, about.source, about.reading):
+        assert text, about.name
+    assert about.question.endswith("?")
+    assert about.worse in ("higher", "lower", "away")
+    for option in about.options:
+        assert option.help.endswith("."), (about.name, option.name)
+        option.check(option.default)
+    assert json.loads(to_json(identity(cls())))["metric"] == about.name
+
+
+@every_instrument
+def test_a_result_is_complete(cls):
+    for m in measured(cls):
+        assert m.metric == cls.declaration.name
+        assert m.subject
+        assert m.n > 0
+        assert m.interval
+        assert len(m.items)
+        assert m.ideal == cls.declaration.ideal
+        assert m.worse == cls.declaration.worse
+        assert not m.low > m.value
+        assert not m.high < m.value
+
+
+@every_instrument
+def test_a_result_reads_itself_back(cls, tmp_path):
+    for m in measured(cls):
+        assert Measurement.from_dict(m.to_dict()) == m
+        assert Measurement.from_dict(json.loads(to_json(m.to_dict()))) == m
+        m.save(tmp_path / "result.json")
+        assert eh.load(tmp_path / "result.json") == m
+
+
+@every_instrument
+def test_a_result_can_be_compared_even_after_loading(cls, tmp_path):
+    for m in measured(cls):
+        m.save(tmp_path / "result.json")
+        again = eh.load(tmp_path / "result.json")
+        change = eh.compare(m, again)
+        no_change = 1 if change.kind == "ratio" else 0
+        assert change.change.value == pytest.approx(no_change, abs=1e-12)
+        assert change.change.low <= no_change + 1e-12
+        assert change.change.high >= no_change - 1e-12
+        assert change.paired > 0
+        assert Comparison.from_dict(json.loads(to_json(change.to_dict()))) == change
+        assert len(change.to_frame()) == 1 + len(change.parts)
+        assert change.plot().to_dict()
+
+
+@every_instrument
+def test_a_result_can_be_plotted_and_put_in_a_frame(cls):
+    for m in measured(cls):
+        assert len(m.to_frame()) == len(m.items)
+        assert len(m.to_frame("parts")) >= 1 + len(m.parts)
+        assert m.plot().to_dict()
+        assert m.query in m._repr_html_() or cls.declaration.name in m._repr_html_()
+        assert str(m).count("\n") == 0
+    assert len(Measurements(measured(cls)).to_frame()) == len(measured(cls))
+
+
+def test_measure_refuses_what_no_instrument_measures():
+    with pytest.raises(InputError, match="expected word vectors, a language model"):
+        eh.measure(42)
+
+
+def test_a_plan_can_leave_out_what_does_not_fit():
+    query = eh.lexicon.weat(7)
+    with pytest.raises(InputError, match="metric 'association' needs a topic"):
+        plan("vectors", query, ["association", "weat"])
+    jobs = plan("vectors", query, ["association", "weat"], fitting=True)
+    assert [(job.metric, job.query) for job in jobs] == [("weat", "weat-7")]
+
+
+def test_jobs_that_fail_are_skipped_or_raise(glove):
+    unknown = eh.lexicon.Query(
+        name="unknown", targets={"a": ("zzzqx",)}, attributes={"b": ("zzzqy",)}
+    )
+    jobs = plan("vectors", unknown, "mac")
+    (skip,) = run_jobs(glove, jobs).skipped
+    assert (skip["metric"], skip["query"]) == ("mac", "unknown")
+    with pytest.raises(InputError, match="zzzqx"):
+        run_jobs(glove, jobs, strict=True)
