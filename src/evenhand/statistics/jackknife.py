@@ -419,7 +419,8 @@ def variance_components(
     y : array (splits, seeds, episodes)
         The accuracy of each episode.
     class_variance : float
-        The mean of the splits' class variances (`Replicates.class_variance`, not cautious).
+        The mean of the splits' class variances (`Replicates.class_variance`, not cautious);
+        not finite where they are unknown.
     tested : array (splits, classes) of bool
         The classes each split tests.
     prob, seed
@@ -448,7 +449,7 @@ def variance_components(
         / max(1, freedom["seed"]),
         "split": float(means.mean(axis=1).var(ddof=1)) if splits > 1 else math.nan,
         "noise": float((noise**2).sum()) / max(1, freedom["noise"]) / episodes,
-        "class": class_variance,
+        "class": class_variance if math.isfinite(class_variance) else math.nan,
     }
     drawn = {
         name: square * freedom[name] / rng.chisquare(freedom[name], DRAWS)

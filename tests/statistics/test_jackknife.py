@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from evenhand.fewshot.statistics import Answers
-from evenhand.fewshot.statistics_joined import joined_replicates, shared_classes
-from evenhand.fewshot.statistics_replicates import Replicates
-from evenhand.fewshot.statistics_variance import variance_split
+from evenhand.statistics.jackknife import (
+    Replicates,
+    joined_replicates,
+    replicates,
+    shared_classes,
+)
 
 
 def share(sums):
@@ -23,26 +26,26 @@ def test_shared_classes():
     assert shared_classes(sets[:1]) == 0
 
 
-def test_classes_that_splits_share_do_not_set_them_apart():
-    """All splits have the same test classes: what sets them apart is all beyond their classes."""
-    rng = np.random.default_rng(4)
-    found = []
-    for same in (True, False):
-        level, runs = rng.normal(0.6, 0.1, (40, 10)), []
-        for number in range(40):
-            chosen = np.argsort(rng.random((100, 10)), axis=1)[:, :5]
-            truth = np.tile(np.repeat(np.arange(5), 10), (100, 1))
-            chance = level[0 if same else number][np.take_along_axis(chosen, truth, 1)]
-            right = rng.random(truth.shape) < chance + rng.normal(0, 0.05)
-            said = np.where(right, truth, (truth + 1) % 5)
-            log_probs = np.where(said[:, :, None] == np.arange(5), -0.1, -4.0)
-            classes = chosen + (0 if same else 10 * number)
-            names = tuple(str(k) for k in range(400))
-            runs.append([Answers(log_probs, truth, truth, classes, names=names)])
-        made = {part.source: part.sd for part in variance_split(runs)}
-        found.append(made["split beyond its classes"])
-    assert found[0] == pytest.approx(0.05, rel=0.15)  # 0.038 if they did
-    assert found[1] == pytest.approx(0.05, rel=0.35)
+def test_a_class_without_effect_on_others_gives_the_textbook_interval():
+    """Episodes of one class in truth: accuracy of a class is a number of its own."""
+    rng = np.random.default_rng(0)
+    level = rng.random(12)
+    classes = np.array([[a, b] for a in range(12) for b in range(12) if a != b])
+    counts = np.stack([np.ones(classes.shape), level[classes]], axis=2)
+    made = replicates(share, counts, classes)
+    assert made.value == pytest.approx(level.mean())
+    variance, freedom = replace(made, cross=made.cross[:0]).class_variance()
+    assert (variance, freedom) == (pytest.approx(level.var(ddof=1) / 12), 11)
+
+
+def test_opponents_says_whether_classes_can_be_left_out_as_opponents():
+    """Three classes, two or all of them in an episode."""
+    counts = np.ones((6, 2, 2))
+    some = np.array([[0, 1], [1, 2], [2, 0], [0, 2], [1, 0], [2, 1]])
+    assert replicates(share, counts, some).opponents
+    assert not replicates(share, counts, some % 2).opponents
+    both = replicates(share, counts, some % 2)
+    assert both.classes.tolist() == [1, 1]  # the queries of the other class alone
 
 
 def simulated(rng, splits, seeds, training, by_seed, classes=10, pool=40, episodes=200):
@@ -59,8 +62,10 @@ def simulated(rng, splits, seeds, training, by_seed, classes=10, pool=40, episod
         both = rng.normal(0, training / math.sqrt(2)) + rng.normal(0, 0.03, pool)
         for which in range(2):
             chance = levels[which] + both + rng.normal(0, training / math.sqrt(2))
-            runs = [rng.binomial(5, np.clip(chance[chosen] + rng.normal(0, by_seed), 0, 1))
-                    for _ in range(seeds)]  # fmt: skip
+            runs = [
+                rng.binomial(5, np.clip(chance[chosen] + rng.normal(0, by_seed), 0, 1))
+                for _ in range(seeds)
+            ]
             counts[which].append(runs)
     tested = np.searchsorted(np.unique(places), np.concatenate(places))
     made = []

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scored import scored
 
 from evenhand.errors import InputError
 from evenhand.fewshot import Dataset, read, sample
-from evenhand.fewshot.floor import floor, nearest_centroid, word_vectors
+from evenhand.fewshot.baseline import nearest_centroid, predict_baseline, word_vectors
 from evenhand.fewshot.splits import read_splits
-from evenhand.fewshot.statistics import scores
 
 DISHES = {
     "soup": ["broth", "ladle", "leek", "bowl", "simmer", "stock"],
@@ -30,8 +30,8 @@ def dishes() -> Dataset:
 
 def test_counting_words_tells_dishes_apart(dishes):
     episodes = sample(dishes, dishes.classes, ways=3, shots=5, queries=5, episodes=40)
-    made = floor(dishes, episodes)
-    assert scores(made)["accuracy"].value > 0.9
+    made = predict_baseline(dishes, episodes)
+    assert scored(made)["accuracy"].value > 0.9
     assert np.exp(made.log_probs).sum(axis=2) == pytest.approx(np.ones(made.rows.shape))
 
 
@@ -54,9 +54,11 @@ def test_twins_change_the_queries_alone(dishes):
     vectors, twins = both[: len(dishes)], both[len(dishes) :]
     assert twins == pytest.approx(vectors, abs=1e-4)
     episodes = sample(dishes, dishes.classes, ways=3, shots=2, queries=4, episodes=5)
-    plain = floor(dishes, episodes, vectors=vectors)
-    other = floor(dishes, episodes, vectors=vectors, twins=np.roll(vectors, 30, axis=0))
-    assert scores(other)["accuracy"].value < 0.2 < scores(plain)["accuracy"].value
+    plain = predict_baseline(dishes, episodes, vectors=vectors)
+    other = predict_baseline(
+        dishes, episodes, vectors=vectors, counterfactuals=np.roll(vectors, 30, axis=0)
+    )
+    assert scored(other)["accuracy"].value < 0.2 < scored(plain)["accuracy"].value
 
 
 def test_texts_without_words_are_an_error():
@@ -67,27 +69,27 @@ def test_texts_without_words_are_an_error():
 def test_episodes_of_other_data_are_an_error(dishes):
     episodes = sample(dishes, dishes.classes, ways=3, shots=2, queries=4, episodes=2)
     with pytest.raises(InputError, match="another"):
-        floor(dishes.subset(["soup", "bread"]), episodes)
+        predict_baseline(dishes.subset(["soup", "bread"]), episodes)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "one", "five"), [("BANKING77", 0.657, 0.873), ("HWU64", 0.595, 0.815)]
 )
-def test_near_the_known_floors(shared, name, one, five):
+def test_near_the_known_baselines(shared, name, one, five):
     folder = shared / "data" / "intents" / name
     data = read(folder / "full.jsonl", text="sentence", label="label")
     vectors = word_vectors(data.texts)
     found = []
     for shots in (1, 5):
         made = [
-            floor(
+            predict_baseline(
                 data,
                 sample(data, split.test, ways=5, shots=shots, queries=5, episodes=300),
                 vectors=vectors,
             )
             for split in read_splits(folder)
         ]
-        found.append(np.mean([scores(each)["accuracy"].value for each in made]))
+        found.append(np.mean([scored(each)["accuracy"].value for each in made]))
     assert one - 0.01 < found[0] < one + 0.05
     assert five - 0.01 < found[1] < five + 0.03
