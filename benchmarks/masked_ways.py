@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from evenhand.masked.metrics.likelihood import pseudo_log_likelihood
 
 from evenhand.masked import Model, Place
 from evenhand.masked.forward import layers_of
-from evenhand.masked.metrics.likelihood import pseudo_log_likelihood
-from evenhand.masked.metrics.pronouns_asking import probabilities
+from evenhand.masked.gender_words import probabilities
 from evenhand.masked.scoring import ask, log_probs
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"

@@ -4,8 +4,9 @@
 
 The effective sample is that of the worst of all quantities, the smaller of bulk and tail. NUTS has
 four chains of 1,000 draws after 1,000 steps of warm-up; NumPyro's is timed compiled, with its own
-settings and, for the thesis' models, with a dense mass matrix as well. PyMC only where installed.
-Without a table a simulated one of the size of the thesis' religion table is taken.
+settings and, for the models of Dobrzeniecka (2021), also with a dense mass matrix. PyMC runs only
+if installed. The default table is simulated, of the size of the religion table of Dobrzeniecka
+(2021).
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def main(table: Table, models: list[str]) -> None:
 
 
 def timed(engine: Callable[[], Draws], repeats: int) -> tuple[Draws, float]:
-    """The draws of the last run and the least CPU time of all, after one run not counted."""
+    """Return the draws of the last run and the shortest CPU time, after a warm-up run."""
     engine()
-    least = float("inf")
+    shortest = float("inf")
     for _ in range(repeats):
         start = time.process_time()
         draws = engine()
-        least = min(least, time.process_time() - start)
-    return draws, least
+        shortest = min(shortest, time.process_time() - start)
+    return draws, shortest
 
 
 def worst(draws: Draws) -> float:
@@ -69,7 +70,7 @@ def worst(draws: Draws) -> float:
 
 
 def exact(table: Table, model: str) -> Draws:
-    """Ours."""
+    """Evenhand's exact samplers."""
     return dict(fit(table, model).draws)
 
 
@@ -80,9 +81,13 @@ def numpyro(table: Table, model: str, *, dense: bool) -> Callable[[], Draws]:
 
     kernel = NUTS(build_numpyro_model(model, table, Priors()), dense_mass=dense)
     sampler = MCMC(
-        kernel, num_warmup=1000, num_samples=1000, num_chains=4, chain_method="sequential",
+        kernel,
+        num_warmup=1000,
+        num_samples=1000,
+        num_chains=4,
+        chain_method="sequential",
         progress_bar=False,
-    )  # fmt: skip
+    )
 
     def run() -> Draws:
         sampler.run(jax.random.PRNGKey(0))
@@ -96,10 +101,10 @@ def pymc(table: Table, model: str) -> Draws:
     """PyMC's NUTS on the same priors."""
     import pymc as pm
 
-    layout = build_design(model, table)
+    design = build_design(model, table)
     with pm.Model():
         total: Any = 0.0
-        for name, entries, index in zip(layout.names, layout.entries, layout.index, strict=True):
+        for name, entries, index in zip(design.names, design.entries, design.index, strict=True):
             total = total + pm.Normal(name, float(name != "co"), 0.5, shape=len(entries))[index]
         sigma = pm.HalfCauchy("sigma", 1.0)
         pm.Normal("y", total, sigma, observed=table.distance)
@@ -112,5 +117,5 @@ if __name__ == "__main__":
     parser.add_argument("table", nargs="?")
     parser.add_argument("--models", default="baseline,coefficients,separate,crossed")
     arguments = parser.parse_args()
-    chosen = read_table(arguments.table) if arguments.table else simulate(neutral=242)
-    main(chosen, arguments.models.split(","))
+    table = read_table(arguments.table) if arguments.table else simulate(neutral=242)
+    main(table, arguments.models.split(","))

@@ -1,12 +1,12 @@
-"""Do 89 % intervals hold the truth 89 times in a hundred, and what do they find? Model by model.
+"""Coverage, false positives and power of 89 % intervals, by model.
 
     python benchmarks/posterior_calibration.py [--sets 200] [--jobs 2] [--figure FILE.svg]
 
-Tables of the size of the thesis' religion table (15 protected words, 11 stereotypes, 27 human and
-242 neutral words) are drawn from the crossed model with the scales of that table, once with no
-difference between classes and once with δ = -.05 alone. Every model is asked for its contrasts.
-Then δ alone is asked of the stereotypes alone, as `evenhand posterior plan` does, on the same
-tables and on more.
+Tables of the size of the religion table of Dobrzeniecka (2021) (15 protected words, 11 stereotypes,
+27 human and 242 neutral words) are simulated from the crossed model with the scales of that table,
+half of them without a difference between classes, half with δ = -.05 only. The contrasts of every
+model are measured. Then δ is measured from the stereotypes only, as `evenhand posterior plan` does,
+on the same tables and on further ones.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.intervals import wilson
+from evenhand.files import replace_file
 from evenhand.posterior import Fit, Table, measure_contrasts, simulate
 from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
 from evenhand.posterior.thesis import fit_paper, fit_thesis
 from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, rows, to_svg
-from evenhand.results import replace_file
+from evenhand.statistics.intervals import wilson
 
 EFFECT = -0.05
 LEVEL = 0.93
 NOMINAL = 0.89
 GUESS = np.array([0.12, 0.19, 0.03, 0.14])
-"""Where the mode of the scales is looked for: error, stereotypes, δ, words."""
-NAMES = tuple(f"{one}-{two}" for one, two in CONTRASTS)
+"""Start of the search for the mode of the scales: error, stereotypes, δ, words."""
+NAMES = tuple(f"{first}-{second}" for first, second in CONTRASTS)
 FITS: dict[str, Callable[[Table, int], Fit]] = {
     "crossed": lambda table, seed: fit_crossed(
         table, draws=480, seed=seed, warm_up=(30, 40, 50), attempts=1
@@ -51,12 +51,12 @@ COLOURS = dict(zip(FITS, (BLUE, ORANGE, PURPLE, GREEN), strict=True))
 
 @dataclass(frozen=True)
 class Cell:
-    """What a model made of one contrast: how often its interval held the truth, and excluded 0."""
+    """Counts of a model and a contrast: intervals that contain the truth, and that exclude 0."""
 
     model: str
     contrast: str
     effect: float
-    held: int
+    covered: int
     excluded: int
     sets: int
 
@@ -65,25 +65,25 @@ class Cell:
         return self.effect if self.contrast.startswith("associated") else 0.0
 
 
-def one_set(effect: float, seed: int) -> list[tuple[str, str, bool, bool]]:
-    """Of one table: model, contrast, whether the interval held the truth, whether it excluded 0."""
-    table, found = made(effect, seed), []
+def assess_table(effect: float, seed: int) -> list[tuple[str, str, bool, bool]]:
+    """Model, contrast, whether the interval contains the truth and whether it excludes 0."""
+    table, outcomes = simulate_table(effect, seed), []
     with threadpool_limits(1, "blas"):
         for model, fitted in FITS.items():
-            for name, s in measure_contrasts(fitted(table, seed), NOMINAL).items():
+            for name, m in measure_contrasts(fitted(table, seed), NOMINAL).items():
                 truth = effect if name.startswith("associated") else 0.0
-                found.append((model, name, s.low <= truth <= s.high, not s.low <= 0 <= s.high))
-    return found
+                outcomes.append((model, name, m.low <= truth <= m.high, not m.low <= 0 <= m.high))
+    return outcomes
 
 
-def made(effect: float, seed: int) -> Table:
-    """A table with this δ and no other difference."""
+def simulate_table(effect: float, seed: int) -> Table:
+    """Simulate a table with this δ and no other difference."""
     return simulate(delta=effect, neutral=242, levels=(LEVEL, LEVEL, LEVEL), seed=seed)
 
 
-def stereotypes_alone(effect: float, seed: int) -> tuple[bool, bool]:
-    """Whether δ's interval holds the truth and whether it excludes 0, without the controls."""
-    table = made(effect, seed)
+def assess_stereotypes(effect: float, seed: int) -> tuple[bool, bool]:
+    """Whether the interval of δ contains the truth and excludes 0, without the controls."""
+    table = simulate_table(effect, seed)
     data = CrossedData.of(table.select(table.group[table.attribute] == 0))
     rng = np.random.default_rng(seed + 1_000_000)
     with threadpool_limits(1, "blas"):
@@ -95,8 +95,8 @@ def stereotypes_alone(effect: float, seed: int) -> tuple[bool, bool]:
 
 
 def further(sets: int, jobs: int, seed: int, more: int) -> Iterator[str]:
-    """Lines on δ from stereotypes alone: on the tables of the study, and on `more` others."""
-    yield f"{'δ, stereotypes alone':36}{'truth':>7}{'held, nominal .89':>22}{'excluded 0':>22}"
+    """Lines on δ from stereotypes only: on the tables of the study, and on `more` others."""
+    yield f"{'δ, stereotypes only':36}{'truth':>7}{'covered, nominal .89':>22}{'excluded 0':>22}"
     parts = {
         "the tables above": (0.0, seed, sets),
         "the tables above, with δ": (EFFECT, seed + sets, sets),
@@ -104,27 +104,27 @@ def further(sets: int, jobs: int, seed: int, more: int) -> Iterator[str]:
     }
     with ProcessPoolExecutor(jobs) as pool:
         for name, (effect, first, count) in parts.items():
-            work = partial(stereotypes_alone, effect)
-            found = list(pool.map(work, range(first, first + count), chunksize=10))
-            held, excluded = (sum(column) for column in zip(*found, strict=True))
+            work = partial(assess_stereotypes, effect)
+            outcomes = list(pool.map(work, range(first, first + count), chunksize=10))
+            covered, excluded = (sum(column) for column in zip(*outcomes, strict=True))
             yield (
-                f"{f'{name} ({count})':36}{effect:>7.2f}{share(held, count):>22}"
+                f"{f'{name} ({count})':36}{effect:>7.2f}{share(covered, count):>22}"
                 f"{share(excluded, count):>22}"
             )
 
 
 def study(sets: int, jobs: int, seed: int) -> list[Cell]:
-    """The counts over all tables; those with an effect are other tables than those without."""
+    """Count over all tables; those with an effect are not those without."""
     cells: list[Cell] = []
     with ProcessPoolExecutor(jobs) as pool:
         for part, effect in enumerate((0.0, EFFECT)):
             first = seed + part * sets
-            work = pool.map(partial(one_set, effect), range(first, first + sets))
+            work = pool.map(partial(assess_table, effect), range(first, first + sets))
             tally: dict[tuple[str, str], list[int]] = {}
             for done, outcome in enumerate(work, start=1):
-                for model, name, held, excluded in outcome:
+                for model, name, covered, excluded in outcome:
                     count = tally.setdefault((model, name), [0, 0])
-                    count[0] += held
+                    count[0] += covered
                     count[1] += excluded
                 if sys.stderr.isatty():
                     print(f"\rδ = {effect:g}: {done} of {sets}", end="", file=sys.stderr)
@@ -134,16 +134,16 @@ def study(sets: int, jobs: int, seed: int) -> list[Cell]:
 
 def lines(cells: list[Cell]) -> Iterator[str]:
     """One table: coverage, and the share of intervals that exclude 0, each with its interval."""
-    yield f"{cells[0].sets} tables each; intervals of the shares: 95 %, Wilson's"
+    yield f"{cells[0].sets} tables each; intervals of the shares: 95 %, Wilson"
     yield (
-        f"{'model':14}{'contrast':22}{'truth':>7}{'held, nominal .89':>22}"
-        f"{'excluded 0':>22}  which is"
+        f"{'model':14}{'contrast':22}{'truth':>7}{'covered, nominal .89':>22}"
+        f"{'excluded 0':>22}  kind"
     )
     for cell in sorted(cells, key=lambda c: (NAMES.index(c.contrast), list(FITS).index(c.model))):
         kind = "power" if cell.truth else "false (nominal .11)"
         yield (
-            f"{cell.model:14}{cell.contrast:22}{cell.truth:>7.2f}{share(cell.held, cell.sets):>22}"
-            f"{share(cell.excluded, cell.sets):>22}  {kind}"
+            f"{cell.model:14}{cell.contrast:22}{cell.truth:>7.2f}"
+            f"{share(cell.covered, cell.sets):>22}{share(cell.excluded, cell.sets):>22}  {kind}"
         )
 
 
@@ -161,19 +161,30 @@ def figure(cells: list[Cell]) -> Chart:
     for name in NAMES:
         for model in FITS:
             same = [c for c in cells if (c.model, c.contrast) == (model, name)]
-            value, low, high = wilson(sum(c.held for c in same), sum(c.sets for c in same))
+            value, low, high = wilson(sum(c.covered for c in same), sum(c.sets for c in same))
             values.append(
                 {"contrast": name, "model": model, "value": value, "low": low, "high": high}
             )
     data = alt.Chart(rows(values))
     base = data.encode(
-        y=alt.Y("model:N", sort=list(FITS), title=None,
-                axis=alt.Axis(ticks=False, domain=False, labelPadding=8)),
-        color=alt.Color("model:N", legend=None,
-                        scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))),
-    )  # fmt: skip
-    axis = alt.X("low:Q", title="share of 89 % intervals that hold the truth",
-                 scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%"))  # fmt: skip
+        y=alt.Y(
+            "model:N",
+            sort=list(FITS),
+            title=None,
+            axis=alt.Axis(ticks=False, domain=False, labelPadding=8),
+        ),
+        color=alt.Color(
+            "model:N",
+            legend=None,
+            scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
+        ),
+    )
+    axis = alt.X(
+        "low:Q",
+        title="share of 89 % intervals that contain the truth",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format=".0%"),
+    )
     layers = alt.layer(
         data.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x=alt.datum(NOMINAL)),
         base.mark_rule(strokeWidth=2.5).encode(x=axis, x2="high:Q"),
@@ -183,10 +194,14 @@ def figure(cells: list[Cell]) -> Chart:
         ),
     )
     return layers.properties(width=430, height={"step": 20}).facet(
-        row=alt.Row("contrast:N", sort=list(NAMES), title=None,
-                    header=alt.Header(labelAngle=0, labelAlign="left", labelFontSize=12)),
+        row=alt.Row(
+            "contrast:N",
+            sort=list(NAMES),
+            title=None,
+            header=alt.Header(labelAngle=0, labelAlign="left", labelFontSize=12),
+        ),
         spacing=10,
-    )  # fmt: skip
+    )
 
 
 def main(sets: int, jobs: int, seed: int, more: int, path: Path | None) -> None:
@@ -205,6 +220,6 @@ if __name__ == "__main__":
     parser.add_argument("--sets", type=int, default=200, help="tables with and without an effect")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--more", type=int, default=1000, help="further tables, for δ alone")
+    parser.add_argument("--more", type=int, default=1000, help="further tables, for δ only")
     parser.add_argument("--figure", dest="path", type=Path, metavar="FILE.svg")
     main(**vars(parser.parse_args()))

@@ -22,8 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenhand.lexicon.names import names
-from evenhand.lexicon.persons import persons
+from evenhand.lexicon.names import names, persons
 from evenhand.results import replace_file
 
 LOWER = re.compile(r"(?<![\w'-])[a-z]{2,}(?![\w'-])")

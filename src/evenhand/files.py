@@ -15,18 +15,20 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self, TypeAlias
 
-from evenhand.errors import FileError, PartialFailure
+from evenhand.errors import FileError, InputError, PartialFailure
 
 __all__ = [
     "RESUMES",
     "SCHEMA",
     "RunFolder",
+    "check_row_format",
     "document",
+    "open_rows",
     "plain",
     "read_document",
     "replace_file",
@@ -298,3 +300,88 @@ def _differences(there: Any, now: Any, name: str = "") -> Iterator[str]:
     elif there != now:
         long = any(isinstance(value, str) and len(value) > 20 for value in (there, now))
         yield f"another {name}" if long else f"{name}: {there} there, {now} now"
+
+
+ROW_FORMATS = (".csv", ".jsonl", ".parquet")
+
+WriteRows: TypeAlias = Callable[[Mapping[str, Sequence[Any]]], None]
+"""Takes some rows by column."""
+
+
+def check_row_format(path: str | os.PathLike[str]) -> str:
+    """The ending of the file name, which decides the format; an unknown one is an error."""
+    ending = Path(path).suffix.lower()
+    if ending not in ROW_FORMATS:
+        raise InputError(
+            f"{os.fspath(path)}: expected a file that ends in {', '.join(ROW_FORMATS)}, "
+            f"got '{ending or 'no ending'}'"
+        )
+    return ending
+
+
+@contextmanager
+def open_rows(path: str | os.PathLike[str]) -> Iterator[WriteRows]:
+    """A CSV, JSON lines or Parquet file, written chunk by chunk; it appears when complete.
+
+    >>> import tempfile
+    >>> name = Path(tempfile.mkdtemp()) / "items.csv"
+    >>> with open_rows(name) as write:
+    ...     write({"masked": ["[MASK] nods"], "bias": [math.nan]})
+    >>> name.read_text().splitlines()
+    ['masked,bias', '[MASK] nods,']
+    """
+    writer = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[check_row_format(path)]
+    with replace_file(path) as file, writer(file) as write:
+        yield write
+
+
+@contextmanager
+def _csv(file: IO[bytes]) -> Iterator[WriteRows]:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    started = False
+
+    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+        nonlocal started
+        if not started:
+            writer.writerow(columns)
+            started = True
+        writer.writerows(map(_cells, zip(*columns.values(), strict=True)))
+
+    try:
+        yield write
+    finally:
+        text.detach()
+
+
+def _cells(row: Sequence[Any]) -> list[Any]:
+    return ["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
+
+
+@contextmanager
+def _jsonl(file: IO[bytes]) -> Iterator[WriteRows]:
+    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+        for row in zip(*columns.values(), strict=True):
+            line = to_json(dict(zip(columns, row, strict=True)), indent=None)
+            file.write(f"{line}\n".encode())
+
+    yield write
+
+
+@contextmanager
+def _parquet(file: IO[bytes]) -> Iterator[WriteRows]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+
+    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+        nonlocal writer
+        table = pa.table({name: list(column) for name, column in columns.items()})
+        if writer is None:
+            writer = pq.ParquetWriter(file, table.schema)
+        writer.write_table(table.cast(writer.schema))
+
+    yield write
+    if writer is not None:
+        writer.close()

@@ -204,6 +204,8 @@ class Declaration:
     caveats : tuple of str
     audit : bool
         Whether an audit runs it on its default material.
+    command : str
+        Its command on the command line where that has another name.
 
     """
 
@@ -223,16 +225,25 @@ class Declaration:
     scale: str = ""
     caveats: tuple[str, ...] = ()
     audit: bool = False
+    command: str = ""
     options: tuple[Option, ...] = ()
 
 
 class Instrument(Protocol):
     """What an instrument is: its declaration and `measure`.
 
-    Optional methods: `compare(before, after)` where pairing takes more than the jackknife over
-    items, `read(path)` that reads its material from a file, `misfit(material)` that says why
-    material of that shape cannot be taken (None where it can), and `questions(material)` that
-    splits material into questions that are measured, or skipped, one by one.
+    Optional methods:
+
+    - `compare(before, after)` where pairing takes more than the jackknife over items;
+    - `read(path)` that reads its material from a file, `choose(*, key=None, …)` that makes it of
+      names and files given by key, and `requires_material` (a class attribute) where there is no
+      default material;
+    - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
+      and `questions(material)` that splits material into questions that are measured, or skipped,
+      one by one;
+    - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
+      leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and
+      `measure_file(subject, path, run, output=…, keep=…)` that writes a row per item.
     """
 
     declaration: ClassVar[Declaration]
@@ -262,7 +273,7 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
             for each in declaration.options:
                 each.check(getattr(self, each.name))
 
-        cls.__init__ = __init__  # type: ignore[assignment]
+        cls.__init__ = __init__  # type: ignore[method-assign]
         cls.declaration = declaration  # type: ignore[attr-defined]
         return cls
 
@@ -273,7 +284,7 @@ def _options_of(cls: type) -> tuple[Option, ...]:
     hints = typing.get_type_hints(cls)
     return tuple(
         _option_of(each.name, hints[each.name], each.default, each.metadata["option"])
-        for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for each in dataclasses.fields(cls)
         if "option" in each.metadata
     )
 
@@ -547,7 +558,7 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
 
 
 def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
-    if "without" not in measurement.items:
+    if "without" not in measurement.items.columns:
         return {}
     return {
         (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]

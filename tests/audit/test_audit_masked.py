@@ -25,14 +25,13 @@ def test_the_score_is_the_planted_one(tmp_path, monkeypatch):
     """Without noise every sentence has the score that was planted, and every profession too."""
     world = World(bias=0.8, slope=0.5, noise=0.0)
     findings = audited_model(world, PLAIN, tmp_path, monkeypatch)
-    items = findings.content("pronouns")["built_in"]["items"]
-    scores = sorted({round(item["full_bias"], 3) for item in items})
+    [m] = findings.measured("pronouns")
+    scores = sorted({round(score, 3) for score in m.items["full_bias"].tolist()})
     expected = [float(expit(0.8 + 0.5 * lean)) for lean in (-1, 0, 1)]
     assert scores == pytest.approx(expected, abs=2e-3)
     contrast = next(m for m in findings.measured("profession") if "leaning -" in m.query)
     assert contrast.value == pytest.approx(1.0, abs=0.01)
-    groups = findings.content("pronouns")["groups"]
-    assert [group["n"] for group in groups] == [20] * 6
+    assert [part.details["sentences"] for part in m.select("group")] == [20] * 6
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -94,10 +93,11 @@ def test_sentences_of_the_data_are_scored_where_there_are_enough(tmp_path, monke
     findings = audited_model(World(bias=0.5), data, tmp_path, monkeypatch)
     content = findings.content("pronouns")
     assert content["data_found"] == 30
-    assert len(content["data"]["items"]) == 30
-    assert [m.query for m in findings.measured("pronouns")] == [masked.BUILT_IN, masked.FROM_DATA]
+    built_in, of_data = findings.measured("pronouns")
+    assert (built_in.query, of_data.query) == (masked.BUILT_IN, masked.FROM_DATA)
+    assert len(of_data.items) == 30
     few = audited_model(World(bias=0.5), PLAIN, tmp_path / "few", monkeypatch)
-    assert few.content("pronouns")["data"] is None
+    assert [m.query for m in few.measured("pronouns")] == [masked.BUILT_IN]
 
 
 def test_one_sentence_a_text_and_none_with_a_mask_of_its_own(tmp_path):
@@ -227,18 +227,15 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
 
 
 def test_scores_of_mini_are_those_of_the_command(tmp_path):
-    from evenhand.masked.metrics.pronouns import score
+    from evenhand.masked.metrics.pronouns import pronouns
 
     options = Options(quick=True, work=tmp_path / "work")
     stage = masked.masked_stages("mini", PLAIN, options)[0]
     result, _ = run_stage(stage, tmp_path, "key", Silent())
-    told = score(masked.loaded("mini"), pronoun_sentences().sentences)
+    expected = pronouns(masked.loaded("mini"))
     [m] = result.measurements
-    assert m.value == pytest.approx(told.full.mean_bias.value)
-    assert m.p_value == pytest.approx(told.full.p_value)
-    assert m.n == told.full.decided
-    means = {group["group"]: group["value"] for group in result.content["groups"]}
-    weights = {group["group"]: group["decided"] for group in result.content["groups"]}
-    assert np.average(list(means.values()), weights=list(weights.values())) == pytest.approx(
-        m.value
-    )
+    assert m.value == pytest.approx(expected.value)
+    assert m.p_value == pytest.approx(expected.p_value)
+    assert m.n == expected.n
+    means, weights = zip(*((part.value, part.n) for part in m.select("group")), strict=True)
+    assert np.average(means, weights=weights) == pytest.approx(m.value)

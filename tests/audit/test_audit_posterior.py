@@ -12,10 +12,9 @@ import pytest
 from evenhand import lexicon
 from evenhand.audit import audit
 from evenhand.audit import posterior as stages
-from evenhand.audit.posterior_calibration import calibrate
 from evenhand.audit.stages import Options, run_stage
 from evenhand.lexicon import Topic
-from evenhand.posterior import fit, read_table, simulate
+from evenhand.posterior import fit, read_table
 from evenhand.report.saved import StageResult
 from evenhand.simulate import World, world
 from evenhand.vectors.distances import distance_table
@@ -215,27 +214,6 @@ def test_the_key_follows_the_vectors_of_the_topic_alone(tmp_path: Path) -> None:
     assert key(w.matrix) == key(other)
     assert key(w.matrix) != key(used)
     assert key(w.matrix) != key(w.matrix, quick=False)
-
-
-def test_calibration_finds_what_is_there_and_nothing_else() -> None:
-    table = simulate(words=(4, 4), stereotypes=(5, 5), human=5, neutral=5, seed=2)
-    fitted = fit(table, draws=640)
-    told: list[int] = []
-
-    def made(effect: float) -> list[dict[str, Any]]:
-        told.clear()
-        return calibrate(fitted, effect=effect, sets=12, prob=0.95, seed=4, told=told.append)
-
-    none, large = made(-0.5)
-    assert told == list(range(1, 25))
-    assert none["truth"] == 0
-    assert none["found"]["value"] <= 2 / 12
-    assert none["held"]["value"] == pytest.approx(1 - none["found"]["value"])
-    assert large["found"]["value"] == 1
-    assert large["held"]["value"] >= 9 / 12
-    assert large["held"]["low"] < large["held"]["value"] <= large["held"]["high"]
-    assert made(-0.5) == [none, large]
-    assert made(-0.01)[1]["found"]["value"] < 0.5
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from evenhand.audit import text
 from evenhand.audit.stages import Options, Silent
 from evenhand.fewshot.data import Dataset, read
 from evenhand.report.verdicts_text import RULES, judge_text
-from evenhand.text.odds import class_odds
+from evenhand.text.metrics.odds import class_odds
 from masked_worlds import audited_data
 
 CLASSES = ("baker", "mason", "florist", "glazier", "weaver", "tailor")
@@ -38,12 +38,13 @@ def test_odds_are_those_of_the_counts(tmp_path):
     )
     expected = class_odds(men, women)
     found = findings.measured("odds")
-    assert [m.query for m in found] == [row.label for row in expected]
+    assert [m.query for m in found] == [row.query for row in expected]
     for m, row in zip(found, expected, strict=True):
-        assert (m.value, m.low, m.high) == pytest.approx((row.odds_ratio, row.low, row.high))
-        assert (m.p_value, m.details["p_holm"]) == pytest.approx((row.p_value, row.p_holm))
-        assert (m.details["male"], m.details["female"]) == (row.male, row.female)
-        assert m.n == row.male + row.female
+        assert (m.value, m.low, m.high) == pytest.approx((row.value, row.low, row.high))
+        assert (m.p_value, m.details["p_holm"]) == pytest.approx(
+            (row.p_value, row.details["p_holm"])
+        )
+        assert m.n == row.n == row.details["male"] + row.details["female"]
     content = findings.content("odds")
     assert content["men"] + content["women"] == content["texts"] == 360
     assert content["unknown"] == 0
@@ -154,7 +155,7 @@ def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
     )
     content = audited_data(data, tmp_path).content("filter")
     assert content["steps"]["read"] == 4
-    assert content["steps"]["kept"] == 1
+    assert content["steps"]["accepted"] == 1
     assert content["reasons"]["other_indicator"] == 1
     [one] = content["examples"]
     assert one["masked"] == "The drummer sits at the back tapping [MASK] foot."

@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.results import Comparison, Measurement
+
 ROWS = [
     {"masked": "The cook lost [MASK] keys.", "pronoun": "her"},
     {"masked": "The drummer sits at the back tapping [MASK] foot.", "pronoun": "his"},
@@ -37,45 +39,51 @@ def other(tmp_path):
     return str(folder)
 
 
+def measured(capsys, *arguments):
+    """The measurements and comparisons that the command prints."""
+    content = json.loads(output(capsys, "masked", "score", *arguments, "--json"))
+    assert content["schema"] == "evenhand/2"
+    return (
+        [Measurement.from_dict(row) for row in content["measurements"]],
+        [Comparison.from_dict(row) for row in content["comparisons"]],
+    )
+
+
 def test_json_has_the_published_table(capsys, source):
-    told = json.loads(output(capsys, "masked", "score", source, "--json"))
-    assert told["schema"] == "evenhand/2"
-    (model,) = told["models"]
-    assert model["model"] == "mini"
-    assert model["n"] == 4
-    groups = [model[group] for group in ("male", "female", "neutral", "undecided")]
-    assert sum(group["n"] for group in groups) == 4
-    assert {"n", "mean"} <= set(model["male"])
-    mean = model["mean_bias"]
-    assert mean["low"] < mean["value"] < mean["high"]
-    assert model["full_vocabulary"]["n"] == 4
-    assert {"male", "female", "undecided", "mean_bias"} <= set(model["full_vocabulary"])
-    assert sum(model["histogram"]["counts"]) == 4 - model["undecided"]["n"]
-    assert len(model["histogram"]["edges"]) == len(model["histogram"]["counts"]) + 1
-    assert [part["name"] for part in model["by_pronoun"]] == ["her", "him", "his", "she"]
-    assert told["comparisons"] == []
+    (m,), comparisons = measured(capsys, source)
+    assert (m.subject, m.query) == ("mini", "in.jsonl")
+    assert m.details["sentences"] == 4
+    top = m.part("top 10", "vocabulary")
+    for part in (m, top):
+        counts = {each.query: each.details["count"] for each in part.select("verdict")}
+        assert sum(counts.values()) == 4
+        histogram = part.details["histogram"]
+        assert sum(histogram["counts"]) == 4 - counts["undecided"] == part.n
+        assert len(histogram["edges"]) == len(histogram["counts"]) + 1
+        assert part.low < part.value < part.high
+    assert [part.query for part in m.select("pronoun")] == ["her", "him", "his", "she"]
+    assert comparisons == []
 
 
 def test_items_agree_with_the_summary(capsys, source, tmp_path):
     items = tmp_path / "items.csv"
-    arguments = ("masked", "score", source, "-o", str(items), "--json")
-    told = json.loads(output(capsys, *arguments))["models"][0]
+    (m,), _ = measured(capsys, source, "-o", str(items))
+    top = m.part("top 10", "vocabulary")
     frame = pd.read_csv(items)
     decided = frame[frame["verdict"] != "undecided"]
-    assert told["mean_bias"]["value"] == pytest.approx(decided["bias"].mean())
-    assert told["male"]["n"] == (frame["verdict"] == "male").sum()
+    assert top.value == pytest.approx(decided["bias"].mean())
+    assert top.part("male").details["count"] == (frame["verdict"] == "male").sum()
     expected = frame["p_male"] / (frame["p_male"] + frame["p_female"])
     assert frame["full_bias"].to_numpy() == pytest.approx(expected.to_numpy())
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_the_options_reach_the_rule(capsys, source):
+def test_the_options_reach_the_instrument(capsys, source):
     arguments = ("--top-k", "3", "--delta", "0.2", "--least", "0.9", "--words", "pronouns")
-    told = json.loads(output(capsys, "masked", "score", source, *arguments, "--json"))["models"][0]
-    assert told["rule"] == {
-        "top_k": 3, "delta": 0.2, "least": 0.9, "words": "pronouns", "prob": 0.95, "seed": 0,
-    }  # fmt: skip
-    assert told["undecided"]["n"] > 0
+    (m,), _ = measured(capsys, source, *arguments)
+    expected = {"top_k": 3, "delta": 0.2, "threshold": 0.9, "words": "pronouns"}
+    assert m.details["settings"] == expected
+    assert m.part("top 3").part("undecided").details["count"] > 0
     text = output(capsys, "masked", "score", source, "--delta", "0.2")
     assert "male above 0.7, female below 0.3" in text
 
@@ -91,27 +99,26 @@ def test_two_models_table_and_figures(capsys, source, other, tmp_path):
     drawn = (folder / "scores.svg").read_text()
     assert "other" in drawn
     assert "undecided" in drawn
-    assert any(cache.glob("*.answers"))
-    again = output(capsys, "masked", "score", source, *models, "--json")
-    (pair,) = json.loads(again)["comparisons"]
-    assert pair["full_vocabulary"]["value"] == 0
-    assert pair["decided"]["both"] + pair["decided"]["neither"] == 4
+    assert any(cache.glob("*.npy"))
+    _, (change,) = measured(capsys, source, *models)
+    assert change.change.value == 0
+    assert change.details["p_holm"] == 1
+    assert change.details["decided"]["both"] + change.details["decided"]["neither"] == 4
 
 
 def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
     second = tmp_path / "deeper" / "other"
     shutil.copytree(other, second)
     models = ("--model", other, "--model", str(second), "--model", other, "--words", "pronouns")
-    told = json.loads(output(capsys, "masked", "score", source, *models, "--json"))
-    assert [model["model"] for model in told["models"]] == [other, str(second)]
+    measurements, _ = measured(capsys, source, *models)
+    assert [m.subject for m in measurements] == [other, str(second)]
 
 
 def test_stdin(capsys, monkeypatch):
     said = io.BytesIO(b"[MASK] waves at the driver.\n\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(said))
-    told = json.loads(output(capsys, "masked", "score", "-", "--json", "--words", "pronouns"))
-    told = told["models"][0]
-    assert (told["n"], told["left_out"]["blank_lines"]) == (1, 1)
+    (m,), _ = measured(capsys, "-", "--words", "pronouns")
+    assert (m.details["sentences"], m.details["blank_lines"]) == (1, 1)
 
 
 def test_what_was_left_out_is_printed(capsys, tmp_path):
@@ -120,7 +127,7 @@ def test_what_was_left_out_is_printed(capsys, tmp_path):
     path.write_text(text * 2 + "and then " * 300 + "[MASK] left.\n")
     shown = output(capsys, "masked", "score", str(path), "--words", "pronouns")
     assert "left out: line 3" in shown
-    assert "came again and count once: 1" in shown
+    assert "repeated sentences, which count once: 1" in shown
 
 
 def test_bad_input(capsys, tmp_path, source):
@@ -143,10 +150,8 @@ def test_plain_text_through_the_filter_in_one_command(capsys, tmp_path):
         "A girl took her kite to the beach.\n"
         "Someone ties his laces.\n"
     )
-    one = json.loads(output(capsys, "masked", "score", str(text), "--filter", "--json"))
-    (model,) = one["models"]
-    assert model["n"] == 1
-    assert model["left_out"]["filtered"] == 2
+    (m,), _ = measured(capsys, str(text), "--filter")
+    assert (m.details["sentences"], m.details["filtered"]) == (1, 2)
     more = output(capsys, "masked", "score", str(text), "--filter", "--keep-someone")
     assert "the structural filter left out: 1" in more
     assert "--filter" in failure(capsys, "masked", "score", str(text), "--keep-someone")
@@ -157,9 +162,9 @@ def test_a_pipe_is_read_once(capsys, tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_text("The clerk lost [MASK] keys.\n"))
     writer.start()
-    told = json.loads(output(capsys, "masked", "score", str(pipe), "--json"))
+    (m,), _ = measured(capsys, str(pipe))
     writer.join()
-    assert told["models"][0]["n"] == 1
+    assert m.details["sentences"] == 1
 
 
 def test_bad_input_leaves_nothing_behind(capsys, tmp_path):

@@ -1,4 +1,4 @@
-"""`evenhand posterior` as its users meet it."""
+"""`evenhand posterior` from the command line."""
 
 import json
 
@@ -113,9 +113,9 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
 
 def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     one = write(table.select_words(["word1", "word2"]), tmp_path / "one.csv")
-    found = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
-    assert list(found["skipped"]) == ["crossed"]
-    assert select(found, "posterior_contrast", "crossed") == {}
+    document = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
+    assert list(document["skipped"]) == ["crossed"]
+    assert select(document, "posterior_contrast", "crossed") == {}
     assert "different for another" in failure(capsys, "posterior", "fit", one, "--model", "crossed")
 
 
@@ -124,15 +124,15 @@ def test_compare(capsys, table, path, tmp_path):
     moved = table.distance + 0.1 * (table.connection == 0) + noise
     after = write(table.with_distance(moved, "after"), tmp_path / "after.csv")
     arguments = ("posterior", "compare", path, after, "--draws", "160")
-    found = json.loads(output(capsys, *arguments, "--json", "-o", str(tmp_path / "c")))
-    assert found["rows"] == table.rows
-    assert found["unpaired"] == {"before": 0, "after": 0}
-    comparisons = {c["query"]: c for c in found["comparisons"]}
+    document = json.loads(output(capsys, *arguments, "--json", "-o", str(tmp_path / "c")))
+    assert document["rows"] == table.rows
+    assert document["unpaired"] == {"before": 0, "after": 0}
+    comparisons = {c["query"]: c for c in document["comparisons"]}
     assert list(comparisons)[:4] == LEVELS
     delta = comparisons["associated-different"]
     assert delta["change"]["value"] == pytest.approx(0.1, abs=0.01)
-    assert "hard debiasing" in found["notes"][0]
-    parts = [p for c in found["comparisons"] for p in c["parts"] if p["before"]["by"] == "word"]
+    assert "hard debiasing" in document["notes"][0]
+    parts = [p for c in document["comparisons"] for p in c["parts"] if p["before"]["by"] == "word"]
     assert len(pd.read_csv(tmp_path / "c" / "words.csv")) == len(parts) == 30
     saved = json.loads((tmp_path / "c" / "results.json").read_text())
     assert saved["comparisons"][4]["change"] == delta["change"]

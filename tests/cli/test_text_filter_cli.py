@@ -46,7 +46,7 @@ def test_output_rejected_and_funnel(
     assert shown.err == ""
     table = {line[:24].strip(): line[24:36].strip() for line in shown.out.splitlines()}
     assert table["sentences read"] == "5"
-    assert table["kept"] == "1"
+    assert table["accepted"] == "1"
 
 
 def test_json_is_alone_on_stdout(
@@ -54,15 +54,14 @@ def test_json_is_alone_on_stdout(
 ) -> None:
     out = tmp_path / "out.jsonl"
     assert run(["text", "filter", str(source), "-o", str(out), "--json", "--funnel"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "evenhand/2"
-    assert [told[k] for k in ("read", "one_pronoun", "no_other_indicator", "linked", "kept")] == [
-        5, 3, 2, 2, 1,
-    ]  # fmt: skip
-    assert told["reasons"]["someone"] == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "evenhand/2"
+    steps = ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
+    assert [document[step] for step in steps] == [5, 3, 2, 2, 1]
+    assert document["reasons"]["someone"] == 1
     assert len(rows(out)) == 1
     assert run(["text", "filter", str(source), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["kept"] == 1
+    assert json.loads(capsys.readouterr().out)["accepted"] == 1
 
 
 def test_stdout_is_for_sentences_and_the_funnel_for_stderr(

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.results import load
+
 ROWS = [("pilot", "M")] * 6 + [("pilot", "F")] * 2 + [("nurse", "M")] * 3 + [("nurse", "F")] * 9
 ROWS += [("cook", "M")] * 4 + [("cook", "X")]
 
@@ -35,16 +37,29 @@ def test_odds_as_a_table(capsys, table):
 
 def test_odds_as_json(capsys, table):
     document = json.loads(
-        output(capsys, "text", "odds", table, "--label", "job", "--gender", "sex", "--json",
-               "--top", "1")
-    )  # fmt: skip
+        output(
+            capsys,
+            "text",
+            "odds",
+            table,
+            "--label",
+            "job",
+            "--gender",
+            "sex",
+            "--json",
+            "--top",
+            "1",
+        )
+    )
     assert document["schema"] == "evenhand/2"
-    assert [row["label"] for row in document["rows"]] == ["cook", "pilot", "nurse"]
-    assert document["rows"][1]["odds_ratio"] == pytest.approx((6 / 7) / (2 / 9))
-    assert document["rows"][0]["exact_high"] is None
+    (measurement,) = document["measurements"]
+    parts = measurement["parts"]
+    assert [part["query"] for part in parts] == ["cook", "pilot", "nurse"]
+    assert parts[1]["value"] == pytest.approx((6 / 7) / (2 / 9))
+    assert parts[0]["details"]["exact_high"] is None
     assert document["leaning_male"] == ["cook"]
     assert document["leaning_female"] == ["nurse"]
-    assert document["left_out"] == {"gender 'X'": 1}
+    assert measurement["details"]["left_out"] == {"gender 'X'": 1}
 
 
 @pytest.mark.parametrize("ending", ["csv", "json"])
@@ -52,16 +67,20 @@ def test_odds_are_written(capsys, table, tmp_path, ending):
     path = tmp_path / f"odds.{ending}"
     text = output(capsys, "text", "odds", table, "--label", "job", "-o", str(path))
     assert f"3 classes written to {path}" in text
-    read = pd.read_csv(path) if ending == "csv" else json.loads(path.read_text())["rows"]
-    assert len(read) == 3
+    if ending == "csv":
+        frame = pd.read_csv(path)
+        assert frame["class"].tolist() == ["cook", "pilot", "nurse"]
+        assert frame["exact_high"][0] == float("inf")
+    else:
+        assert len(load(path).select("class")) == 3
 
 
-def test_odds_do_not_take_the_place_of_the_table(capsys, table, tmp_path):
+def test_odds_do_not_overwrite_the_table(capsys, table, tmp_path):
     before = (tmp_path / "jobs.csv").read_bytes()
     (tmp_path / "link.csv").symlink_to(table)
     for path in (table, str(tmp_path / "link.csv")):
-        told = failure(capsys, "text", "odds", table, "--label", "job", "-o", path)
-        assert f"{path}: is an input" in told
+        message = failure(capsys, "text", "odds", table, "--label", "job", "-o", path)
+        assert f"{path}: is an input" in message
     assert (tmp_path / "jobs.csv").read_bytes() == before
 
 
@@ -69,11 +88,26 @@ def test_odds_with_codes_and_from_stdin(capsys, table, tmp_path, monkeypatch):
     content = (tmp_path / "jobs.csv").read_bytes().replace(b",M", b",0").replace(b",F", b",1")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
     document = json.loads(
-        output(capsys, "text", "odds", "-", "--label", "job", "--gender", "sex", "--male", "0",
-               "--female", "1", "--json")
-    )  # fmt: skip
-    assert document["counts"] == {"read": 25, "male": 13, "female": 11, "left_out": 1}
-    assert document["source"] == "<stdin>"
+        output(
+            capsys,
+            "text",
+            "odds",
+            "-",
+            "--label",
+            "job",
+            "--gender",
+            "sex",
+            "--male",
+            "0",
+            "--female",
+            "1",
+            "--json",
+        )
+    )
+    (measurement,) = document["measurements"]
+    counts = measurement["details"]["counts"]
+    assert counts == {"read": 25, "male": 13, "female": 11, "left_out": 1}
+    assert measurement["subject"] == "<stdin>"
 
 
 def test_odds_from_pronouns(capsys, tmp_path):
@@ -104,7 +138,7 @@ def test_labels_with_brackets_are_printed_as_they_are(capsys, tmp_path):
         (("--label", "job", "--gender", "sex", "-o", "x.txt"), "expected a name ending in .csv"),
         (("--label", "job", "--gender", "sex", "-o", "/no/such/x.csv"), "/no/such/x.csv"),
         (("--label", "job", "--prob", "1"), "--prob"),
-        (("--gender", "sex"), "--label"),
+        (("--gender", "sex"), "expected label, the column"),
         (("--label", "sex", "--text", "job"), "no row is male"),
     ],
 )
@@ -123,8 +157,8 @@ def test_bad_files_are_one_line(capsys, tmp_path):
 
 @pytest.fixture
 def sheets(capsys, tmp_path):
-    kept = tmp_path / "kept.jsonl"
-    kept.write_text(
+    accepted = tmp_path / "accepted.jsonl"
+    accepted.write_text(
         "".join(
             json.dumps(
                 {
@@ -142,7 +176,7 @@ def sheets(capsys, tmp_path):
         )
     )
     sheet = tmp_path / "sheet.csv"
-    text = output(capsys, "text", "annotate", "sheet", str(kept), "-o", str(sheet))
+    text = output(capsys, "text", "annotate", "sheet", str(accepted), "-o", str(sheet))
     assert "10 sentences written" in text
     frame = pd.read_csv(sheet)
     paths = []
@@ -163,19 +197,29 @@ def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
         "yes"
     ] * 9 + ["no"]
     document = json.loads(
-        output(capsys, "text", "annotate", "read", *sheets, "--majority", "3", "--json",
-               "--filtered", str(tmp_path / "kept.jsonl"))
-    )  # fmt: skip
+        output(
+            capsys,
+            "text",
+            "annotate",
+            "read",
+            *sheets,
+            "--majority",
+            "3",
+            "--json",
+            "--filtered",
+            str(tmp_path / "accepted.jsonl"),
+        )
+    )
     assert document["schema"] == "evenhand/2"
-    assert document["counts"] == {"sentences": 10, "yes": 8, "no": 2, "undecided": 0}
-    assert [m["metric"] for m in document["measurements"]] == [
-        "accuracy", "fleiss_kappa", "krippendorff_alpha",
-    ]  # fmt: skip
-    assert document["annotators"]["ben"] == {"yes": 9, "no": 1, "empty": 0, "absent": 0}
+    (measurement,) = document["measurements"]
+    details = measurement["details"]
+    assert details["counts"] == {"sentences": 10, "yes": 8, "no": 2, "undecided": 0}
+    assert [m["metric"] for m in measurement["parts"]] == ["fleiss_kappa", "krippendorff_alpha"]
+    assert details["annotators"]["ben"] == {"yes": 9, "no": 1, "empty": 0, "absent": 0}
 
 
 def test_annotate_errors_are_one_line(capsys, sheets, tmp_path):
-    kept = str(tmp_path / "kept.jsonl")
+    kept = str(tmp_path / "accepted.jsonl")
     command = ("text", "annotate")
     assert "expected -o" in failure(capsys, *command, "sheet", kept)
     assert "expected 1 to 10 sentences, got 11" in failure(

@@ -98,33 +98,40 @@ def debias(document: Document) -> Iterator[Row]:
 # masked models
 
 
+def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    """The parts of a measurement or comparison by `by`."""
+    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
+
+
 def _pronoun_rule(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield f"{name}/mean", estimate(data["mean_bias"], data["sign_test"]["p_value"])
-    if "mean_of_all" in data:
-        yield f"{name}/mean_of_all", estimate(data["mean_of_all"])
-    for group in ("male", "neutral", "female", "undecided"):
-        part = data[group]
-        yield f"{name}/{group}/share", estimate(part["share"])
-        if part.get("mean") is not None:
-            mean = numbers(part["mean"], part.get("low"), part.get("high"))
-            yield f"{name}/{group}/mean", mean
+    yield f"{name}/mean", estimate(data)
+    for part in _parts(data, "subset"):
+        yield f"{name}/mean_of_all", estimate(part)
+    for part in _parts(data, "verdict"):
+        yield f"{name}/{part['query']}/share", estimate(part)
+        for mean in _parts(part, "component"):
+            if mean["value"] is not None:
+                yield f"{name}/{part['query']}/mean", estimate(mean)
 
 
 def pronouns(document: Document) -> Iterator[Row]:
     """`masked score`."""
-    for data in document["models"]:
-        model = data["model"]
-        yield from _pronoun_rule(data, f"{model}/top")
-        yield from _pronoun_rule(data["full_vocabulary"], f"{model}/full")
-        for split in ("by_slot", "by_pronoun"):
-            for part in data[split]:
-                yield f"{model}/{split}/{part['name']}/top", estimate(part["mean_bias"])
-                yield f"{model}/{split}/{part['name']}/full", estimate(part["full_vocabulary"])
+    for data in document["measurements"]:
+        model = data["subject"]
+        [top] = _parts(data, "vocabulary")
+        yield from _pronoun_rule(top, f"{model}/top")
+        yield from _pronoun_rule(data, f"{model}/full")
+        for by in ("slot", "pronoun"):
+            for part in _parts(data, by):
+                name = f"{model}/by_{by}/{part['query']}"
+                yield f"{name}/top", estimate(*_parts(part, "vocabulary"))
+                yield f"{name}/full", estimate(part)
     for data in document.get("comparisons", ()):
-        name = f"{data['second']} - {data['first']}"
-        yield f"{name}/full", estimate(data["full_vocabulary"], data["p_value"])
-        yield f"{name}/top", estimate(data["top_k"])
-        yield f"{name}/holm", numbers(p=data["p_corrected"])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield f"{name}/full", estimate(data["change"], data["p_value"])
+        [top] = data["parts"]
+        yield f"{name}/top", estimate(top["change"])
+        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
 
 
 def association(document: Document) -> Iterator[Row]:
@@ -152,11 +159,6 @@ def association(document: Document) -> Iterator[Row]:
         for name in ("overall", "stereotype"):
             if data.get(name):
                 yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
-
-
-def _parts(data: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
-    """The parts of a measurement or comparison by `by`."""
-    return [part for part in data["parts"] if part.get("before", part)["by"] == by]
 
 
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
@@ -248,26 +250,31 @@ def finetuning(document: Document) -> Iterator[Row]:
 
 def filtering(document: Document) -> Iterator[Row]:
     """`text filter`: the counts of each step and each reason."""
-    for name in ("read", "one_pronoun", "no_other_indicator", "linked", "kept"):
+    for name in ("read", "one_pronoun", "no_other_indicator", "linked"):
         yield f"step/{name}", numbers(document[name])
+    yield "step/kept", numbers(document["accepted"])
     for name, count in document["reasons"].items():
         yield f"reason/{name}", numbers(count)
 
 
 def odds(document: Document) -> Iterator[Row]:
     """`text odds`."""
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
-    for row in document["rows"]:
-        name = f"class/{row['label']}"
-        yield name, numbers(row["odds_ratio"], row["low"], row["high"], row["p_value"])
-        yield f"{name}/exact", numbers(None, row["exact_low"], row["exact_high"], row["p_holm"])
+    for part in measurement["parts"]:
+        name, details = f"class/{part['query']}", part["details"]
+        yield name, estimate(part)
+        exact = numbers(None, details["exact_low"], details["exact_high"], details["p_holm"])
+        yield f"{name}/exact", exact
 
 
 def annotation(document: Document) -> Iterator[Row]:
     """`text annotate read`."""
-    yield from measurements(document)
-    for name, count in document["counts"].items():
+    (measurement,) = document["measurements"]
+    yield f"accuracy/{measurement['query']}", estimate(measurement)
+    yield from measurements({"measurements": measurement["parts"]})
+    for name, count in measurement["details"]["counts"].items():
         yield f"count/{name}", numbers(count)
 
 
@@ -468,6 +475,7 @@ def cells(document: Document) -> Iterator[Row]:
             for value in data["axes"].values()
         )
         for name, value in data["figures"].items():
+            name = {"accepted": "kept", "share accepted": "share kept"}.get(name, name)
             if isinstance(value, Mapping):
                 yield f"{axes}/{name}", estimate(value)
             elif name == "p":

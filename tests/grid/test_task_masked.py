@@ -17,7 +17,7 @@ from evenhand.errors import FileError, InputError
 from evenhand.grid.task import Workspace
 from evenhand.grid.task_masked import TASK, MaskedSettings
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics.pronouns import score, score_file
+from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file
 from evenhand.masked.model import Model, load
 from evenhand.results import to_json
 
@@ -67,18 +67,19 @@ def pooled(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def test_embedded_sentences_score_as_the_function_says_and_again(mini, place, tmp_path):
     made = settings(prob=0.9, seed=4)
     result = TASK.compute(made, place)
-    expected = plain(score(mini, pronoun_sentences().sentences, prob=0.9, seed=4).as_dict())
+    m = pronouns(mini, pronoun_sentences().sentences, prob=0.9, seed=4)
+    expected = plain(m.to_dict(items=False))
     assert {name: result[name] for name in expected} == expected
     assert to_json(TASK.compute(made, place_in(tmp_path / "afresh"))) == to_json(result)
     assert to_json(TASK.compute(made, place)) == to_json(result)  # from the answers kept there
     row = TASK.row(result)
     assert row["sentences"] == 120
     assert row["score"]["low"] < row["score"]["value"] < row["score"]["high"]
-    assert row["score"]["value"] == expected["full_vocabulary"]["mean_of_all"]["value"]
+    assert row["score"]["value"] == m.part("all sentences").value
 
 
 def test_a_cell_taken_up_again_ends_with_the_same_bytes(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.masked.metrics.pronouns_asking.STEP", 16)
+    monkeypatch.setattr("evenhand.masked.gender_words.STEP", 16)
     whole = TASK.compute(settings(), place_in(tmp_path / "undisturbed"))
 
     class Killed(BaseException):
@@ -127,18 +128,18 @@ def test_pooled_shards_are_one_run_over_the_joined_sentences(mini, place, shards
     joined.write_text("".join(Path(shard).read_text() for shard in shards))
     made = settings(data=str(joined), seed=1)
     whole = TASK.compute(made, place)
-    (by_file,) = score_file([mini], joined)
-    assert len(by_file) == whole["n"] == 40
+    (by_file,) = pronouns_of_file([mini], joined)
+    assert len(by_file.items) == whole["details"]["sentences"] == 40
     found = pooled([plain(result) for result in results])
     assert found.pop("shards") == 4
-    gone = found["left_out"].pop("sentences")
-    assert gone == [{"shard": "part-0.jsonl", "line": 16, "reason": gone[0]["reason"]}]
-    assert len(whole["left_out"].pop("sentences")) == 1
-    assert whole["left_out"]["duplicates"] == 9
-    del whole["scores"]
-    close(plain(found), whole)
+    [left_out] = found["details"].pop("left_out")
+    assert (left_out["shard"], left_out["line"]) == ("part-0.jsonl", 16)
+    assert len(whole["details"].pop("left_out")) == 1
+    assert whole["details"]["duplicates"] == 9
+    del whole["items"], whole["left_out"], found["left_out"]
+    close(plain(found), plain(whole))
     assert TASK.row(found)["score"]["value"] == pytest.approx(TASK.row(whole)["score"]["value"])
-    assert results[3]["n"] == 0
+    assert results[3]["details"]["sentences"] == 0
 
 
 def test_pooling_is_of_one_model_and_one_rule(place, shards):
@@ -147,7 +148,7 @@ def test_pooling_is_of_one_model_and_one_rule(place, shards):
     with pytest.raises(InputError, match="one rule"):
         pooled([one, two])
     with pytest.raises(InputError, match="one model"):
-        pooled([one, one | {"model": "other"}])
+        pooled([one, one | {"subject": "other"}])
     with pytest.raises(InputError, match="measure score"):
         pooled([one, {"measure": "crows"}])
 
@@ -158,7 +159,7 @@ def test_rows_are_written_as_by_the_command_and_watched(mini, place, shards, tmp
     result = TASK.compute(made, place)
     target = tmp_path / "out" / "mini" / f"part-1.{rows}"
     expected = tmp_path / f"expected.{rows}"
-    score_file([mini], shards[1], output=expected)
+    pronouns_of_file([mini], shards[1], output=expected)
     assert target.read_bytes() == expected.read_bytes()
     whole = TASK.intact  # type: ignore[attr-defined]
     assert whole(made, result)
@@ -173,11 +174,12 @@ def test_plain_text_is_filtered_first(place, tmp_path):
     text = tmp_path / "plain.txt"
     text.write_text("The pilot checked her map twice.\nNobody was there.\n")
     result = TASK.compute(settings(data=str(text), filter=True), place)
-    assert (result["n"], result["left_out"]["filtered"]) == (1, 1)
+    assert (result["details"]["sentences"], result["details"]["filtered"]) == (1, 1)
     text.write_text("Nobody was there.\n")
     with pytest.raises(FileError, match="expected sentences to score"):
         TASK.compute(settings(data=str(text), filter=True), place)
-    assert TASK.compute(settings(shard=str(text), filter=True), place)["n"] == 0
+    result = TASK.compute(settings(shard=str(text), filter=True), place)
+    assert result["details"]["sentences"] == 0
 
 
 def test_associate_phrases_and_crows_are_those_of_the_commands(mini, place, tmp_path):

@@ -140,23 +140,23 @@ def test_every_function_word_is_ambiguous() -> None:
         "that then though when where while yet not also even ever else here how just never now "
         "only often once soon still there thus too very well why said says see saw go went don let"
     )
-    found = {word.capitalize() for word in words.split()} & set(NAMES.table)
-    assert {"An", "My", "Will", "May", "Any", "Even", "Ever", "Else", "Said"} <= found
-    assert found <= NAMES.ambiguous
+    matches = {word.capitalize() for word in words.split()} & set(NAMES.table)
+    assert {"An", "My", "Will", "May", "Any", "Even", "Ever", "Else", "Said"} <= matches
+    assert matches <= NAMES.ambiguous
 
 
 def test_coverage_of_the_published_names(shared: Path) -> None:
     lists = json.loads((shared / "data/wordlists/names.json").read_text())
     for side, gender, other in (("women", "female", "male"), ("men", "male", "female")):
         known = [name for name in lists[side] if name in NAMES]
-        told = [NAMES.gender(name) for name in known]
+        genders = [NAMES.gender(name) for name in known]
         print(  # noqa: T201
             f"{side}: {len(known)} of {len(lists[side])} known, "
-            f"{told.count(gender)} {gender}, {told.count(other)} {other}"
+            f"{genders.count(gender)} {gender}, {genders.count(other)} {other}"
         )
         assert len(known) / len(lists[side]) >= 0.99
-        assert told.count(gender) / len(known) > 0.75
-        assert told.count(other) == 0
+        assert genders.count(gender) / len(known) > 0.75
+        assert genders.count(other) == 0
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(script: ModuleType, package: Path, out: Path, *more: str) -> list[list[str]]:
+def build(script: ModuleType, package: Path, out: Path, *more: str) -> list[list[str]]:
     years = ["--first", "2000", "--last", "2001", "--least", "50"]
     script.main([str(package), str(out), *years, *more])
     return list(csv.reader(out.read_text().splitlines()))
@@ -193,7 +193,7 @@ def made(script: ModuleType, package: Path, out: Path, *more: str) -> list[list[
 def test_script_sums_keeps_and_pairs(
     script: ModuleType, package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = made(script, package, tmp_path / "names.csv")
+    rows = build(script, package, tmp_path / "names.csv")
     assert rows == [
         ["name", "female", "male", "partner"],
         ["Ann", "1000", "0", "Bob"],
@@ -210,7 +210,7 @@ def test_script_sums_keeps_and_pairs(
 def test_script_makes_the_same_bytes_again(
     script: ModuleType, package: Path, tmp_path: Path
 ) -> None:
-    assert made(script, package, tmp_path / "a.csv") == made(script, package, tmp_path / "b.csv")
+    assert build(script, package, tmp_path / "a.csv") == build(script, package, tmp_path / "b.csv")
 
 
 def test_script_keeps_words_among_themselves(script: ModuleType) -> None:
@@ -223,5 +223,5 @@ def test_script_keeps_words_among_themselves(script: ModuleType) -> None:
 
 def test_script_names_the_missing_file(script: ModuleType, package: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"error: .*yob2002\.txt: No such file"):
-        made(script, package, tmp_path / "names.csv", "--last", "2002")
+        build(script, package, tmp_path / "names.csv", "--last", "2002")
     assert not (tmp_path / "names.csv").exists()

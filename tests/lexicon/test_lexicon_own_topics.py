@@ -1,4 +1,4 @@
-"""A topic of the user's: what is accepted, and that what is wrong is said in one line."""
+"""Topics from files: what is accepted, and one-line errors."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MISSING = object()
 Load = Callable[[dict[str, Any] | str], lexicon.Topic]
 
 
-def changed(place: str, value: Any) -> dict[str, Any]:
+def changed(location: str, value: Any) -> dict[str, Any]:
     """The topic with one value replaced, added or taken away."""
     content = deepcopy(AGE)
-    *tables, key = place.split(".")
+    *tables, key = location.split(".")
     target = content
     for table in tables:
         target = target.setdefault(table, {})
@@ -113,7 +113,7 @@ ONE_SIDE = "a word belongs to one class, and to either stereotypes or controls"
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "complaint"),
+    ("location", "value", "complaint"),
     [
         ("title", MISSING, "the key 'title' is missing"),
         ("name", " age", "name: expected a word without blanks around it, got ' age'"),
@@ -160,8 +160,7 @@ ONE_SIDE = "a word belongs to one class, and to either stereotypes or controls"
         (
             "classes.old.stereotypes",
             ["reckless"],
-            "'reckless' is in the stereotypes of young and in the stereotypes of old: "
-            + ONE_SIDE,
+            "'reckless' is in the stereotypes of young and in the stereotypes of old: " + ONE_SIDE,
         ),
         (
             "classes.old.extra_stereotypes",
@@ -211,8 +210,7 @@ ONE_SIDE = "a word belongs to one class, and to either stereotypes or controls"
         (
             "occupations",
             {"young": ["elbow"]},
-            "'elbow' is in occupations and in human: "
-            "a control word must have no tie to the topic",
+            "'elbow' is in occupations and in human: a control word must have no tie to the topic",
         ),
         (
             "occupations",
@@ -224,10 +222,10 @@ ONE_SIDE = "a word belongs to one class, and to either stereotypes or controls"
     ],
 )
 def test_a_wrong_topic_is_one_line(
-    tmp_path: Path, load: Load, place: str, value: Any, complaint: str
+    tmp_path: Path, load: Load, location: str, value: Any, complaint: str
 ) -> None:
     with pytest.raises(LexiconError) as caught:
-        load(changed(place, value))
+        load(changed(location, value))
     assert str(caught.value) == f"{tmp_path / 't.toml'}: {complaint}"
 
 

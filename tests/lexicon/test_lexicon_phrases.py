@@ -1,4 +1,4 @@
-"""The phrase sets: what is built in keeps its promises, and the user's own are checked."""
+"""The built-in phrase sets, and phrase sets from files."""
 
 import re
 
@@ -11,12 +11,12 @@ from evenhand.lexicon.phrases import phrases, read_phrases
 
 def test_what_is_built_in():
     lists = phrases()
-    themes = [one for one in lists.sets.values() if not one.neutral]
+    themes = [phrase_set for phrase_set in lists.sets.values() if not phrase_set.neutral]
     assert len(themes) >= 3
-    assert any(one.neutral for one in lists.sets.values())
-    for one in lists.sets.values():
-        assert all(len(side) >= 16 for side in one.targets.values())
-        assert len({len(side) for side in one.targets.values()}) == 1
+    assert any(phrase_set.neutral for phrase_set in lists.sets.values())
+    for phrase_set in lists.sets.values():
+        assert all(len(side) >= 16 for side in phrase_set.targets.values())
+        assert len({len(side) for side in phrase_set.targets.values()}) == 1
     assert len(lists.carriers) >= 5
     male, female = lists.attributes.values()
     assert len(male) == len(female)
@@ -27,7 +27,7 @@ def test_no_phrase_states_a_gender():
     people = [pair for pair in pairs() if pair.safe and pair.kind != "animal"]  # steers, counts
     stating = {pair.female for pair in people if pair.direction != "male-to-female"}
     stating |= {pair.male for pair in people if pair.direction != "female-to-male"}
-    every = [phrase for one in lists.sets.values() for phrase in one.phrases]
+    every = [phrase for phrase_set in lists.sets.values() for phrase in phrase_set.phrases]
     for text in [*every, *lists.control, *lists.carriers]:
         assert not stating & set(re.findall(r"[a-z]+", text.lower())), text
     for phrase in [*every, *lists.control]:
@@ -71,15 +71,17 @@ def test_the_users_own(tmp_path):
         (OWN.replace("files the key", "spins the wool"), "sets.tools.targets: 'spins the wool'"),
         (OWN + 'more = ["a b", "c d"]', "sets.tools.targets: expected two named lists, got 3"),
         ('carriers = ["{phrase} only", "x"]' + OWN, "carriers #1: expected a sentence with one"),
-        (OWN + "[sets.b]\nneutral = 1\n[sets.b.targets]\nx = ['p q', 'r s']\ny = ['t u', 'v w']",
-         "sets.b.neutral: expected true or false, got 1"),
+        (
+            OWN + "[sets.b]\nneutral = 1\n[sets.b.targets]\nx = ['p q', 'r s']\ny = ['t u', 'v w']",
+            "sets.b.neutral: expected true or false, got 1",
+        ),
         (OWN + "[attributes]\nmale = ['he', 'him']", "attributes: expected two named lists, got 1"),
     ],
-)  # fmt: skip
-def test_a_bad_file_is_refused_with_its_place(tmp_path, text, complaint):
+)
+def test_an_error_names_its_key(tmp_path, text, complaint):
     path = tmp_path / "own.toml"
     path.write_text(text)
-    with pytest.raises(LexiconError) as told:
+    with pytest.raises(LexiconError) as error:
         read_phrases(path)
-    assert str(told.value).startswith(str(path))
-    assert complaint in str(told.value)
+    assert str(error.value).startswith(str(path))
+    assert complaint in str(error.value)

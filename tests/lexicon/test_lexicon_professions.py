@@ -19,27 +19,27 @@ from evenhand.lexicon import (
 
 
 def test_the_built_in_professions_are_of_three_groups_by_share():
-    found = professions()
-    assert len(found) >= 60
-    assert len({profession.name for profession in found}) == len(found)
-    assert min(Counter(profession.group for profession in found).values()) >= 20
+    built_in = professions()
+    assert len(built_in) >= 60
+    assert len({profession.name for profession in built_in}) == len(built_in)
+    assert min(Counter(profession.group for profession in built_in).values()) >= 20
     limits = {"male": (0, 30), "balanced": (35, 65), "female": (70, 100)}
-    for profession in found:
+    for profession in built_in:
         low, high = limits[profession.group]
         assert profession.women is None or low <= profession.women <= high, profession
         assert not set(profession.name.split()) & sex_indicators(), profession
-    assert sum(profession.women is not None for profession in found) >= 50
-    assert sum(" " in profession.name for profession in found) >= 20
+    assert sum(profession.women is not None for profession in built_in) >= 50
+    assert sum(" " in profession.name for profession in built_in) >= 20
 
 
 def test_the_built_in_templates_name_no_other_gender():
-    found = template_set()
-    assert len(found.templates) >= 12
-    assert len({template.kind for template in found.templates}) >= 4
-    for template in found.templates:
+    templates = template_set()
+    assert len(templates.templates) >= 12
+    assert len({template.kind for template in templates.templates}) >= 4
+    for template in templates.templates:
         words = template.text.replace("{person", "").replace("{profession}", "").lower().split()
         assert not {word.strip(".,:}") for word in words} & sex_indicators(), template
-    for pair in found.persons:
+    for pair in templates.persons:
         assert set(pair.words) <= sex_indicators()
 
 
@@ -64,7 +64,7 @@ def test_persons_that_are_no_pair_are_refused(text):
         PersonPair.parse(text)
 
 
-def test_professions_one_a_line_or_as_a_table(tmp_path):
+def test_professions_as_lines_or_as_a_table(tmp_path):
     path = tmp_path / "jobs"
     path.write_text("# mine\nsmith\n\n ship's cook \n")
     assert read_professions(path) == (Profession("smith"), Profession("ship's cook"))
@@ -84,26 +84,26 @@ def test_professions_one_a_line_or_as_a_table(tmp_path):
         ("# nothing\n", "expected at least one line"),
     ],
 )
-def test_professions_with_a_fault_are_refused_with_their_line(tmp_path, content, problem):
+def test_professions_with_a_fault_are_errors_with_their_line(tmp_path, content, problem):
     path = tmp_path / "jobs.csv"
     path.write_text(content)
     with pytest.raises(LexiconError, match=problem):
         read_professions(path)
 
 
-def test_templates_one_a_line_or_as_toml(tmp_path):
+def test_templates_as_lines_or_as_toml(tmp_path):
     path = tmp_path / "own.txt"
     path.write_text("{person} is a {profession}.\nWe pay {person:object} as a {profession}.\n")
-    found = read_templates(path)
-    assert [template.text for template in found.templates][1].startswith("We pay")
-    assert found.persons == template_set().persons
+    templates = read_templates(path)
+    assert [template.text for template in templates.templates][1].startswith("We pay")
+    assert templates.persons == template_set().persons
     path = tmp_path / "own.toml"
     path.write_text(
         'persons = ["he/she"]\n[[template]]\ntext = "{person}, the {profession}"\nkind = "own"\n'
     )
-    found = read_templates(path)
-    assert found.persons == (PersonPair("he", "she"),)
-    assert found.templates[0].kind == "own"
+    templates = read_templates(path)
+    assert templates.persons == (PersonPair("he", "she"),)
+    assert templates.templates[0].kind == "own"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_templates_one_a_line_or_as_toml(tmp_path):
         ),
     ],
 )
-def test_templates_with_a_fault_are_refused_with_their_place(tmp_path, name, content, problem):
+def test_templates_with_a_fault_are_errors_with_their_key(tmp_path, name, content, problem):
     (tmp_path / name).write_text(content)
     with pytest.raises(LexiconError, match=problem.replace("{", r"\{").replace("}", r"\}")):
         read_templates(tmp_path / name)

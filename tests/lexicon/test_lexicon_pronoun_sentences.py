@@ -1,4 +1,4 @@
-"""The built-in sentences keep what their file promises."""
+"""The built-in sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenhand.errors import LexiconError
 from evenhand.lexicon import pronoun_sentences as module
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.masked import load
-from evenhand.masked.metrics.pronouns import probabilities
+from evenhand.masked.gender_words import probabilities
 from evenhand.text.structural import Filter
 
 SLOTS = {"subject": 10, "possessive": 5, "object": 3, "reflexive": 2}
@@ -38,13 +38,15 @@ def test_a_sentence_states_no_gender(text):
 def test_places_of_the_pronoun():
     """A model finds the form of the pronoun that the file promises; reflexives are hard for it."""
     built_in = pronoun_sentences()
-    told = probabilities(load("mini"), built_in.sentences, words="pronouns").slots()
+    slots = probabilities(load("mini"), built_in.sentences, words="pronouns").slots()
     promised = [slot for _ in built_in.groups for slot, n in SLOTS.items() for _ in range(n)]
-    found = [slot for slot, place in zip(promised, told, strict=True) if slot == place]
-    counts = Counter(found)
+    matches = [slot for slot, other in zip(promised, slots, strict=True) if slot == other]
+    counts = Counter(matches)
     assert {slot: counts[slot] for slot in SLOTS if slot != "reflexive"} == {
-        "subject": 60, "possessive": 30, "object": 18
-    }  # fmt: skip
+        "subject": 60,
+        "possessive": 30,
+        "object": 18,
+    }
     assert counts["reflexive"] >= 8
 
 

@@ -93,14 +93,14 @@ JUNK = st.recursive(
 )
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every place in nested tables and lists that holds a value, as container and key."""
+def locations(value: Any) -> list[tuple[Any, Any]]:
+    """Every value in nested tables and lists, as container and key."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
-    found = [(value, key) for key in keys]
+    pairs = [(value, key) for key in keys]
     for key in keys:
         if isinstance(value[key], dict | list):
-            found += places(value[key])
-    return found
+            pairs += locations(value[key])
+    return pairs
 
 
 @FILES
@@ -108,7 +108,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 def test_a_mutated_topic_loads_or_is_refused(
     tmp_path: Path, as_toml: Writer, content: dict[str, Any], draws: st.DataObject
 ) -> None:
-    container, key = draws.draw(st.sampled_from(places(content)))
+    container, key = draws.draw(st.sampled_from(locations(content)))
     if draws.draw(st.booleans()):
         container[key] = draws.draw(JUNK)
     else:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.masked.gender_words import probabilities
 from evenhand.masked.generate import Settings, generate, read_seeds
 from evenhand.masked.generate.asking import Asker
 from evenhand.masked.generate.drafts import Draft, Ground
 from evenhand.masked.generate.seeds import Told, seeds_of
-from evenhand.masked.metrics.pronouns import bias, probabilities
+from evenhand.masked.metrics.pronouns import bias
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
 

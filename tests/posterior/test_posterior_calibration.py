@@ -1,7 +1,7 @@
-"""Do 89 % intervals hold the truth 89 times in a hundred? On simulated tables, truth known.
+"""Coverage of 89 % intervals on simulated tables with a known truth.
 
-Words and stereotypes as many as in the thesis' religion table. The models without attribute
-effects are asked the same: their intervals for contrasts with the controls do not.
+The numbers of words and stereotypes are those of the religion table of Dobrzeniecka (2021). The
+intervals of models without attribute effects do not cover contrasts with the controls.
 """
 
 import numpy as np
@@ -36,8 +36,8 @@ def test_coverage(delta):
                 fit_thesis("coefficients", table, draws=1000, seed=seed),
             ]
             for result in fits:
-                for name, found in measure_contrasts(result).items():
-                    inside = found.low <= truth[name] <= found.high
+                for name, contrast in measure_contrasts(result).items():
+                    inside = contrast.low <= truth[name] <= contrast.high
                     held.setdefault((result.model, name), []).append(inside)
             excluded += measure_contrasts(fits[0])["associated-different"].high < 0
     coverage = {key: float(np.mean(hits)) for key, hits in held.items()}

@@ -132,7 +132,7 @@ def test_no_change_is_an_error():
         compare_tables(table, shifted, draws=160)
 
 
-def test_only_crossed_makes_attributes_that_recur(fitted):
+def test_only_crossed_simulates_attributes_that_recur(fitted):
     passed = {}
     for name, result in fitted.fits.items():
         for check in check_posterior(result, replicates=200):
@@ -144,20 +144,18 @@ def test_only_crossed_makes_attributes_that_recur(fitted):
 
 
 def test_the_intra_class_correlation_is_that_of_the_simulation():
-    scales = dict.fromkeys(
-        ("delta", "word", "slope_stereotype", "slope_human"), 0.0
-    )  # fmt: skip
+    scales = dict.fromkeys(("delta", "word", "slope_stereotype", "slope_human"), 0.0)
     scales |= dict.fromkeys(("stereotype", "human", "neutral"), 0.2) | {"error": 0.1}
     table = simulate(words=(8, 8), stereotypes=(30, 30), human=60, neutral=300, scales=scales)
-    found = intra_class_correlation(table, table.distance[None])[0]
-    assert found == pytest.approx(0.04 / (0.04 + 0.01), abs=0.04)
+    correlation = intra_class_correlation(table, table.distance[None])[0]
+    assert correlation == pytest.approx(0.04 / (0.04 + 0.01), abs=0.04)
 
 
 @pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", "crossed"])
 def test_prior_predictive_tables(model):
-    found = {c.statistic: c for c in check_prior(model, simulate(**DESIGN), replicates=200)}
-    assert found["mean none"].low < 0 < 2 < found["mean none"].high
-    assert 0.2 < found["share outside 0 to 2"].mean < 0.7
+    checked = {c.statistic: c for c in check_prior(model, simulate(**DESIGN), replicates=200)}
+    assert checked["mean none"].low < 0 < 2 < checked["mean none"].high
+    assert 0.2 < checked["share outside 0 to 2"].mean < 0.7
     with pytest.raises(InputError, match="got paper"):
         check_prior("paper", simulate(**DESIGN))
 

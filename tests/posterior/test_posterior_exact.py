@@ -32,9 +32,9 @@ SMALL = {"words": (2, 2), "stereotypes": (2, 2), "human": 3, "neutral": 4}
 
 
 def with_gaps(table, seed=0):
-    """The table with a quarter of its cells gone."""
-    kept = np.random.default_rng(seed).random(table.rows) > 0.25
-    return table.select(kept)
+    """Remove a quarter of the cells of the table."""
+    present = np.random.default_rng(seed).random(table.rows) > 0.25
+    return table.select(present)
 
 
 @pytest.fixture
@@ -119,9 +119,15 @@ def crossed_covariance(data, scales, prior):
 
 
 SCALES = {
-    "error": 0.1, "stereotype": 0.2, "human": 0.15, "neutral": 0.12, "delta": 0.07, "word": 0.05,
-    "slope_stereotype": 0.11, "slope_human": 0.06,
-}  # fmt: skip
+    "error": 0.1,
+    "stereotype": 0.2,
+    "human": 0.15,
+    "neutral": 0.12,
+    "delta": 0.07,
+    "word": 0.05,
+    "slope_stereotype": 0.11,
+    "slope_human": 0.06,
+}
 
 
 @pytest.mark.parametrize("without", [(), ("human",), ("none",), ("human", "none")])
@@ -185,7 +191,7 @@ def test_weighted_rows_against_a_dense_normal(small):
     weighted = WeightedMarginal(Marginal(data, prior))
     weights = np.random.default_rng(1).gamma(2.0, 0.5, (1, small.rows))
     weighted.set_weights(weights)
-    found = []
+    densities = []
     expected = []
     for factor in (1.0, 1.4):
         scales = factor * np.array([SCALES[name] for name in data.scales])
@@ -194,8 +200,8 @@ def test_weighted_rows_against_a_dense_normal(small):
         likelihood = multivariate_normal(np.ones(small.rows), covariance).logpdf(data.y)
         log_prior = cauchy.logpdf(scales[0]) + norm.logpdf(scales[1:], scale=0.25).sum()
         expected.append(likelihood + log_prior + np.log(scales).sum())
-        found.append(weighted(np.log(scales)[None])[0])
-    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], abs=1e-8)
+        densities.append(weighted(np.log(scales)[None])[0])
+    assert densities[1] - densities[0] == pytest.approx(expected[1] - expected[0], abs=1e-8)
 
 
 def test_the_papers_model_against_integration():
@@ -215,9 +221,9 @@ def test_the_papers_model_against_integration():
             mean = 1 + 0.09 * np.linalg.solve(covariance, y - 1).sum()
             total += weight
             moments += weight * np.array([mean, sigma, spread])
-    found = [float(drawn.draws[name].mean()) for name in ("mean", "sigma", "spread")]
+    means = [float(drawn.draws[name].mean()) for name in ("mean", "sigma", "spread")]
     errors = [float(drawn.draws[name].std()) / 200 for name in ("mean", "sigma", "spread")]
-    assert np.all(np.abs(np.array(found) - moments / total) < 4 * np.array(errors))
+    assert np.all(np.abs(np.array(means) - moments / total) < 4 * np.array(errors))
 
 
 def test_the_thesis_models_have_the_columns_of_their_formulas():
@@ -241,17 +247,20 @@ def test_a_changed_prior_changes_the_answer(small):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [("crossed.dleta_sd=1", "did you mean 'crossed.delta_sd'"), ("paper.mean_sd=-1", "positive"),
-     ("paper.mean_sd", "expected a positive number, got ''")],
-)  # fmt: skip
-def test_a_wrong_prior_is_told(change, message):
+    [
+        ("crossed.dleta_sd=1", "did you mean 'crossed.delta_sd'"),
+        ("paper.mean_sd=-1", "positive"),
+        ("paper.mean_sd", "expected a positive number, got ''"),
+    ],
+)
+def test_a_wrong_prior_is_an_error(change, message):
     with pytest.raises(InputError, match=message):
         Priors().update([change])
 
 
 def test_every_model_runs_on_a_table_with_gaps_and_without_controls(small):
-    alone = small.select(small.connection < 2)
-    for table in (small, alone):
+    without_controls = small.select(small.connection < 2)
+    for table in (small, without_controls):
         fitted = fit_models(table, draws=160)
         assert tuple(fitted.fits) == MODELS
         for result in fitted.fits.values():
@@ -259,7 +268,7 @@ def test_every_model_runs_on_a_table_with_gaps_and_without_controls(small):
     assert set(fitted.fits["crossed"].levels) == {"associated", "different"}
 
 
-def test_delta_that_is_not_identified_is_refused(small):
+def test_unidentified_delta_is_an_error(small):
     table = small.select_words(["word1", "word2"])
     with pytest.raises(InputError, match="associated with one protected word and different"):
         fit(table, "crossed")
@@ -269,7 +278,7 @@ def test_delta_that_is_not_identified_is_refused(small):
         fit_models(table, ["crossed"])
 
 
-def test_refusals(small):
+def test_input_errors(small):
     with pytest.raises(UnknownNameError, match="did you mean 'crossed'"):
         fit(small, "crosed")
     with pytest.raises(UnknownNameError, match="unknown sampler 'nut'"):
@@ -283,6 +292,6 @@ def test_refusals(small):
 
 
 def test_same_seed_same_draws(small):
-    one, two, other = (fit_crossed(small, draws=160, seed=s) for s in (1, 1, 2))
-    assert np.array_equal(one.draws["delta"], two.draws["delta"])
-    assert not np.array_equal(one.draws["delta"], other.draws["delta"])
+    first, second, other = (fit_crossed(small, draws=160, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(first.draws["delta"], second.draws["delta"])
+    assert not np.array_equal(first.draws["delta"], other.draws["delta"])

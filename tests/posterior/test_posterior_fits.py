@@ -59,21 +59,21 @@ def test_loo_is_what_leaving_out_gives():
 
 def test_chunks_make_no_difference(fitted, monkeypatch):
     fit = fitted.fits["crossed"]
-    whole = compute_criteria(fit)
+    reference = compute_criteria(fit)
     monkeypatch.setattr(fits, "CHUNK", 7 * fit.size)
-    assert compute_criteria(fit).waic_i == pytest.approx(whole.waic_i, abs=1e-10)
-    assert compute_criteria(fit).loo_i == pytest.approx(whole.loo_i, abs=1e-10)
+    assert compute_criteria(fit).waic_i == pytest.approx(reference.waic_i, abs=1e-10)
+    assert compute_criteria(fit).loo_i == pytest.approx(reference.loo_i, abs=1e-10)
 
 
-def test_the_model_that_made_the_data_wins(fitted):
+def test_the_model_that_simulated_the_data_is_best(fitted):
     scores = {name: compute_criteria(fit) for name, fit in fitted.fits.items()}
-    found = compare_models(scores)
-    assert found[0].model == "crossed"
-    assert found[0].weight == pytest.approx(1.0)
-    assert found[-1].waic_difference > 2 * found[-1].waic_difference_se > 0
-    last = scores[found[-1].model]
+    differences = compare_models(scores)
+    assert differences[0].model == "crossed"
+    assert differences[0].weight == pytest.approx(1.0)
+    assert differences[-1].waic_difference > 2 * differences[-1].waic_difference_se > 0
+    last = scores[differences[-1].model]
     gap = last.waic_i - scores["crossed"].waic_i
-    assert found[-1].waic_difference_se == pytest.approx(np.sqrt(gap.size) * gap.std())
+    assert differences[-1].waic_difference_se == pytest.approx(np.sqrt(gap.size) * gap.std())
 
 
 def test_log_likelihoods_are_those_of_the_model(fitted):
@@ -100,6 +100,6 @@ def test_student_errors_have_students_density():
     index = np.zeros(2, dtype=np.int64)
     nu = np.array([3.0, 8.0])
     predictor = Predictor((Term(np.ones((1, 2)), index),), Term(np.full((1, 2), 0.5), index), nu)
-    found = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
+    likelihood = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
     expected = t.logpdf(np.array([[0.2], [1.4]]), nu, 1.0, 0.5)
-    assert found == pytest.approx(expected)
+    assert likelihood == pytest.approx(expected)

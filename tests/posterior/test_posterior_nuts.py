@@ -15,17 +15,17 @@ missing = importlib.util.find_spec("numpyro") is None
 needs_numpyro = pytest.mark.skipif(missing, reason="needs numpyro, of the extra nuts")
 
 
-def gaps(one, two):
-    """How many Monte Carlo errors two sets of draws' means are apart."""
-    error = np.hypot(mcse_mean(one), mcse_mean(two))
-    return np.abs(one.mean(axis=(0, 1)) - two.mean(axis=(0, 1))) / error
+def gaps(first, second):
+    """Difference of the means of two sets of draws, in Monte Carlo errors."""
+    error = np.hypot(mcse_mean(first), mcse_mean(second))
+    return np.abs(first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))) / error
 
 
 @pytest.mark.slow
 @needs_numpyro
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("model", ["baseline", "coefficients", "separate"])
-def test_the_thesis_models(shared, model):
+def test_the_models_of_dobrzeniecka(shared, model):
     table = read_table(shared / "data" / "cosine" / "religionReddit.csv")
     exact, nuts = fit(table, model), fit(table, model, sampler="nuts", seed=1)
     assert nuts.sampler == "nuts"
@@ -49,6 +49,6 @@ def test_crossed():
 
 
 @pytest.mark.skipif(not missing, reason="numpyro is installed")
-def test_the_missing_extra_is_told():
+def test_the_missing_extra_is_an_error():
     with pytest.raises(MissingExtraError, match=r"needs the package numpyro: pip install 'evenh"):
         fit(simulate(), "baseline", sampler="nuts")

@@ -10,7 +10,15 @@ from threadpoolctl import threadpool_limits
 from evenhand import lexicon
 from evenhand.cli import run
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior import CrossedPrior, measure_contrasts, plan, simulate, tables
+from evenhand.posterior import (
+    CrossedPrior,
+    calibrate,
+    fit,
+    measure_contrasts,
+    plan,
+    simulate,
+    tables,
+)
 from evenhand.posterior.crossed import CrossedData, Marginal, draw_effects, fit_crossed
 from evenhand.posterior.planning import (
     MAX_ATTRIBUTES,
@@ -71,26 +79,26 @@ def test_importance_sampling_agrees_with_the_chains(attributes):
     summary = measure_contrasts(chains)["associated-different"]
     data = CrossedData.of(table)
     with threadpool_limits(1, "blas"):
-        found = sample_delta(data, PRIOR, TRUE, np.random.default_rng(5))
-    mean, sd = found.moments()
+        mixture = sample_delta(data, PRIOR, TRUE, np.random.default_rng(5))
+    mean, sd = mixture.moments()
     assert mean == pytest.approx(summary.value, abs=0.15 * summary.details["sd"])
     assert sd == pytest.approx(summary.details["sd"], rel=0.12)
     for end in (summary.low, summary.high):
-        assert found.mass_denser_than(end) == pytest.approx(0.89, abs=0.04)
+        assert mixture.mass_denser_than(end) == pytest.approx(0.89, abs=0.04)
 
 
 def test_controls_hardly_help():
     """Leaving the controls out, as planning does, costs δ next to nothing."""
     table = simulate(delta=0.05, words=(3, 3), stereotypes=(4, 4), seed=2)
     full = Marginal(CrossedData.of(table), PRIOR)
-    chosen = np.array([tables.SCALES[name] for name in full.data.scales])
-    lower = full.factor(chosen[None])[0][0][:-1, :-1]
-    place = len(full.data.present)
+    scales = np.array([tables.SCALES[name] for name in full.data.scales])
+    lower = full.factor(scales[None])[0][0][:-1, :-1]
+    column = len(full.data.present)
     with_controls = PRIOR.delta_sd * np.linalg.norm(
-        np.linalg.solve(lower, np.eye(len(lower))[place])
+        np.linalg.solve(lower, np.eye(len(lower))[column])
     )
-    alone = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14)])
-    without = float(Precision(Layout.of_table(table), alone, PRIOR).sd(8))
+    reduced = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14)])
+    without = float(Precision(Layout.of_table(table), reduced, PRIOR).sd(8))
     assert without == pytest.approx(with_controls, rel=0.02)
 
 
@@ -126,30 +134,30 @@ def test_smaller_effects_and_more_power_need_more(religion):
     assert plan("religion", effect=0.1, prob=0.999, sets=10).needed > religion.needed
 
 
-def test_what_no_number_of_attributes_can_find():
-    found = plan("race", effect=0.01, sets=10)
-    assert found.needed is None
-    assert found.per_class is None
-    assert found.power_available < found.limit < 0.8
-    assert str(MAX_ATTRIBUTES) in found.notes[0].replace(",", "")
-    assert "more protected words" in found.notes[0]
+def test_an_effect_that_no_number_of_attributes_detects():
+    result = plan("race", effect=0.01, sets=10)
+    assert result.needed is None
+    assert result.per_class is None
+    assert result.power_available < result.limit < 0.8
+    assert str(MAX_ATTRIBUTES) in result.notes[0].replace(",", "")
+    assert "more protected words" in result.notes[0]
 
 
 @pytest.mark.slow
 def test_a_plan_from_a_table_takes_its_scales():
     table = simulate(delta=-0.1, words=(4, 4), stereotypes=(6, 6), human=8, neutral=20, seed=1)
-    found = plan(table, effect=0.1, sets=10)
-    assert (found.words, found.classes, found.available) == (8, 2, 12)
-    assert tuple(found.scales) == SCALES
-    assert found.scales["error"] == pytest.approx(0.12, abs=0.02)
-    assert found.scales["word"] == pytest.approx(np.hypot(0.035, 0.14), rel=0.7)
-    low, high = found.scales_range
-    assert low <= found.needed
-    assert high is None or high >= found.needed
+    result = plan(table, effect=0.1, sets=10)
+    assert (result.words, result.classes, result.available) == (8, 2, 12)
+    assert tuple(result.scales) == SCALES
+    assert result.scales["error"] == pytest.approx(0.12, abs=0.02)
+    assert result.scales["word"] == pytest.approx(np.hypot(0.035, 0.14), rel=0.7)
+    low, high = result.scales_range
+    assert low <= result.needed
+    assert high is None or high >= result.needed
     noisy = table.with_distance(
         table.distance + np.random.default_rng(0).normal(0, 0.3, table.rows), "noisy"
     )
-    assert plan(noisy, effect=0.1, sets=10).approximate > found.approximate
+    assert plan(noisy, effect=0.1, sets=10).approximate > result.approximate
 
 
 def test_layout_of_a_table_with_holes():
@@ -192,17 +200,42 @@ def test_unknown_topics_and_tables(tmp_path):
         plan(replace(table, connection=np.maximum(table.connection, 1)))
 
 
+def test_calibration_detects_a_difference_only_where_there_is_one():
+    table = simulate(words=(4, 4), stereotypes=(5, 5), human=5, neutral=5, seed=2)
+    fitted = fit(table, draws=640)
+    steps: list[tuple[int, int]] = []
+
+    def calibrated(effect):
+        return calibrate(
+            fitted, effect=effect, sets=12, prob=0.95, seed=4, progress=lambda *s: steps.append(s)
+        )
+
+    results = calibrated(-0.5)
+    assert steps == [(k, 24) for k in range(1, 25)]
+    coverage, false_positives, coverage_large, power = results
+    assert [m.metric for m in results] == ["coverage", "false_positives", "coverage", "power"]
+    assert [m.ideal for m in results] == [0.95, pytest.approx(0.05), 0.95, None]
+    assert [m.details["truth"] for m in results] == [0.0, 0.0, -0.5, -0.5]
+    assert false_positives.value <= 2 / 12
+    assert coverage.value == pytest.approx(1 - false_positives.value)
+    assert power.value == 1
+    assert coverage_large.value >= 9 / 12
+    assert coverage_large.low < coverage_large.value <= coverage_large.high
+    assert calibrated(-0.5) == results
+    assert calibrated(-0.01)[3].value < 0.5
+
+
 def test_the_command(capsys):
     arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--sets", "10")
     assert run([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["schema"] == "evenhand/2"
-    assert found["words"] == 14
-    assert found["needed"] >= 2
-    assert set(found["curve"][0]["details"]) >= {"attributes", "sd", "approximate", "fitted"}
+    result = json.loads(capsys.readouterr().out)
+    assert result["schema"] == "evenhand/2"
+    assert result["words"] == 14
+    assert result["needed"] >= 2
+    assert set(result["curve"][0]["details"]) >= {"attributes", "sd", "approximate", "fitted"}
     assert run(arguments) == 0
     text = capsys.readouterr().out
-    assert f"needed for a power of 0.8: {found['needed']} stereotypes" in text
+    assert f"needed for a power of 0.8: {result['needed']} stereotypes" in text
     assert "note: the scales are those of religion" in text
     for wrong in (("--effect", "0"), ("--power", "1"), ("--power", "many")):
         assert run(["posterior", "plan", "religion", *wrong]) == 2

@@ -1,4 +1,4 @@
-"""The thesis' and the paper's published figures, on their own tables."""
+"""Published numbers of Dobrzeniecka (2021) and of the 2024 paper, on their tables."""
 
 import numpy as np
 import pytest
@@ -42,32 +42,32 @@ def test_waic_of_the_three_models(religion):
 
 def test_the_coefficients_are_as_wide_as_their_prior(religion):
     """Only m + co is identified: sd(co) is 1/√(15/.25 + 4/.25), and a bit for what is."""
-    found = measure_levels(religion.fits["coefficients"])
+    measured = measure_levels(religion.fits["coefficients"])
     published = {"associated": 0.1152, "different": 0.1145, "human": 0.1134, "none": 0.1131}
     for level, sd in published.items():
-        assert found[level].details["sd"] == pytest.approx(sd, abs=0.005)
-        assert found[level].low < 0 < found[level].high
+        assert measured[level].details["sd"] == pytest.approx(sd, abs=0.005)
+        assert measured[level].low < 0 < measured[level].high
 
 
 def test_coefficients_of_the_islam_words(religion):
-    found = measure_levels(fit(religion.table.select_words(ISLAM), "coefficients"))
+    measured = measure_levels(fit(religion.table.select_words(ISLAM), "coefficients"))
     published = {"associated": -0.198, "different": -0.0334, "human": -0.0192, "none": -0.0004}
     for level, value in published.items():
-        difference = found[level].value - found["none"].value
+        difference = measured[level].value - measured["none"].value
         assert difference == pytest.approx(value - published["none"], abs=0.01)
-        assert found[level].details["sd"] == pytest.approx(0.168, abs=0.008)
+        assert measured[level].details["sd"] == pytest.approx(0.168, abs=0.008)
 
 
 def test_crossed_answers_the_question(religion):
     crossed = religion.fits["crossed"]
-    found = measure_contrasts(crossed)
-    delta = found["associated-different"]
+    measured = measure_contrasts(crossed)
+    delta = measured["associated-different"]
     assert delta.value == pytest.approx(-0.054, abs=0.01)
     assert (delta.low, delta.high) == pytest.approx((-0.090, -0.020), abs=0.006)
     assert delta.high < 0
     assert delta.details["p_below_zero"] == pytest.approx(0.99, abs=0.006)
-    assert found["associated-human"].value == pytest.approx(-0.075, abs=0.01)
-    assert found["associated-human"].low < 0 < found["associated-human"].high
+    assert measured["associated-human"].value == pytest.approx(-0.075, abs=0.01)
+    assert measured["associated-human"].low < 0 < measured["associated-human"].high
     assert compute_criteria(crossed).waic == pytest.approx(-5748, abs=6)
     diagnostics = crossed.diagnostics()
     assert diagnostics.rhat_max <= 1.01
@@ -94,20 +94,18 @@ def test_attributes_recur(religion):
 )
 def test_the_means_of_the_2024_paper(cosine, file, means):
     """The controls of gender and race are the larger lists of the paper, which we do not have."""
-    found = measure_levels(fit(cosine / f"{file}.csv", "paper"))
+    measured = measure_levels(fit(cosine / f"{file}.csv", "paper"))
     for level, value in zip(("associated", "different", "human", "none"), means, strict=True):
         if value is not None:
-            assert found[level].value == pytest.approx(value, abs=0.005)
+            assert measured[level].value == pytest.approx(value, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("file", "delta"), [("genderReddit", -0.015), ("raceReddit", -0.038)]
-)  # fmt: skip
+@pytest.mark.parametrize(("file", "delta"), [("genderReddit", -0.015), ("raceReddit", -0.038)])
 def test_the_other_topics_run(cosine, file, delta):
     fitted = fit_models(cosine / f"{file}.csv", draws=1600)
     assert tuple(fitted.fits) == MODELS
-    found = measure_contrasts(fitted.fits["crossed"])["associated-different"]
-    assert found.value == pytest.approx(delta, abs=0.005)
+    measured = measure_contrasts(fitted.fits["crossed"])["associated-different"]
+    assert measured.value == pytest.approx(delta, abs=0.005)
     assert fitted.fits["crossed"].diagnostics().rhat_max < 1.02
 
 

@@ -1,4 +1,4 @@
-"""Reading distance tables: any headers, and damage told with its place."""
+"""Reading distance tables: any headers, and errors with their line."""
 
 import gzip
 
@@ -20,13 +20,21 @@ ROWS = [
     ("rabbi", "table", "neutral", 1.1, -0.1, "none"),
 ]
 THESIS = [
-    "protectedWord", "wordToCompare", "wordClass", "cosineDistance", "cosineSimilarity",
+    "protectedWord",
+    "wordToCompare",
+    "wordClass",
+    "cosineDistance",
+    "cosineSimilarity",
     "connection",
-]  # fmt: skip
+]
 SNAKE = [
-    "protected_word", "word_to_compare", "word_class", "cosine_distance", "cosine_similarity",
+    "protected_word",
+    "word_to_compare",
+    "word_class",
+    "cosine_distance",
+    "cosine_similarity",
     "connection",
-]  # fmt: skip
+]
 OTHER = ["Protected.Word", "attribute", "class", "distance", "similarity", "Connection"]
 
 
@@ -67,11 +75,11 @@ def test_gzip_and_row_names_without_a_header(tmp_path):
 
 
 def test_our_own_table(glove):
-    made = distance_table(glove, lexicon.topic("religion"))
-    table = read_table(made)
-    assert table.rows == made.distance.size
-    assert table.word_class == made.protected_class
-    assert np.array_equal(np.sort(table.distance), np.sort(made.distance.ravel()))
+    distances = distance_table(glove, lexicon.topic("religion"))
+    table = read_table(distances)
+    assert table.rows == distances.distance.size
+    assert table.word_class == distances.protected_class
+    assert np.array_equal(np.sort(table.distance), np.sort(distances.distance.ravel()))
 
 
 def test_what_cannot_be_used_is_dropped_and_counted(tmp_path):
@@ -89,8 +97,11 @@ def test_what_cannot_be_used_is_dropped_and_counted(tmp_path):
     table = read_table(saved(tmp_path, frame(rows)))
     assert table.rows == 6
     assert dict(table.dropped) == {
-        "sentinel": 2, "missing": 3, "duplicate": 2, "inconsistent": 1,
-    }  # fmt: skip
+        "sentinel": 2,
+        "missing": 3,
+        "duplicate": 2,
+        "inconsistent": 1,
+    }
     assert "ghost" not in table.attributes
 
 
@@ -100,13 +111,16 @@ def test_rounding_is_not_a_sentinel():
 
 
 def test_a_word_may_be_called_nan_or_null():
-    rows = [*ROWS, ("imam", "nan", "neutral", 1.0, 0.0, "none"),
-            ("imam", "null", "neutral", 1.0, 0.0, "none")]  # fmt: skip
+    rows = [
+        *ROWS,
+        ("imam", "nan", "neutral", 1.0, 0.0, "none"),
+        ("imam", "null", "neutral", 1.0, 0.0, "none"),
+    ]
     assert {"nan", "null"} <= set(read_table(frame(rows)).attributes)
 
 
 def test_ones_own_stereotype_wins_over_a_strangers():
-    """An attribute told of two classes is listed twice for every word."""
+    """A stereotype of two classes is listed twice for every word."""
     rows = [
         ("imam", "cheap", "jew_stereotype", 0.6, 0.4, "different"),
         ("imam", "cheap", "muslim_stereotype", 0.6, 0.4, "associated"),
@@ -186,12 +200,13 @@ def test_pairing_by_word_and_attribute():
     before = read_table(frame())
     shuffled = frame().sample(frac=1, random_state=1)
     shuffled["cosineDistance"] += 0.1
-    after = read_table(shuffled[shuffled["wordToCompare"] != "table"].drop(
-        columns="cosineSimilarity"))  # fmt: skip
-    one, two, alone = pair_tables(before, after)
-    assert one.rows == two.rows == 5
-    assert np.allclose(two.distance - one.distance, 0.1)
-    assert alone == {"before": 1, "after": 0}
+    after = read_table(
+        shuffled[shuffled["wordToCompare"] != "table"].drop(columns="cosineSimilarity")
+    )
+    first, second, unpaired = pair_tables(before, after)
+    assert first.rows == second.rows == 5
+    assert np.allclose(second.distance - first.distance, 0.1)
+    assert unpaired == {"before": 1, "after": 0}
     other = frame()
     other.loc[0, "connection"] = "different"
     with pytest.raises(InputError, match="'imam' and 'violent': expected the connection 'assoc"):

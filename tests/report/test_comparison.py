@@ -173,7 +173,7 @@ def test_a_mean_of_sentences_is_paired_over_all_of_them() -> None:
             {"word": f"s{i}", "score": score, "full_verdict": "undecided" if i in undecided else ""}
             for i, score in enumerate(scores)
         )
-        return measurement(mean, low, high, metric="pronoun_score", items=items, ideal=0.5)
+        return measurement(mean, low, high, metric="pronouns", items=items, ideal=0.5)
 
     every = difference(scored(0, set()), scored(0.05, set()))
     assert (every.kind, every.items) == ("paired", 60)
@@ -189,7 +189,7 @@ def test_the_mean_without_a_sentence_is_the_jackknife_of_the_mean() -> None:
     scores = [(0.2, 0.5), (0.4, 0.4), (0.9, 0.7), (0.6, 0.1)]
     one, two = (
         measurement(
-            float(np.mean(column)), 0, 1, metric="pronoun_score",
+            float(np.mean(column)), 0, 1, metric="pronouns",
             items=tuple({"word": str(i), "score": score} for i, score in enumerate(column)),
         )
         for column in zip(*scores, strict=True)

@@ -11,7 +11,6 @@ import pytest
 from evenhand.fewshot.data import Dataset
 from evenhand.masked import load
 from evenhand.masked.metrics.association import associate, design
-from evenhand.masked.metrics.pronouns import score
 from evenhand.report import saved_masked
 from evenhand.report.blocks import Table, Text
 from evenhand.report.findings import Findings
@@ -116,7 +115,7 @@ def test_every_part_is_there_with_its_figures(data, model):
 
 def test_every_sentence_can_be_pointed_at_and_searched(found, model):
     [dots] = [f for f in model.figures() if f.name == "masked-sentences"]
-    items = found.content("pronouns")["built_in"]["items"]
+    items = found.measured("pronouns")[0].items
     drawn = unescape(dots.svg)
     assert [item["masked"] for item in items if item["masked"] not in drawn] == []
     tables = [t for t in blocks(model, Table) if t.headers[0] == "Sentence"]
@@ -221,11 +220,6 @@ def test_every_metric_is_explained(found):
 
 def test_saved_results_give_the_charts_what_the_originals_do():
     model = load("mini")
-    told = score(model, ["[MASK] sings.", "The cook lost [MASK] hat.", "[MASK] was the best."])
-    back = saved_masked.scores(json.loads(to_json(told.as_dict())))
-    assert back.rule == told.rule
-    assert back.top == told.top
-    assert back.full == told.full
     asked = design(attributes=design().professions[:5], persons=design().pairs[:2])
     result = associate(model, asked)
     again = saved_masked.association(json.loads(to_json(result.as_dict())), result.overall)

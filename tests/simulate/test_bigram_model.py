@@ -9,9 +9,9 @@ TABLE = {"[CLS]": {"he": 0.6, "she": 0.2}, "doctor": {"he": 0.7, "she": 0.1}, "n
 
 def probability(model, text, word):
     row = model.tokenizer(text)["input_ids"]
-    place = row.index(model.tokenizer.mask_token_id)
+    position = row.index(model.tokenizer.mask_token_id)
     return float(
-        np.exp(model.logits([row], [place])[0][model.tokenizer.convert_tokens_to_ids(word)])
+        np.exp(model.logits([row], [position])[0][model.tokenizer.convert_tokens_to_ids(word)])
     )
 
 

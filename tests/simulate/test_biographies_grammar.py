@@ -16,9 +16,29 @@ WRONG_AN = re.compile(r"\b[Aa]n (?!hon|hour|X-)[^aeiouAEIOU]")
 TWICE = re.compile(r"\b(\w+) \1\b", re.IGNORECASE)
 VERB = re.compile(r"\b(?:[Ss]he|[Hh]e) (?:now |also |still |first |rarely |has recently )?([\w-]+)")
 IRREGULAR = {
-    "became", "began", "broke", "brought", "built", "can", "grew", "heard", "led", "put", "ran",
-    "read", "rewrote", "sold", "shot", "spent", "spoke", "taught", "took", "won", "wrote", "set",
-}  # fmt: skip
+    "became",
+    "began",
+    "broke",
+    "brought",
+    "built",
+    "can",
+    "grew",
+    "heard",
+    "led",
+    "put",
+    "ran",
+    "read",
+    "rewrote",
+    "sold",
+    "shot",
+    "spent",
+    "spoke",
+    "taught",
+    "took",
+    "won",
+    "wrote",
+    "set",
+}
 
 
 def check(text):
@@ -45,8 +65,8 @@ def check(text):
     name=st.sampled_from(list(grammar().occupations)),
 )
 def test_texts_and_twins_are_grammatical(seed, leak, wording, name):
-    made = biographies(12, leak=leak, wording=wording, seed=seed, occupations=[name])
-    for text in (*made.texts, *made.counterfactuals):
+    bios = biographies(12, leak=leak, wording=wording, seed=seed, occupations=[name])
+    for text in (*bios.texts, *bios.counterfactuals):
         check(text)
 
 
@@ -64,9 +84,9 @@ def test_two_thousand_texts_of_an_occupation_are_distinct(name):
 
 
 def test_texts_begin_in_many_ways():
-    made = biographies(300, seed=3, occupations=["journalist"])
+    bios = biographies(300, seed=3, occupations=["journalist"])
     openings = {
-        re.sub(r"[A-Z][\w'.]*|\d+", "", SENTENCE.split(text)[0])[:25] for text in made.texts
+        re.sub(r"[A-Z][\w'.]*|\d+", "", SENTENCE.split(text)[0])[:25] for text in bios.texts
     }
     assert len(openings) > 60
 

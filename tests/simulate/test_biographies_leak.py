@@ -29,13 +29,13 @@ WORDING = {
 }
 
 
-def gender_accuracy(made, without=()):
+def gender_accuracy(bios, without=()):
     """Right guesses of the recorded gender by a bag of words, on texts it was not fitted on."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    counts = CountVectorizer(min_df=2, stop_words=list(without) or None).fit_transform(made.texts)
-    women = np.array(made.genders) == "F"
+    counts = CountVectorizer(min_df=2, stop_words=list(without) or None).fit_transform(bios.texts)
+    women = np.array(bios.genders) == "F"
     odd = np.arange(len(women)) % 2 == 1
     fitted = LogisticRegression(max_iter=300, C=0.3).fit(counts[odd], women[odd])
     right = int((fitted.predict(counts[~odd]) == women[~odd]).sum())
@@ -54,8 +54,8 @@ def test_at_leak_1_they_do():
 
 def test_beyond_gendered_words_only_the_wording_dial_tells_the_gender():
     hidden = GENDERED | NAMES
-    made = biographies(120, leak=1, shares=0, seed=2)
-    low, high = gender_accuracy(made, hidden)
+    bios = biographies(120, leak=1, shares=0, seed=2)
+    low, high = gender_accuracy(bios, hidden)
     assert low < 0.5 < high
     assert gender_accuracy(biographies(120, leak=1, shares=0, wording=1, seed=2), hidden).low > 0.6
 
@@ -75,9 +75,9 @@ def test_the_leak_changes_who_is_told_of_and_nothing_else():
 
 @pytest.mark.parametrize("wording", [0.0, 1.0])
 def test_twins_differ_in_gendered_words_only(wording):
-    made = biographies(40, leak=0.5, wording=wording, seed=5)
+    bios = biographies(40, leak=0.5, wording=wording, seed=5)
     allowed = GENDERED | NAMES | {f"{name}'s" for name in NAMES} | (WORDING if wording else set())
-    for text, twin in zip(made.texts, made.counterfactuals, strict=True):
+    for text, twin in zip(bios.texts, bios.counterfactuals, strict=True):
         pairs = list(zip(text.split(), twin.split(), strict=True))
         differing = [(a, b) for a, b in pairs if a != b]
         assert differing
@@ -86,51 +86,51 @@ def test_twins_differ_in_gendered_words_only(wording):
 
 
 def test_swapping_gives_the_twin_and_swapping_the_twin_the_text():
-    made = biographies(40, leak=0.5, seed=6)
-    for texts, twins in ((made.texts, made.counterfactuals), (made.counterfactuals, made.texts)):
+    bios = biographies(40, leak=0.5, seed=6)
+    for texts, twins in ((bios.texts, bios.counterfactuals), (bios.counterfactuals, bios.texts)):
         swapped = [done.text for done in rewrite_all(texts, Swap(names="fixed"))]
         assert sum(a == b for a, b in zip(swapped, twins, strict=True)) >= 0.998 * len(twins)
 
 
 def test_neutral_and_anonymous_texts_are_the_same_as_their_twins():
-    made = biographies(20, leak=0.5, seed=7)
+    bios = biographies(20, leak=0.5, seed=7)
 
     def neutral(texts):
         anonymous = [done.text for done in rewrite_all(texts, Anonymize())]
         return [done.text for done in rewrite_all(anonymous, Neutralize())]
 
-    one, two = neutral(made.texts), neutral(made.counterfactuals)
+    one, two = neutral(bios.texts), neutral(bios.counterfactuals)
     assert sum(a == b for a, b in zip(one, two, strict=True)) >= 0.995 * len(one)
 
 
 class Bayes:
     """Naive Bayes over the words of a world's texts, and its associations on other worlds."""
 
-    def __init__(self, made):
+    def __init__(self, bios):
         from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.naive_bayes import MultinomialNB
 
         self.vectorizer = CountVectorizer()
-        self.classes = list(made.classes)
+        self.classes = list(bios.classes)
         self.model = MultinomialNB().fit(
-            self.vectorizer.fit_transform(made.texts), made.occupations
+            self.vectorizer.fit_transform(bios.texts), bios.occupations
         )
 
-    def told(self, texts, labels):
+    def score(self, texts, labels):
         """The log-probability of each label, and whether it is the likeliest."""
         rows = self.model.predict_log_proba(self.vectorizer.transform(texts))
         columns = np.searchsorted(self.model.classes_, labels)
         return rows[np.arange(len(labels)), columns], rows.argmax(axis=1) == columns
 
-    def measures(self, made):
+    def measures(self, bios):
         """By text: log p of the label against that of the twin; the same and the gain in accuracy
         of the pro-stereotypical version over the anti-stereotypical one.
         """
         (log_p, right), (other, other_right) = (
-            self.told(texts, made.occupations) for texts in (made.texts, made.counterfactuals)
+            self.score(texts, bios.occupations) for texts in (bios.texts, bios.counterfactuals)
         )
-        women = np.array(made.genders) == "F"
-        leaning = np.array([made.share_of_women[name] > 0.5 for name in made.occupations])
+        women = np.array(bios.genders) == "F"
+        leaning = np.array([bios.share_of_women[name] > 0.5 for name in bios.occupations])
         sign = np.where(women == leaning, 1, -1)
         gain = sign * (right.astype(int) - other_right.astype(int))
         return {"association": log_p - other, "stereotype": sign * (log_p - other), "gain": gain}
@@ -146,8 +146,8 @@ def test_at_leak_0_even_a_biased_classifier_measures_no_bias(biased):
     worlds = 100
     found = dict.fromkeys(("association", "stereotype", "gain"), 0)
     for seed in range(worlds):
-        made = biographies(12, leak=0, seed=seed, occupations=FEW)
-        for name, values in biased.measures(made).items():
+        bios = biographies(12, leak=0, seed=seed, occupations=FEW)
+        for name, values in biased.measures(bios).items():
             error = values.std(ddof=1) / np.sqrt(len(values))
             found[name] += bool(abs(values.mean()) > 1.99 * error)
     for name, count in found.items():
@@ -162,9 +162,9 @@ def test_at_leak_1_it_measures_bias(biased):
 def test_measured_bias_rises_with_the_leak():
     means = []
     for leak in (0, 0.3, 0.6, 1):
-        made = biographies(200, leak=leak, seed=101, occupations=FEW)
+        bios = biographies(200, leak=leak, seed=101, occupations=FEW)
         fresh = biographies(200, leak=leak, seed=102, occupations=FEW)
-        values = Bayes(made).measures(fresh)["stereotype"]
+        values = Bayes(bios).measures(fresh)["stereotype"]
         means.append((values.mean(), values.std() / np.sqrt(len(values))))
     assert abs(means[0][0]) < 3.5 * means[0][1]
     for (lower, error), (higher, other) in pairwise(means):

@@ -36,17 +36,17 @@ def chains(correlation, count, length, seed=0):
 def test_agrees_with_arviz(arviz, correlation, count, length):
     x = chains(correlation, count, length)
     for k in range(2):
-        one = x[..., k]
+        column = x[..., k]
         expected = {
-            r_hat: arviz.rhat(one),
-            ess_bulk: arviz.ess(one, method="bulk"),
-            ess_tail: arviz.ess(one, method="tail"),
-            ess_mean: arviz.ess(one, method="mean"),
-            mcse_mean: arviz.mcse(one),
+            r_hat: arviz.rhat(column),
+            ess_bulk: arviz.ess(column, method="bulk"),
+            ess_tail: arviz.ess(column, method="tail"),
+            ess_mean: arviz.ess(column, method="mean"),
+            mcse_mean: arviz.mcse(column),
         }
         for measure, value in expected.items():
             assert measure(x)[k] == pytest.approx(float(value), rel=1e-6), measure.__name__
-        assert hdi(one) == pytest.approx(arviz.hdi(one.ravel(), 0.89), abs=1e-12)
+        assert hdi(column) == pytest.approx(arviz.hdi(column.ravel(), 0.89), abs=1e-12)
 
 
 def test_the_effective_size_of_an_autoregression_is_known():
@@ -56,14 +56,14 @@ def test_the_effective_size_of_an_autoregression_is_known():
     assert mcse_mean(x)[0] == pytest.approx(np.sqrt(3 / 32_000), rel=0.1)
 
 
-def test_chains_that_disagree_are_found():
+def test_chains_that_disagree_are_detected():
     x = chains(0.0, 4, 500)
     assert r_hat(x).max() < 1.01
     x[0] += 1.0
     assert r_hat(x)[0] > 1.1
     wide = chains(0.0, 4, 500)
     wide[0] *= 5
-    assert r_hat(wide)[0] > 1.1  # same centre: only the folded ranks see it
+    assert r_hat(wide)[0] > 1.1  # same centre: only the folded ranks differ
 
 
 def test_constants_have_nothing_to_converge():
@@ -95,7 +95,7 @@ def test_smoothed_weights_are_weights():
     assert np.all(k < 0)
 
 
-def test_chains_find_a_known_density():
+def test_chains_sample_a_known_density():
     factor = np.array([[1.0, 0.0], [0.8, 0.6]])
 
     def log_density(x):

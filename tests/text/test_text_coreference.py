@@ -344,3 +344,19 @@ def test_coreferee(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked[0] == "coreferee"
     assert link is not None
     assert (link.text, link.size) == ("The nurse", 3)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "subject"),
+    [
+        ("The coach , a tall person , raises her arm .", "coach"),
+        ("The coach , dressed in red , raises her arm .", "coach"),
+        ("The coach , unseen ; unheard , raises her arm .", None),
+    ],
+)
+def test_an_aside_ends_at_other_punctuation(sentence: str, subject: str | None) -> None:
+    """An aside between commas may hold a verb; a semicolon or a bracket in it makes it none."""
+    tokens = sentence.split()
+    parsed = parse(tokens)
+    phrase = parsed.subjects[tokens.index("raises")]
+    assert (phrase and parsed.lower[phrase.head]) == subject

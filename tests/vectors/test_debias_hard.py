@@ -200,7 +200,7 @@ def test_result_says_what_was_done() -> None:
     assert result.vectors.name == "planted+hard"
     assert result.vectors.words == v.words
     assert any("zero by construction" in note for note in result.notes)
-    view = json.loads(to_json(result.as_dict()))
+    view = json.loads(to_json(result.to_dict()))
     assert view["method"] == "hard"
     assert view["removed_dimensions"] == 2
     assert view["settings"] == {

@@ -176,7 +176,7 @@ def test_small_and_wrong_groups() -> None:
 
 def test_view_is_plain_json() -> None:
     v = planted()
-    view = json.loads(to_json(inlp(v, groups_of(v)).as_dict()))
+    view = json.loads(to_json(inlp(v, groups_of(v)).to_dict()))
     assert view["method"] == "inlp"
     assert view["fitted_on"] == view["report"]["train"]
     assert {"accuracy", "low", "high"} == set(view["report"]["rounds"][0])

@@ -7,9 +7,8 @@ import pytest
 
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
 from evenhand.vectors.debias import bias_subspace, debias, most_biased, word_bias
-from evenhand.vectors.debias import projection as passes
-from evenhand.vectors.debias.projection import project_out, transform_rows, unit_rows
-from evenhand.vectors.debias.subspace import known_sets
+from evenhand.vectors.debias import subspace as passes
+from evenhand.vectors.debias.subspace import known_sets, project_out, transform_rows, unit_rows
 from evenhand.vectors.store import Vectors
 
 

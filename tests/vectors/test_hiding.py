@@ -18,8 +18,8 @@ from evenhand.vectors.hiding import (
     recovery,
     word_bias,
 )
-from evenhand.vectors.neighbours import nearest
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.utility import nearest
 
 SETS = [["he", "she"], ["man", "woman"], ["son", "daughter"]]
 Groups = dict[str, list[str]]
@@ -243,12 +243,12 @@ def test_neighbour_bias_without_variation_has_no_value() -> None:
 
 
 def test_nearest_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    from evenhand.vectors import neighbours
+    from evenhand.vectors import utility
 
     v, _ = noise(n=60)
     unit = v.unit(np.arange(60)).astype(np.float32)
     whole = nearest(unit, 7, np.arange(60))
-    monkeypatch.setattr(neighbours, "_CELLS", 200)
+    monkeypatch.setattr(utility, "_CELLS", 200)
     pieces = nearest(unit, 7, np.arange(60))
     assert (whole[0] == pieces[0]).all()
     cosines = unit @ unit.T

@@ -4,7 +4,7 @@ import pytest
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.simulate import world
 from evenhand.vectors import Vectors
-from evenhand.vectors.debias.leaning import leaning_by_class
+from evenhand.vectors.debias.groups import leaning_by_class
 from evenhand.vectors.mitigation import mitigate
 
 
@@ -26,7 +26,7 @@ def test_measures_hiding_and_utility_come_with_every_method(biased, method):
         "cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias",
     }  # fmt: skip
     assert all(0 < m.value <= 1 for m in done.utility)
-    assert set(done.as_dict()) == {"debias", "measures", "hiding", "utility"}
+    assert set(done.to_dict()) == {"debias", "measures", "hiding", "utility"}
 
 
 def test_inlp_is_tested_on_words_it_never_saw(biased):

@@ -124,7 +124,7 @@ def test_immutable(v):
         (["a", "b"], [[1.0]], "expected 2 rows of numbers, got the shape"),
         (["a"], [1.0], "expected 1 rows of numbers"),
         ([], np.ones((0, 2)), "expected 0 rows of numbers"),
-        (["a", "a"], [[1.0], [2.0]], "the word 'a' is there twice"),
+        (["a", "a"], [[1.0], [2.0]], "expected each word once, got 'a' twice"),
         (["a", ""], [[1.0], [2.0]], "word 2: expected one without line ends, got ''"),
         (["a\nb"], [[1.0]], "word 1: expected one without line ends"),
         (["\ud800"], [[1.0]], "not valid Unicode"),

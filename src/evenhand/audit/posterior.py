@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.posterior_calibration import calibrate
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic
@@ -86,12 +85,37 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
     content["calibration"] = (
         []
         if options.quick
-        else calibrate(
-            fitted, effect=EFFECT, sets=TABLES, prob=options.prob, seed=seed,
-            told=lambda done: progress.step(FITS + done, total),
-        )
-    )  # fmt: skip
+        else _calibration(fitted, options, lambda done, _: progress.step(FITS + done, total))
+    )
     return {"content": content, "skipped": tuple(skipped)}
+
+
+def _calibration(
+    fitted: Fit, options: Options, progress: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    from evenhand.posterior import calibrate
+
+    results = calibrate(
+        fitted,
+        effect=EFFECT,
+        sets=TABLES,
+        prob=options.prob,
+        seed=options.seed,
+        progress=progress,
+    )
+    return [
+        {
+            "truth": coverage.details["truth"],
+            "tables": coverage.n,
+            "held": _share(coverage),
+            "found": _share(excluded),
+        }
+        for coverage, excluded in zip(results[::2], results[1::2], strict=True)
+    ]
+
+
+def _share(share: Measurement) -> dict[str, float]:
+    return {"value": share.value, "low": share.low, "high": share.high}
 
 
 def _change(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from evenhand.audit.stages import Options, Progress, Silent, Stage
-from evenhand.results import Measurement
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -97,7 +96,7 @@ def _most(options: Options) -> int:
 
 
 def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.text.odds import class_odds
+    from evenhand.text.metrics.odds import class_odds
 
     men, women = (
         {name: int(n) for name, n in zip(data.classes, column, strict=True)}
@@ -119,16 +118,7 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
     )
     progress.step(1, 1)
     return {
-        "measurements": tuple(
-            Measurement(
-                metric="odds_ratio", query=row.label, value=row.odds_ratio, low=row.low,
-                high=row.high, prob=options.prob, n=row.male + row.female, ideal=1.0, worse="away",
-                interval="normal on the logarithm, texts taken as independent",
-                p_value=row.p_value, test="Fisher's exact test, two-sided",
-                details={name: getattr(row, name) for name in _DETAILS},
-            )
-            for row in rows
-        ),
+        "measurements": tuple(replace(row, metric="odds_ratio", by="") for row in rows),
         "content": {
             "name": data.name, "texts": len(data), "classes": len(rows),
             "men": sum(men.values()), "women": sum(women.values()),
@@ -137,9 +127,6 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
             "left_out": dict(data.left_out), "prob": options.prob,
         },
     }  # fmt: skip
-
-
-_DETAILS = ("p_holm", "male", "female", "exact_low", "exact_high", "corrected")
 
 
 def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:

@@ -86,7 +86,8 @@ def _names(option: Option) -> str:
 
 def _help(option: Option) -> str:
     allowed = f" One of {', '.join(map(str, option.choices))}." if option.choices else ""
-    default = "" if option.default is None else f" Default: {option.default}."
+    unset = option.default is None or option.default in ((), False)
+    default = "" if unset else f" Default: {option.default}."
     return f"{option.help}{allowed}{default}"
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from evenhand.text.corpus import Form
     from evenhand.vectors.store import Vectors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "case_option",
+    "combine",
     "folder_option",
+    "form_of",
+    "format_options",
     "json_option",
     "load_vectors",
     "output_option",
@@ -24,6 +28,18 @@ __all__ = [
     "seed_option",
     "source_argument",
 ]
+
+
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several decorators as one, in the order in which help shows them."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 seed_option = click.option(
@@ -102,3 +118,50 @@ def load_vectors(source: str, case: str) -> Vectors:
             case=case,  # type: ignore[arg-type]
             progress=lambda done, total: shown.update(task, completed=done, total=total),
         )
+
+
+COMPRESSED = (".gz", ".bz2", ".zst")
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+format_options = combine(
+    click.option(
+        "--field",
+        metavar="NAME",
+        help="The field of each JSONL object or column of each CSV row that holds the document;"
+        " the rest of the record stays as it is. Without it a document is a line.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
+        help="How the input is cut; by default lines, or with --field by the file's ending.",
+    ),
+)
+
+
+def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form:
+    """How documents are cut out of the sources."""
+    from evenhand.text.corpus.formats import Csv, Jsonl, Lines
+
+    if form is None and field is not None:
+        form = _form_by_ending(sources[0])
+    if form in (None, "lines"):
+        if field is not None:
+            raise click.UsageError("--field goes with JSONL and CSV, not with lines")
+        return Lines()
+    if field is None:
+        raise click.UsageError(f"--format {form} needs --field: which field holds the document?")
+    if form == "jsonl":
+        return Jsonl(field)
+    return Csv(field, delimiter="\t" if form == "tsv" else ",")
+
+
+def _form_by_ending(source: str) -> str:
+    name = source.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    ending = PurePath(name).suffix
+    if ending not in ENDINGS:
+        raise click.UsageError(
+            f"{source}: --field needs a file ending in {', '.join(ENDINGS)}, or --format"
+        )
+    return ENDINGS[ending]

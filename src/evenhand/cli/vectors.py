@@ -360,7 +360,7 @@ def debias(
     """
     from evenhand.lexicon import topic as read_topic
     from evenhand.vectors import mitigate
-    from evenhand.vectors.export import format_of
+    from evenhand.vectors.formats import format_of
 
     material = read_topic(topic)
     if output:
@@ -374,7 +374,7 @@ def debias(
     if as_json:
         print_json(
             output=output,
-            debias=debiased.as_dict(),
+            debias=debiased.to_dict(),
             comparisons=[*result.measures, *result.hiding],
             measurements=list(result.utility),
         )

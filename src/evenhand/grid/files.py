@@ -1,7 +1,7 @@
-"""Files that cells read and write: known by their content, named after their shard.
+"""Files that cells read and write: identified by their content, named after their shard.
 
-What determines a result is what is in the files, not where they lie; what a cell wrote counts only
-as long as it is there, byte for byte.
+The content of a file determines a result, not its path; what a cell wrote counts only as long as
+it is there, byte for byte.
 """
 
 from __future__ import annotations
@@ -25,49 +25,50 @@ from evenhand.files import replace_file, to_json
 from evenhand.grid.spec import format_value
 
 __all__ = [
+    "are_intact",
     "content_digest",
     "expand_shards",
     "file_digest",
     "folder_digest",
     "folder_of",
-    "intact",
+    "lexicon_digest",
     "model_digest",
     "plain",
     "publish",
-    "refuse_idle",
     "refuse_shared_files",
+    "refuse_unused",
 ]
 
 HUB = "hf:"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 MODEL_ENDINGS = (".json", ".txt", ".model", ".safetensors", ".bin")
-"""Files of a model's folder that it can be made of: configuration, tokenizer, weights."""
+"""Files of a model's folder that count: configuration, tokenizer, weights."""
 
 _blake2b = partial(hashlib.blake2b, digest_size=16)
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """The hash of a file's bytes; it is read again when its time or size is another."""
-    place = Path(path)
-    if not place.is_file():
-        raise FileError(path, "expected a file, got " + ("a folder" if place.exists() else "none"))
-    stat = place.stat()
-    return _digest(place.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    """Return the hash of a file's bytes; it is read again when its time or size changes."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(path, "expected a file, got " + ("a folder" if file.exists() else "none"))
+    stat = file.stat()
+    return _digest(file.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 def model_digest(source: str, *, head: bool = True) -> str:
-    """The hash of what a model is made of, by its name or its folder; `head` as in `load`."""
+    """Return the hash of a model's files, by its name or folder; `head` as in `load`."""
     from evenhand.masked.model import EMBEDDED
 
     if source in EMBEDDED:
         with resources.as_file(resources.files("evenhand.assets") / source) as folder:
             return folder_digest(folder)
-    return _of_hub(source, head) if source.startswith(HUB) else folder_digest(source)
+    return _hub_digest(source, head) if source.startswith(HUB) else folder_digest(source)
 
 
 @lru_cache(maxsize=64)
-def _of_hub(source: str, head: bool) -> str:
-    """What a model of the hub is now: it has to be had to be known."""
+def _hub_digest(source: str, head: bool) -> str:
+    """Return the fingerprint of a model of the hub, which is downloaded."""
     from evenhand.masked.model import load
 
     return load(source, device="cpu", head=head).fingerprint
@@ -84,31 +85,41 @@ def _read_digest(path: Path) -> str:
 
 
 def folder_digest(path: str | os.PathLike[str]) -> str:
-    """The hash of a model's folder: the names and the bytes of the files it is made of."""
-    made = _blake2b()
+    """Return the hash of a model's folder: the names and the bytes of its files."""
+    digest = _blake2b()
     for file in sorted(Path(path).iterdir()):
         if file.suffix in MODEL_ENDINGS and file.is_file():
-            made.update(f"{file.name} {file_digest(file)}\n".encode())
-    return made.hexdigest()
+            digest.update(f"{file.name} {file_digest(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def content_digest(value: Any) -> str:
-    """The hash of something whose `repr` tells all of it, such as word lists."""
+    """Return the hash of a value whose `repr` is complete, such as word lists."""
     return _blake2b(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+@lru_cache(maxsize=1)
+def lexicon_digest() -> str:
+    """Return the hash of the built-in word lists and sentences."""
+    digest = _blake2b()
+    with resources.as_file(resources.files("evenhand.lexicon") / "data") as folder:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{file.relative_to(folder).as_posix()} {_read_digest(file)}\n".encode())
+    return digest.hexdigest()
+
+
 def plain(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result as it will be read from its file: plain values, null for what is no number."""
-    found: dict[str, Any] = json.loads(to_json(result, indent=None))
-    return found
+    """Return a result as it is read from its file: plain values, None for what is not finite."""
+    content: dict[str, Any] = json.loads(to_json(result, indent=None))
+    return content
 
 
 def expand_shards(
     fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], name: Callable[[str], str]
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """Both with `shards: PATTERN` (or several) written out as an axis `shard` of sorted files.
+    """Write `shards: PATTERN` (or several) out as an axis `shard` of sorted files.
 
-    `name` says what the file is called that a shard's cell writes: no two may write the same one.
+    `name` returns the name of the file that the cell of a shard writes: no two may be the same.
     """
     rest, varied = dict(fixed), {key: list(values) for key, values in axes.items()}
     if "shards" in varied:
@@ -117,11 +128,11 @@ def expand_shards(
         if "shard" in rest or "shard" in varied:
             raise InputError("shards: expected either shard or shards, got both of them")
         patterns = given if isinstance(given, list) else [given]
-        if not patterns or not all(isinstance(each, str) for each in patterns):
+        if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
             raise InputError(
                 f"shards: expected a pattern such as corpus/*.jsonl, got {format_value(given)}"
             )
-        varied["shard"] = sorted({path for each in patterns for path in _matching(each)})
+        varied["shard"] = sorted({path for pattern in patterns for path in _matching(pattern)})
     seen: dict[str, str] = {}
     for shard in varied.get("shard", []):
         other = seen.setdefault(name(str(shard)), str(shard))
@@ -135,29 +146,29 @@ def expand_shards(
 
 def _matching(pattern: str) -> list[str]:
     matching = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - it may be absolute
-    found = [path for path in matching if Path(path).is_file()]
-    if not found:
+    paths = [path for path in matching if Path(path).is_file()]
+    if not paths:
         raise InputError(f"shards: expected files that match '{pattern}', got none")
-    return found
+    return paths
 
 
-def refuse_idle(
+def refuse_unused(
     fixed: Mapping[str, Any],
     axes: Mapping[str, Sequence[Any]],
     choice: str,
     options: Mapping[str, Collection[str]],
     default: str = "",
 ) -> None:
-    """Refuse an option that none of the chosen ways takes: it would be passed over in silence.
+    """Refuse an option that none of the chosen methods has: it would be ignored silently.
 
     >>> options = {"swap": ["seed"], "neutralize": ["nouns"]}
-    >>> refuse_idle({"operation": "swap", "nouns": "all"}, {}, "operation", options)
+    >>> refuse_unused({"operation": "swap", "nouns": "all"}, {}, "operation", options)
     Traceback (most recent call last):
     evenhand.errors.InputError: nouns: goes with operation neutralize, not with swap
     """
-    chosen = [str(each) for each in axes.get(choice, [fixed.get(choice, default)])]
+    chosen = [str(value) for value in axes.get(choice, [fixed.get(choice, default)])]
     if not options.keys() >= set(chosen):
-        return  # the check of the settings has better words for an unknown one
+        return  # the settings have a better message for an unknown one
     for name in (*fixed, *axes):
         owners = [owner for owner, names in options.items() if name in names]
         if owners and not set(owners) & set(chosen):
@@ -167,18 +178,18 @@ def refuse_idle(
 
 
 def folder_of(out: str, settings: Mapping[str, Any]) -> Path:
-    """The folder a cell writes to: `out` with each {setting} in it as this cell has it.
+    """Return the folder a cell writes to: `out` with each {setting} in it filled in.
 
     >>> folder_of("swapped/{model}-{seed}", {"model": "hf:some/bert", "seed": 2}).as_posix()
     'swapped/hf-some-bert-2'
     """
 
-    def filled(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         if match[1] not in settings:
             raise InputError(f"out: expected settings in braces, got '{match[0]}'")
         return re.sub(r"[^\w.+-]+", "-", format_value(settings[match[1]])).strip("-.")
 
-    return Path(PLACEHOLDER.sub(filled, out))
+    return Path(PLACEHOLDER.sub(fill, out))
 
 
 def refuse_shared_files(
@@ -187,7 +198,7 @@ def refuse_shared_files(
     defaults: Mapping[str, Any],
     writes: Callable[[Mapping[str, Any]], bool],
 ) -> None:
-    """Refuse axes along which cells would write over each other's files."""
+    """Refuse axes along which cells would overwrite each other's files."""
     others = {name: values for name, values in axes.items() if name != "shard"}
     seen: dict[Path, dict[str, Any]] = {}
     for values in product(*others.values()):
@@ -205,23 +216,27 @@ def refuse_shared_files(
             )
 
 
-def publish(made: Path, target: Path) -> dict[str, Any]:
-    """Move a finished file to its place, at once; gives its name, size and hash."""
-    told_of = {"name": target.name, "bytes": made.stat().st_size, "blake2b": _read_digest(made)}
+def publish(source: Path, target: Path) -> dict[str, Any]:
+    """Move a finished file to its target, atomically; returns its name, size and hash."""
+    entry = {
+        "name": target.name,
+        "bytes": source.stat().st_size,
+        "blake2b": _read_digest(source),
+    }
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.replace(made, target)
+        os.replace(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with made.open("rb") as source, replace_file(target) as file:
-            shutil.copyfileobj(source, file, 1 << 20)
-        made.unlink()
-    return told_of
+        with source.open("rb") as content, replace_file(target) as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+        source.unlink()
+    return entry
 
 
-def intact(folder: Path, outputs: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the files are all there, byte for byte as they were published."""
+def are_intact(folder: Path, outputs: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether all files are there, byte for byte as they were published."""
     for output in outputs:
         path = folder / output["name"]
         try:

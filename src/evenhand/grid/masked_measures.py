@@ -20,7 +20,6 @@ __all__ = ["MEASURES", "figures"]
 
 Measure = Callable[["Model", "MaskedSettings", Workspace], dict[str, Any]]
 ENDS = ("value", "low", "high")
-PARTS = ("component", "direction", "category")
 
 
 def _score(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
@@ -84,18 +83,23 @@ def figures(result: Mapping[str, Any]) -> dict[str, Any]:
     return _FIGURES[result["measure"]](result)
 
 
+def _parts(result: Mapping[str, Any], by: str) -> list[Mapping[str, Any]]:
+    return [part for part in result["parts"] if part["by"] == by]
+
+
 def _score_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    full = result["full_vocabulary"]
+    [top], [every] = _parts(result, "vocabulary"), _parts(result, "subset")
+    shares = {part["query"]: part for part in _parts(result, "verdict")}
     return {
-        "sentences": result["n"],
-        "score": _short(full["mean_of_all"]),
-        "score of decided": _short(full["mean_bias"]),
-        f"score of decided, top {result['rule']['top_k']}": _short(result["mean_bias"]),
+        "sentences": result["details"]["sentences"],
+        "score": _short(every),
+        "score of decided": _short(result),
+        f"score of decided, {top['query']}": _short(top),
         **{
-            f"share {verdict}": _short(full[verdict]["share"])
+            f"share {verdict}": _short(shares[verdict])
             for verdict in ("male", "female", "neutral", "undecided")
         },
-        "p": full["sign_test"]["p_value"],
+        "p": result["p_value"],
     }
 
 
@@ -116,14 +120,13 @@ def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {by: [part for part in result["parts"] if part["by"] == by] for by in PARTS}
     return {
         "pairs": result["n"],
         "stereotype": _short(result),
-        "difference": _short(parts["component"][0]),
+        "difference": _short(_parts(result, "component")[0]),
         **{
             f"stereotype, {part['query']}": _short(part)
-            for part in (*parts["direction"], *parts["category"])
+            for part in (*_parts(result, "direction"), *_parts(result, "category"))
         },
         "p": result["p_value"],
     }

@@ -22,7 +22,12 @@ Progress = Callable[[str, int, int, str], None]
 
 TASKS = Registry(
     "task",
-    {name: f"evenhand.grid.task_{name}:TASK" for name in ("fewshot", "masked", "text", "vectors")},
+    {
+        "fewshot": "evenhand.grid.fewshot:TASK",
+        "masked": "evenhand.grid.task_masked:TASK",
+        "text": "evenhand.grid.corpus:TASK",
+        "vectors": "evenhand.grid.measures:VECTORS",
+    },
     group="evenhand.tasks",
 )
 

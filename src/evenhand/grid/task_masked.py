@@ -86,7 +86,7 @@ class _Masked:
         self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
     ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """`shards: PATTERN` becomes an axis; options and axes that cannot be meant are refused."""
-        files.refuse_idle(fixed, axes, "measure", OPTIONS, "score")
+        files.refuse_unused(fixed, axes, "measure", OPTIONS, "score")
         rest, varied = files.expand_shards(fixed, axes, lambda shard: rows_name(shard, ""))
         usual = {name: one.default for name, one in MaskedSettings.model_fields.items()}
         files.refuse_shared_files(
@@ -158,7 +158,7 @@ class _Masked:
     def intact(self, settings: MaskedSettings, result: Mapping[str, Any]) -> bool:
         """Whether the scores that the cell wrote are still there and the same."""
         outputs = result.get("outputs", [])
-        return not outputs or files.intact(settings.folder, outputs)
+        return not outputs or files.are_intact(settings.folder, outputs)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         from evenhand.grid.masked_measures import figures

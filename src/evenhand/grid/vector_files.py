@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from evenhand.grid import files
 
 if TYPE_CHECKING:
-    from evenhand.vectors.store import Case, Vectors
+    from evenhand.vectors.store import Vectors
+    from evenhand.vectors.vocabulary import Case
 
 __all__ = ["vectors_digest", "vectors_of"]
 

@@ -1,4 +1,4 @@
-"""First names: births of girls and boys by name, and fixed pairs across the genders."""
+"""First names by births, pairs of names across the genders, and words around names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Annotated
 
-from evenhand.lexicon.schema import data
+from pydantic import BeforeValidator
 
-__all__ = ["Names", "ambiguous_names", "names"]
+from evenhand.lexicon.schema import STRICT, Text, Word, data, read_toml
+
+__all__ = ["Names", "PersonWords", "ambiguous_names", "counted_words", "names", "persons"]
 
 CLEAR = 0.95
 """Smallest share of its more common gender at which a name has a gender."""
@@ -107,3 +110,55 @@ def _read_table(source: Traversable) -> dict[str, Entry]:
     rows = csv.reader(source.read_text("ascii").splitlines())
     next(rows)
     return {name: Entry(int(girls), int(boys), other or None) for name, girls, boys, other in rows}
+
+
+WordSet = Annotated[frozenset[str], BeforeValidator(lambda text: text.split())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonWords:
+    """The lists of `data/persons.toml`: sets of lower-case words."""
+
+    __pydantic_config__ = STRICT
+    name: Word
+    provenance: Text
+    titles: WordSet
+    ranks: WordSet
+    dotted: WordSet
+    given_titles: WordSet
+    particles: WordSet
+    suffixes: WordSet
+    surnames: WordSet
+    heads: WordSet
+    place_prefixes: WordSet
+    thing_nouns: WordSet
+    never_names: WordSet
+    place_words: WordSet
+    person_verbs: WordSet
+    plain_verbs: WordSet
+    speech_verbs: WordSet
+    person_nouns: WordSet
+    kin: WordSet
+    greetings: WordSet
+    abbreviations: WordSet
+    proper: WordSet
+
+
+@cache
+def persons() -> PersonWords:
+    """Return the built-in lists.
+
+    >>> "mrs" in persons().titles, "queen" in persons().given_titles
+    (True, True)
+    """
+    return read_toml(data("persons.toml"), PersonWords)
+
+
+@cache
+def counted_words(kind: str) -> frozenset[str]:
+    """Return a list counted by `tools/name_words.py`: common_words, surnames or proper_words.
+
+    >>> "however" in counted_words("common_words"), "johnson" in counted_words("surnames")
+    (True, True)
+    """
+    return frozenset(data(f"{kind}.txt").read_text(encoding="utf-8").split())

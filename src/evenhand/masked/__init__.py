@@ -1,23 +1,71 @@
-"""Masked language models: load one, ask it for words at a mask, embed sentences.
+"""Masked language models: load one, measure it, generate sentences, fine-tune it.
 
-What is measured with them is in `masked.metrics` (pronouns, association, phrases, crows,
-likelihood); `masked.generate` searches for sentences, `masked.finetune` trains.
+`pronouns`, `professions`, `phrases`, `crows` and `perplexity` measure a model; every one returns a
+`Measurement`. `evenhand.measure(model, material, metrics)` calls them by name.
 """
 
 from __future__ import annotations
 
-from evenhand.masked.model import MaskedLM, Model, load
-from evenhand.masked.scoring import Answers, Place, Top, ask, log_probs, target_log_probs, top_k
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.cache import Cache
+    from evenhand.masked.metrics.crows import crows
+    from evenhand.masked.metrics.perplexity import perplexity
+    from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file, read_sentences
+    from evenhand.masked.model import MaskedLM, Model, load
+    from evenhand.masked.pairs import Pair, read_pairs
+    from evenhand.masked.scoring import Answers, Place, Top, ask, log_probs, target_log_probs, top_k
+
+_MODULES = {
+    "Cache": "evenhand.cache",
+    "Pair": "evenhand.masked.pairs",
+    "read_pairs": "evenhand.masked.pairs",
+    "crows": "evenhand.masked.metrics.crows",
+    "perplexity": "evenhand.masked.metrics.perplexity",
+    "pronouns": "evenhand.masked.metrics.pronouns",
+    "pronouns_of_file": "evenhand.masked.metrics.pronouns",
+    "read_sentences": "evenhand.masked.metrics.pronouns",
+    "MaskedLM": "evenhand.masked.model",
+    "Model": "evenhand.masked.model",
+    "load": "evenhand.masked.model",
+    "Answers": "evenhand.masked.scoring",
+    "Place": "evenhand.masked.scoring",
+    "Top": "evenhand.masked.scoring",
+    "ask": "evenhand.masked.scoring",
+    "log_probs": "evenhand.masked.scoring",
+    "target_log_probs": "evenhand.masked.scoring",
+    "top_k": "evenhand.masked.scoring",
+}
 
 __all__ = [
     "Answers",
+    "Cache",
     "MaskedLM",
     "Model",
+    "Pair",
     "Place",
     "Top",
     "ask",
+    "crows",
     "load",
     "log_probs",
+    "perplexity",
+    "pronouns",
+    "pronouns_of_file",
+    "read_pairs",
+    "read_sentences",
     "target_log_probs",
     "top_k",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module 'evenhand.masked' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,7 +24,6 @@ from evenhand.masked.scoring import Tokens, tokens_of
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import paired_shares, t_mean, wilson
 from evenhand.statistics.tests import binomial_test, holm
-from evenhand.text.corpus.compression import open_content
 
 __all__ = ["Direction", "Pair", "read_pairs"]
 
@@ -441,6 +440,8 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     list of Pair
 
     """
+    from evenhand.text.corpus.compression import open_content
+
     name = os.fspath(path)
     with open_content(name) as file:
         raw = file.read()

@@ -24,7 +24,7 @@ from evenhand.posterior.contrasts import (
 from evenhand.posterior.crossed import CrossedPrior
 from evenhand.posterior.fits import Criteria, Fit, compare_models, compute_criteria
 from evenhand.posterior.models import MODELS, Fitted, Priors, fit, fit_models
-from evenhand.posterior.planning import Plan, plan
+from evenhand.posterior.planning import Plan, calibrate, plan
 from evenhand.posterior.tables import Table, read_table, simulate
 from evenhand.posterior.thesis import PaperPrior, ThesisPrior
 
@@ -43,6 +43,7 @@ __all__ = [
     "Table",
     "ThesisPrior",
     "assess",
+    "calibrate",
     "check_posterior",
     "check_prior",
     "check_sensitivity",

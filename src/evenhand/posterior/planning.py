@@ -38,7 +38,7 @@ from evenhand.statistics.mcmc import Proposal, start_around_mode
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
 
-__all__ = ["RELIGION", "Layout", "Plan", "plan", "sample_delta", "simulate_data"]
+__all__ = ["RELIGION", "Layout", "Plan", "calibrate", "plan", "sample_delta", "simulate_data"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -378,16 +378,24 @@ def plan(
         available=setting.available,
         power_available=float(ndtr(curve.at(effect / setting.precision().sd(setting.available)))),
         curve=tuple(
-            _measure_power(
-                setting,
-                prob,
-                seed,
+            _measure_share(
+                "power",
+                f"{numbers[k]} attributes",
                 int(count),
                 sets,
-                attributes=int(numbers[k]),
-                sd=float(effect / ratio[k]),
-                approximate=float(ndtr(ratio[k] - z)),
-                fitted=float(ndtr(middle[k])),
+                ideal=None,
+                worse="lower",
+                subject=setting.name,
+                by="attributes",
+                seed=seed,
+                details={
+                    "attributes": int(numbers[k]),
+                    "detected": int(count),
+                    "sd": float(effect / ratio[k]),
+                    "approximate": float(ndtr(ratio[k] - z)),
+                    "fitted": float(ndtr(middle[k])),
+                    "interval_prob": prob,
+                },
             )
             for k, count in zip(selected, detected, strict=True)
         ),
@@ -395,25 +403,91 @@ def plan(
     )
 
 
-def _measure_power(
-    setting: _Setting, prob: float, seed: int, detected: int, sets: int, **details: float
-) -> Measurement:
-    value, low, high = wilson(detected, sets, SIMULATION_PROB)
+def calibrate(
+    fit: Fit,
+    *,
+    effect: float = -0.05,
+    sets: int = 80,
+    prob: float = 0.89,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Measurement, ...]:
+    """Calibrate the interval of δ on tables like the fitted one, with a known δ.
+
+    The simulated tables have the protected words and stereotypes of the table and the scales of the
+    fit.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of the model crossed.
+    effect : float, default -0.05
+        True δ of half of the tables; it is 0 in the others.
+    sets : int, default 80
+        Tables per true δ.
+    prob : float, default 0.89
+        Probability of the interval.
+    seed : int, default 0
+    progress : callable, optional
+        Called with the number of simulated tables and their total.
+
+    Returns
+    -------
+    tuple of Measurement
+        With δ = 0, the coverage of the interval and the share of false positives; with δ =
+        `effect`, the coverage and the power. `details["truth"]` is δ; `ideal` the nominal share.
+    """
+    import scipy.optimize  # noqa: F401  (imported before its threads are limited)
+
+    layout, scales = Layout.of_table(fit.table), np.median(_scales(fit), axis=0)
+    seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
+    results: list[Measurement] = []
+    with threadpool_limits(1, "blas"):
+        for truth in (0.0, effect):
+            covered = detected = 0
+            for index in range(sets):
+                rng = np.random.default_rng(next(seeds))
+                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
+                posterior = sample_delta(data, CrossedPrior(), scales, rng)
+                covered += posterior.mass_denser_than(truth) <= prob
+                same_side = truth == 0 or posterior.moments()[0] * truth > 0
+                detected += same_side and posterior.mass_denser_than(0.0) > prob
+                if progress:
+                    progress(len(results) // 2 * sets + index + 1, 2 * sets)
+            rejection = ("power", None) if truth else ("false_positives", 1 - prob)
+            results += [
+                _measure_share(
+                    metric,
+                    f"δ = {truth:g}",
+                    count,
+                    sets,
+                    ideal=nominal,
+                    worse="higher" if metric == "false_positives" else "lower",
+                    subject=fit.table.source,
+                    seed=seed,
+                    details={"truth": truth, "interval_prob": prob},
+                )
+                for count, (metric, nominal) in (
+                    (covered, ("coverage", prob)),
+                    (detected, rejection),
+                )
+            ]
+    return tuple(results)
+
+
+def _measure_share(metric: str, query: str, count: int, sets: int, **fields: Any) -> Measurement:
+    """Measure a share of simulated tables."""
+    value, low, high = wilson(count, sets, SIMULATION_PROB)
     return Measurement(
-        metric="power",
-        query=f"{details['attributes']} attributes",
+        metric=metric,
+        query=query,
         value=value,
         low=low,
         high=high,
         prob=SIMULATION_PROB,
         n=sets,
-        ideal=None,
-        worse="lower",
         interval="Wilson",
-        subject=setting.name,
-        by="attributes",
-        seed=seed,
-        details={**details, "detected": detected, "interval_prob": prob},
+        **fields,
     )
 
 

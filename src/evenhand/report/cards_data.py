@@ -63,6 +63,7 @@ def _filter(findings: Findings) -> list[str]:
     steps = found["steps"]
     sample = "" if found["texts"] == found["of"] else f", a sample of {found['of']:,}"
     return [
-        f"Of {steps['read']:,} sentences in {found['texts']:,} texts{sample}, {steps['kept']:,} "
+        f"Of {steps['read']:,} sentences in {found['texts']:,} texts{sample}, "
+        f"{steps['accepted']:,} "
         "have one pronoun of he or she that is the only sign of the person's gender."
     ]

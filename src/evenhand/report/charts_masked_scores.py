@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.masked.metrics.pronouns import PairedDifference, PronounScores
-from evenhand.masked.metrics.pronouns_summary import BINS, Rule, Summary
 from evenhand.report.charts import BLUE, GREY, INK, ORANGE, PALE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import interval, number, p_value, percent
-from evenhand.results import Estimate
+from evenhand.results import Comparison, Estimate, Measurement
 
-__all__ = ["Scored", "differences", "distributions", "score_charts"]
+__all__ = ["differences", "distributions", "score_charts"]
 
 WIDTH, HEIGHT = 420, 130
 TOP, FULL = "top k", "full vocabulary"
 
 
-class Scored(Protocol):
-    """What the distribution shows of a model: `PronounScores`, or what was saved of them."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def rule(self) -> Rule: ...
-    @property
-    def top(self) -> Summary: ...
-    @property
-    def full(self) -> Summary: ...
-
-
-def score_charts(
-    scores: Sequence[PronounScores], comparisons: Sequence[PairedDifference]
-) -> ChartSet:
+def score_charts(scores: Sequence[Measurement], comparisons: Sequence[Comparison]) -> ChartSet:
     """The figures of one run, by name."""
     made = ChartSet()
     made.add("scores", lambda: distributions(scores))
@@ -43,20 +26,20 @@ def score_charts(
     return made
 
 
-def distributions(scores: Sequence[Scored]) -> Chart:
+def distributions(scores: Sequence[Measurement]) -> Chart:
     """The distribution of the scores of each model, as Figure 3 of Ye et al. (2021)."""
     import altair as alt
 
-    if not any(told.top.decided for told in scores):
+    if not any(_top(told).n for told in scores):
         raise InputError("no sentence is decided: there is no distribution to draw")
-    rule = scores[0].rule
+    settings = scores[0].details["settings"]
     title = alt.TitleParams(
         "Pronoun score: P(male) / (P(male) + P(female))",
         subtitle=[
-            f"bars: sentences decided by the {rule.top_k} likeliest words; outline: by the whole "
-            "vocabulary;",
-            f"grey band: neutral, .5 ± {rule.delta:g}; dot and line: mean and its "
-            f"{percent(rule.prob)} interval",
+            f"bars: sentences decided by the {settings['top_k']} likeliest words; outline: by the "
+            "full vocabulary;",
+            f"grey band: neutral, .5 ± {settings['delta']:g}; dot and line: mean and its "
+            f"{percent(scores[0].prob)} interval",
         ],
         subtitleColor=INK, subtitleFontSize=11,
     )  # fmt: skip
@@ -65,21 +48,22 @@ def distributions(scores: Sequence[Scored]) -> Chart:
     return alt.vconcat(*panels, spacing=14, title=title)
 
 
-def differences(comparisons: Sequence[PairedDifference]) -> Chart:
+def differences(comparisons: Sequence[Comparison]) -> Chart:
     """The paired difference of every two models, with its interval."""
     import altair as alt
 
     values = []
     for pair in comparisons:
-        label = f"{pair.second} − {pair.first}"
+        label = f"{pair.after.subject} − {pair.before.subject}"
+        [top] = pair.parts
         for series, told, n in (
-            (FULL, pair.full_vocabulary, pair.n),
-            (TOP, pair.top_k, pair.decided["both"]),
+            (FULL, pair.change, pair.paired),
+            (TOP, top.change, top.paired),
         ):
             if n:
-                p = p_value(pair.p_corrected) if series == FULL else "–"
+                p = p_value(pair.details["p_holm"]) if series == FULL else "–"
                 values.append(_row(told, label=label, series=series, n=n, p=p))
-    prob = percent(comparisons[0].full_vocabulary.prob)
+    prob = percent(comparisons[0].change.prob)
     scale = alt.Scale(domain=[FULL, TOP], range=[BLUE, ORANGE])
     shape = alt.Scale(domain=[FULL, TOP], range=["circle", "square"])
     legend = alt.Legend(title=None)
@@ -117,15 +101,23 @@ def differences(comparisons: Sequence[PairedDifference]) -> Chart:
     return alt.layer(zero, lines, dots, numbers, width=WIDTH, height=height, title=title)
 
 
-def _panel(told: Scored, *, axis: bool) -> Chart:
+def _top(m: Measurement) -> Measurement:
+    """The same measurement by the k likeliest words."""
+    return m.select("vocabulary")[0]
+
+
+def _panel(told: Measurement, *, axis: bool) -> Chart:
     """One model: bars by the top k, an outline by the whole vocabulary, band, mean."""
     import altair as alt
 
-    delta, most = told.rule.delta, max(*told.top.histogram, *told.full.histogram, 1)
+    top = _top(told)
+    delta = told.details["settings"]["delta"]
+    counted = [m.details["histogram"]["counts"] for m in (top, told)]
+    bins, most = len(counted[0]), max(*counted[0], *counted[1], 1)
     bars = [
-        {"low": i / BINS, "high": (i + 1) / BINS, "n": n, "full": m,
-         "bin": f"{i / BINS:.2f} to {(i + 1) / BINS:.2f}"}
-        for i, (n, m) in enumerate(zip(told.top.histogram, told.full.histogram, strict=True))
+        {"low": i / bins, "high": (i + 1) / bins, "n": n, "full": m,
+         "bin": f"{i / bins:.2f} to {(i + 1) / bins:.2f}"}
+        for i, (n, m) in enumerate(zip(*counted, strict=True))
     ]  # fmt: skip
     steps = [{"x": b["low"], "y": b["full"]} for b in bars] + [{"x": 1.0, "y": bars[-1]["full"]}]
     labels = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False, labels=axis)
@@ -144,7 +136,7 @@ def _panel(told: Scored, *, axis: bool) -> Chart:
     outline = alt.Chart(rows(steps)).mark_line(
         interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
     )
-    mean = _row(told.top.mean_bias, n=told.top.decided)
+    mean = _row(top.estimate, n=top.n)
     dot = alt.Chart(rows([mean])).encode(
         y=alt.value(8), color=alt.value(INK),
         tooltip=[
@@ -160,15 +152,17 @@ def _panel(told: Scored, *, axis: bool) -> Chart:
         outline.encode(x="x:Q", y="y:Q"),
         middle.encode(x="x:Q"),
     ]
-    if told.top.decided:
+    if top.n:
         layers += [
             dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
             dot.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q"),
         ]
-    groups = told.top.groups
-    counts = ", ".join(f"{groups[v].n:,} {v}" for v in ("male", "female", "neutral", "undecided"))
+    counts = ", ".join(
+        f"{top.part(verdict, 'verdict').details['count']:,} {verdict}"
+        for verdict in ("male", "female", "neutral", "undecided")
+    )
     heading = alt.TitleParams(
-        told.model, subtitle=[f"{counts}; mean {mean['shown']}"], fontSize=12, offset=4,
+        told.subject, subtitle=[f"{counts}; mean {mean['shown']}"], fontSize=12, offset=4,
         subtitleColor=INK, subtitleFontSize=11, frame="group",
     )  # fmt: skip
     return alt.layer(*layers, width=WIDTH, height=HEIGHT, title=heading)

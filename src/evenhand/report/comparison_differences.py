@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evenhand.instruments import compare
+from evenhand.instruments import compare, paired_jackknife
 from evenhand.results import Measurement
 
 __all__ = ["Difference", "difference", "none", "unpaired_interval"]
@@ -14,7 +14,7 @@ __all__ = ["Difference", "difference", "none", "unpaired_interval"]
 RATIOS = ("odds_ratio",)
 """Measures that are compared as a ratio, on the logarithm."""
 
-MEANS = ("pronoun_score",)
+MEANS = ("pronouns",)
 """Measures that are the mean of their items' scores, so that leaving one out is arithmetic."""
 
 PAIRED = "paired, over {count} words or items that both audits measured"
@@ -68,7 +68,7 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
         return Difference(kind="same", how=SAME, value=0.0, low=0.0, high=0.0, prob=first.prob)
     one, two = _with_replicates(first), _with_replicates(second)
     if one.items and _keys(one) and _keys(one) == _keys(two):
-        made = compare(one, two)
+        made = (paired_jackknife if one.metric in MEANS else compare)(one, two)
         if math.isfinite(made.change.low) and math.isfinite(made.change.high):
             return Difference(
                 kind="paired", how=PAIRED.format(count=made.paired), value=made.change.value,
@@ -144,9 +144,10 @@ def _with_replicates(m: Measurement) -> Measurement:
 
 def _mean_replicates(m: Measurement) -> tuple[dict[str, Any], ...]:
     """The mean without each item; one that does not count changes nothing when it is left out."""
+    rows = [{"word": i.get("masked"), "score": i.get("full_bias"), **i} for i in m.items]
     scores = [
         math.nan if item.get("full_verdict") == "undecided" else _number(item.get("score"))
-        for item in m.items
+        for item in rows
     ]
     counted = [score for score in scores if math.isfinite(score)]
     n, total = len(counted), math.fsum(counted)
@@ -160,7 +161,7 @@ def _mean_replicates(m: Measurement) -> tuple[dict[str, Any], ...]:
                 else m.value
             ),
         }
-        for item, score in zip(m.items, scores, strict=True)
+        for item, score in zip(rows, scores, strict=True)
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from evenhand.report.methods import Method
 __all__ = ["METHODS"]
 
 METHODS = {
-    "pronoun_score": Method(
+    "pronouns": Method(
         "Pronoun score",
         "Which gender does the model put where a person's pronoun is hidden?",
         "P(male) / (P(male) + P(female)), P the probability of the likeliest word of that gender "

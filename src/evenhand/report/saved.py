@@ -40,7 +40,7 @@ class Account:
     def of(cls, method: str, mitigation: Mitigation) -> Account:
         return cls(
             method=method,
-            debias=mitigation.debiased.as_dict(),
+            debias=mitigation.debiased.to_dict(),
             measures=mitigation.measures,
             hiding=mitigation.hiding,
             utility=mitigation.utility,

@@ -9,20 +9,9 @@ from typing import Any
 
 from evenhand.masked.metrics.association_summary import ProfessionRow, TemplateRow
 from evenhand.masked.metrics.phrases import Agreement, Coefficient, PhraseCorrelation
-from evenhand.masked.metrics.pronouns_summary import VERDICTS, Group, Rule, Summary
 from evenhand.results import Estimate, Measurement
 
-__all__ = ["SavedAssociation", "SavedScores", "association", "correlation", "estimate", "scores"]
-
-
-@dataclass(frozen=True, slots=True)
-class SavedScores:
-    """Pronoun scores of one model without the single answers."""
-
-    model: str
-    rule: Rule
-    top: Summary
-    full: Summary
+__all__ = ["SavedAssociation", "association", "correlation", "estimate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +28,6 @@ def estimate(row: Mapping[str, Any]) -> Estimate:
     """A value with its interval; null, which stands for no number, becomes nan."""
     values = {name: _number(row[name]) for name in ("value", "low", "high")}
     return Estimate(**values, prob=row["prob"])
-
-
-def scores(row: Mapping[str, Any]) -> SavedScores:
-    """Pronoun scores as `PronounScores.as_dict` told of them."""
-    rule = Rule(**row["rule"])
-    return SavedScores(
-        row["model"], rule, _summary(row, rule), _summary(row["full_vocabulary"], rule)
-    )
-
-
-def _summary(row: Mapping[str, Any], rule: Rule) -> Summary:
-    return Summary(
-        n=row["n"],
-        groups={name: _group(row[name], rule) for name in VERDICTS},
-        mean_bias=estimate(row["mean_bias"]),
-        **row["sign_test"],
-        absent=row["undecided"]["absent"],
-        one_sided=row["one_sided"],
-        histogram=tuple(row["histogram"]["counts"]),
-    )
-
-
-def _group(row: Mapping[str, Any], rule: Rule) -> Group:
-    return Group(
-        n=row["n"],
-        share=estimate(row["share"]),
-        mean=estimate({**row, "value": row["mean"], "prob": rule.prob}) if "mean" in row else None,
-    )
 
 
 def association(row: Mapping[str, Any], overall: Measurement) -> SavedAssociation:

@@ -18,6 +18,8 @@ from evenhand.results import Measurement
 
 __all__ = ["masked_section"]
 
+SHOWN = 500
+"""Sentences that are drawn or listed at most, those furthest from .5."""
 MOST = 200
 """Sentences in a table at most; the rest is in the CSV file."""
 
@@ -54,42 +56,46 @@ def _pronouns(findings: Findings) -> Section:
     content = findings.content("pronouns")
     if content is None:
         return Section("masked-pronouns", title, _skipped(findings, "pronouns"))
-    built_in = saved_masked.scores(content["built_in"])
+    built_in, *rest = findings.measured("pronouns")
+    groups = _groups(built_in, content["titles"])
+    items = _furthest(built_in)
     blocks: list[Block] = [
         Text(
             "A masked language model guesses a word that is hidden. Here the hidden word is the "
             "pronoun of a person of whom the sentence does not say whether it is a man or a woman. "
             "The score of a sentence is the male word's share of the two likeliest gender words: "
-            f"1 is male alone, 0 female alone, 0.5 even. The {built_in.full.n} sentences were "
+            "1 is male alone, 0 female alone, 0.5 even. The "
+            f"{built_in.details['sentences']} sentences were "
             "written for this purpose, as many of work that is told of men as of work that is told "
             "of women."
         ),
         *_distribution("masked-pronouns", built_in, "built-in sentences"),
         Figure.of(
             "masked-sentences",
-            sentences(content["built_in"]["items"], content["groups"], built_in.rule.prob),
+            sentences(items, groups, built_in.prob),
             "How to read it: each dot is a sentence, point at it to read it; right of the dashed "
             "line the model prefers a male word, left of it a female one.",
             "Mean pronoun score by kind of situation: "
             + "; ".join(
                 f"{group['title']} {number(group['value'], 2)} "
                 f"{interval(group['low'], group['high'], 2)}"
-                for group in content["groups"]
+                for group in groups
             ),
         ),
         _summary(findings.measured("pronouns")),
-        _sentences("The built-in sentences", content["built_in"]["items"], content["groups"]),
+        _sentences("The built-in sentences", items, groups),
     ]
-    if content["data"] is not None:
-        of_data = saved_masked.scores(content["data"])
+    if rest:
+        [of_data] = rest
         blocks += [
             Text(
-                f"The same score on {of_data.full.n:,} sentences of “{content['data_name']}”, one "
+                f"The same score on {of_data.details['sentences']:,} sentences of "
+                f"“{content['data_name']}”, one "
                 "a text, in which the structural filter found an assumed gender. They show the "
                 "model on this kind of text; the verdict does not rest on them."
             ),
             *_distribution("masked-pronouns-data", of_data, "sentences of the data"),
-            _sentences("Sentences of the data", content["data"]["items"], ()),
+            _sentences("Sentences of the data", _furthest(of_data), ()),
         ]
     else:
         blocks.append(
@@ -99,17 +105,33 @@ def _pronouns(findings: Findings) -> Section:
                 f"{content['fewest']} there is no score of the data's own sentences."
             )
         )
-    blocks += [Text(f"Note: {note}.") for note in content["built_in"]["notes"]]
+    blocks += [Text(f"Note: {note}.") for note in built_in.notes]
     return Section("masked-pronouns", title, blocks)
 
 
-def _distribution(name: str, told: saved_masked.SavedScores, words: str) -> list[Block]:
+def _groups(m: Measurement, titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"group": part.query, "title": titles[part.query], "n": part.details["sentences"],
+         "decided": part.n, **part.estimate.to_dict()}
+        for part in m.select("group")
+    ]  # fmt: skip
+
+
+def _furthest(m: Measurement) -> list[Mapping[str, Any]]:
+    """The sentences, those furthest from .5 first."""
+    return sorted(m.items, key=lambda row: -abs(row["full_bias"] - 0.5))[:SHOWN]
+
+
+def _distribution(name: str, told: Measurement, words: str) -> list[Block]:
     try:
         chart = distributions([told])
     except InputError as error:
         return [Text(f"No distribution is drawn: {error}.", "warning")]
-    groups, mean = told.top.groups, told.top.mean_bias
-    counts = ", ".join(f"{groups[v].n} {v}" for v in ("male", "female", "neutral", "undecided"))
+    [top] = told.select("vocabulary")
+    counts = ", ".join(
+        f"{top.part(verdict, 'verdict').details['count']} {verdict}"
+        for verdict in ("male", "female", "neutral", "undecided")
+    )
     return [
         Figure.of(
             name,
@@ -117,8 +139,8 @@ def _distribution(name: str, told: saved_masked.SavedScores, words: str) -> list
             "How to read it: each bar counts the sentences with such a score. Without bias the "
             "bars lie in or around the grey band; bars at the right mean that the model mostly "
             "expects a man.",
-            f"Histogram of the pronoun scores of {told.model} on {told.top.n} {words}: {counts}; "
-            f"mean {number(mean.value)} {interval(mean.low, mean.high)}.",
+            f"Histogram of the pronoun scores of {told.subject} on {top.details['sentences']} "
+            f"{words}: {counts}; mean {number(top.value)} {interval(top.low, top.high)}.",
         )
     ]
 

@@ -23,7 +23,7 @@ STEPS = {
     "one_pronoun": "exactly one gendered pronoun",
     "no_other_indicator": "no other word that states a sex",
     "linked": "the pronoun stands for an expression of the sentence",
-    "kept": "that expression states no gender: found",
+    "accepted": "that expression states no gender: found",
 }
 
 
@@ -120,7 +120,7 @@ def _filter(findings: Findings) -> Section:
     content = findings.content("filter")
     if content is None:
         return Section("data-filter", title, _skipped(findings, "filter"))
-    steps, found = content["steps"], content["steps"]["kept"]
+    steps, found = content["steps"], content["steps"]["accepted"]
     sampled = (
         f" (a sample of {content['texts']:,} of {content['of']:,} texts)"
         if content["texts"] < content["of"]

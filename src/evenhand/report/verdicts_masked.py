@@ -19,7 +19,7 @@ PRONOUNS, CONTRAST = "built-in sentences", "male-leaning - female-leaning profes
 FEWEST = 20
 """Decided sentences without which the pronoun score says nothing."""
 KINDS = {
-    "pronoun_score": "pronouns", "profession_association": "professions",
+    "pronouns": "pronouns", "profession_association": "professions",
     "phrase-weat-centred": "phrases",
 }  # fmt: skip
 
@@ -125,7 +125,7 @@ def _tests(deciding: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def _label(m: Measurement) -> str:
-    if m.metric == "pronoun_score":
+    if m.metric == "pronouns":
         return "Pronoun score"
     if m.metric == "profession_association":
         return "Professions, men's less women's"
@@ -153,14 +153,14 @@ def _sentence(
             "those that women mostly hold."
         )
     against = any(
-        not test["towards_stereotype"] for test in holding if test["metric"] != "pronoun_score"
+        not test["towards_stereotype"] for test in holding if test["metric"] != "pronouns"
     )
     doubt = " Part of it goes against the usual stereotype: look at the single words." * against
     return f"{' '.join(found)} Not all conditions of strong evidence are met.{doubt}"
 
 
 def _told(test: Mapping[str, Any], pronouns: Measurement | None) -> str:
-    if test["metric"] == "pronoun_score" and pronouns is not None:
+    if test["metric"] == "pronouns" and pronouns is not None:
         return _pronouns(pronouns)
     more, less = ("men", "women") if test["towards_stereotype"] else ("women", "men")
     if test["metric"] == "profession_association":

@@ -1,19 +1,22 @@
 """Text: exact rewriting, person names, the structural-bias filter, odds ratios, annotation."""
 
-from evenhand.text.annotation import read_sheets, write_sheet
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
-from evenhand.text.odds import odds
+from evenhand.text.metrics.annotation import read_sheets, save_verdicts
+from evenhand.text.metrics.odds import odds
 from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
 from evenhand.text.rewrite.names import anonymize
 from evenhand.text.rewrite.neutralize import neutralize
 from evenhand.text.rewrite.swap import substitute, swap
+from evenhand.text.sheets import write_sheet
 from evenhand.text.structural import Accepted, Filter, Rejected
+from evenhand.text.tables import Corpus
 
 __all__ = [
     "Accepted",
     "Block",
+    "Corpus",
     "Edit",
     "Filter",
     "Rejected",
@@ -24,6 +27,7 @@ __all__ = [
     "odds",
     "read_sheets",
     "rewrite_all",
+    "save_verdicts",
     "substitute",
     "swap",
     "write_sheet",

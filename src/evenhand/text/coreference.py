@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from evenhand.errors import InputError, MissingExtraError
-from evenhand.lexicon.names import names
-from evenhand.lexicon.persons import counted_words
+from evenhand.lexicon.names import counted_words, names
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS, SLOTS
 from evenhand.registry import Registry
 from evenhand.text.tagger import FUNCTION_WORDS, tag
@@ -346,7 +345,7 @@ def _aside(made: Parse, place: int) -> Phrase | None:
     """The phrase before an aside between commas: "the coach, a tall person, raises …"."""
     before = place - 1
     while before >= 0 and made.tags[before] != ",":
-        if made.tags[before] in "VAM" and made.tags[before] == "X":
+        if made.tags[before] == "X":
             return None
         before -= 1
     found = next((p for p in made.phrases if p.end == before), None)

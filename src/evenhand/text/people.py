@@ -17,8 +17,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError, MissingExtraError, UnknownNameError
-from evenhand.lexicon.names import names
-from evenhand.lexicon.persons import counted_words, persons
+from evenhand.lexicon.names import counted_words, names, persons
 from evenhand.text.tokens import protected
 
 

@@ -76,7 +76,7 @@ def stated_sex(tokens: Sequence[str]) -> str:
     return ""
 
 
-STEPS = ("read", "one_pronoun", "no_other_indicator", "linked", "kept")
+STEPS = ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
 """The funnel: what is left after each step."""
 
 REASONS = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
@@ -24,13 +24,37 @@ from evenhand.text.corpus.compression import SURROGATE, open_content, source_nam
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cell", "Row", "Source", "Table", "as_cell", "json_objects", "open_table"]
+__all__ = ["Cell", "Corpus", "Row", "Source", "Table", "as_cell", "json_objects", "open_table"]
 
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
 """A path ("-" is standard input) or a pandas DataFrame."""
 
 Cell = str | None
 Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A table of texts as the subject of measurements, such as `odds`.
+
+    Parameters
+    ----------
+    source : path, "-" or DataFrame
+    name : str, optional
+        Its name in results; by default the file's.
+
+    """
+
+    source: Source
+    name: str = ""
+    subject_kind: ClassVar[str] = "corpus"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            path = isinstance(self.source, str | os.PathLike)
+            name = source_name(os.fspath(self.source)) if path else "DataFrame"  # type: ignore[arg-type]
+            object.__setattr__(self, "name", name)
+
 
 _LONGEST_FIELD = 1 << 26
 _AHEAD = 1000
@@ -115,7 +139,8 @@ def _text(name: str, file: io.BufferedReader) -> Table:
     if first[1].lstrip().startswith("{"):
         return _jsonl(name, chain([first], lines))
     if first[1].lstrip().startswith("["):
-        raise FileError(name, "expected CSV, TSV, Parquet or one JSON object a line, got an array")
+        problem = "expected CSV, TSV, Parquet or one JSON object per line, got an array"
+        raise FileError(name, problem)
     return _csv(name, first, lines)
 
 

@@ -17,13 +17,14 @@ from .metrics.wefat import wefat
 from .mitigation import Mitigation, mitigate
 from .nulls import dimension_spread
 from .robustness import leave_one_out, split_half
-from .store import Found, Vectors, load
+from .store import Vectors, load
 from .utility import cosine_rank_correlation, neighbour_overlap, neighbour_rank_correlation
+from .vocabulary import Lookup
 
 __all__ = [
     "Debiased",
     "DistanceTable",
-    "Found",
+    "Lookup",
     "Mitigation",
     "Vectors",
     "analogies",

@@ -1,44 +1,35 @@
-"""Vectors read once stay beside their file in a form that is mapped, not read: `X.evenhand-cache`.
+"""A cache of parsed vectors beside their file, `X.evenhand-cache`, mapped into memory.
 
-One file: a magic, the length of a JSON header, the header, the words, the ranks if any, and the
-float32 matrix, each part aligned to 64 bytes. It is used only when the source still has the
-size, time and ends it had; anything else is rebuilt. Where the folder cannot be written, the
-user's cache folder ($XDG_CACHE_HOME/evenhand) takes its place, and failing that nothing does.
+One file of NumPy arrays in sequence: the matrix first, which `np.load` maps, then the words, the
+ranks, what else the table has (JSON), and checksums of all but the matrix. It is used only while
+the source has the size, time and first and last bytes that it had; anything else is rebuilt. Where
+the folder cannot be written the cache is in the user's cache folder, or there is none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
-import struct
-import sys
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from evenhand.folders import user_cache
-from evenhand.results import replace_file
+from evenhand.files import replace_file, user_cache
 from evenhand.vectors.formats.input import Table
 
-__all__ = ["Key", "key_of", "read_cache", "write_cache"]
-
-MAGIC = b"EVENHAND"
-VERSION = 1
-ALIGN = 64
+VERSION = 2
 SUFFIX = ".evenhand-cache"
-_START = struct.Struct("<8sII")
 _ENDS = 4096
 
 Key = dict[str, int]
 
 
 def key_of(path: Path) -> Key:
-    """What tells one state of a file from another, without reading it whole."""
+    """What distinguishes one state of a file from another, without reading all of it."""
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
         ends = file.read(_ENDS)
@@ -53,93 +44,74 @@ def key_of(path: Path) -> Key:
 
 
 def read_cache(path: Path, key: Key) -> Table | None:
-    """The vectors of a file in the state `key`, mapped into memory; None where there are none."""
-    if sys.byteorder != "little":
-        return None
-    for place in _places(path):
+    """The vectors of a file in the state `key`, mapped into memory; None without a cache."""
+    for location in _locations(path):
         try:
-            with place.open("rb") as file:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
-            continue
-        try:
-            return _parse(data, key)
-        except (ValueError, KeyError, TypeError, struct.error):
+            with warnings.catch_warnings(action="error"):
+                return _read(location, key)
+        except Exception:  # noqa: S112  # a damaged file can raise almost anything: it is rebuilt
             continue
     return None
 
 
 def write_cache(path: Path, key: Key, table: Table) -> None:
-    """Keep what was read, if a place can be written and the file is still what was read."""
+    """Save what was read where that is possible, if the file is still what was read."""
     try:
-        if sys.byteorder != "little" or key_of(path) != key:
+        if key_of(path) != key:
             return
     except OSError:
         return
-    for place in _places(path):
+    for location in _locations(path):
         try:
-            if place.parent != path.parent:
-                place.parent.mkdir(parents=True, exist_ok=True)
-            _write(place, key, table)
+            if location.parent != path.parent:
+                location.parent.mkdir(parents=True, exist_ok=True)
+            _write(location, key, table)
         except OSError:
             continue
         return
 
 
-def _places(path: Path) -> Iterator[Path]:
+def _locations(path: Path) -> Iterator[Path]:
     yield path.with_name(path.name + SUFFIX)
     digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
     yield user_cache(f"{path.name}-{digest}{SUFFIX}")
 
 
-def _write(place: Path, key: Key, table: Table) -> None:
-    ranks = b"" if table.ranks is None else table.ranks.astype("<u4").tobytes()
-    header = {
+def _write(location: Path, key: Key, table: Table) -> None:
+    about = {
         "key": key,
         "shape": table.matrix.shape,
-        "words": [len(table.words), zlib.crc32(table.words)],
-        "ranks": [len(ranks), zlib.crc32(ranks)],
+        "ranks": table.ranks is not None,
         "duplicates": table.duplicates,
         "notes": table.notes,
     }
-    content = json.dumps(header).encode()
-    with replace_file(place) as file:
-        file.write(_START.pack(MAGIC, len(content), zlib.crc32(content)))
-        for part in (content, table.words, ranks):
-            file.write(part)
-            file.write(bytes(-file.tell() % ALIGN))
-        file.write(np.ascontiguousarray(table.matrix).data)
+    ranks = np.zeros(0, dtype="<u4") if table.ranks is None else table.ranks.astype("<u4")
+    parts = [
+        np.frombuffer(bytes(table.words), dtype=np.uint8),
+        ranks,
+        np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+    ]
+    checksums = np.array([zlib.crc32(part.tobytes()) for part in parts], dtype="<u4")
+    with replace_file(location) as file:
+        for array in (table.matrix.astype("<f4", copy=False), *parts, checksums):
+            np.save(file, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def _parse(data: mmap.mmap, key: Key) -> Table:
-    """The parts of a cache file; a ValueError of some kind when it is stale or damaged."""
-    magic, length, checksum = _START.unpack_from(data)
-    content = data[_START.size : _START.size + length]
-    if magic != MAGIC or zlib.crc32(content) != checksum:
-        raise ValueError("damaged header")
-    header: dict[str, Any] = json.loads(content)
-    if header["key"] != key:
-        raise ValueError("stale")
-    view = memoryview(data)
-    at = _aligned(_START.size + length)
-    parts = []
-    for size, expected in (header["words"], header["ranks"]):
-        part = view[at : at + size]
-        if zlib.crc32(part) != expected:
-            raise ValueError("damaged words")
-        parts.append(part)
-        at = _aligned(at + size)
-    rows, width = header["shape"]
-    if len(data) != at + 4 * rows * width:
-        raise ValueError("cut short")
+def _read(location: Path, key: Key) -> Table:
+    """Read a cache; an exception of some kind where it is outdated or damaged."""
+    matrix = np.load(location, mmap_mode="r")
+    with location.open("rb") as file:
+        file.seek(matrix.offset + matrix.nbytes)
+        words, ranks, about, checksums = (np.load(file) for _ in range(4))
+    if [zlib.crc32(part) for part in (words, ranks, about)] != checksums.tolist():
+        raise ValueError("damaged")
+    table = json.loads(about.tobytes())
+    if table["key"] != key or table["shape"] != list(matrix.shape) or matrix.dtype != "<f4":
+        raise ValueError("outdated")
     return Table(
-        words=parts[0],
-        matrix=np.frombuffer(data, dtype="<f4", offset=at).reshape(rows, width),
-        ranks=np.frombuffer(parts[1], dtype="<u4") if len(parts[1]) else None,
-        duplicates=header["duplicates"],
-        notes=tuple(header["notes"]),
+        words=words.tobytes(),
+        matrix=np.asarray(matrix),
+        ranks=ranks if table["ranks"] else None,
+        duplicates=table["duplicates"],
+        notes=tuple(table["notes"]),
     )
-
-
-def _aligned(at: int) -> int:
-    return at + -at % ALIGN

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.lookup import known, known_groups
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known, known_groups
 
 if TYPE_CHECKING:
     import pandas as pd

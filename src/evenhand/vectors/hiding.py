@@ -1,10 +1,10 @@
-"""Where bias hides after a mitigation: the tests of Gonen & Goldberg (2019), before and after.
+"""Hidden bias after a mitigation: the tests of Gonen & Goldberg (2019), before and after.
 
 A projection can make every word neutral along one direction while the words that leaned the same
-way still stand together. Pick the words in the original vectors (`most_biased`), then ask of any
-vectors whether clusters, classifiers or neighbours still know which side each word was on.
-Before the mitigation the answer is high by construction, since the words were picked there; what
-counts is how much of it is left after. All tests use unit vectors, before and after alike.
+way still form clusters. Choose the words in the original vectors (`most_biased`), then test in any
+vectors whether clusters, classifiers or neighbours still reveal which side each word was on.
+Before the mitigation the values are high by construction, since the words were chosen there; what
+counts is how much is left after. All tests use unit vectors, before and after.
 """
 
 from __future__ import annotations
@@ -18,22 +18,14 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import compare
-from evenhand.intervals import Floats, fisher_z, wilson
-from evenhand.results import Comparison, Item, Measurement
+from evenhand.results import Comparison, Items, Measurement
+from evenhand.statistics.intervals import Floats, fisher_z, wilson
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
-from evenhand.vectors.debias.projection import unit_rows
-from evenhand.vectors.lookup import Groups
-from evenhand.vectors.neighbours import nearest
+from evenhand.vectors.debias.subspace import unit_rows
+from evenhand.vectors.probes import items_of
 from evenhand.vectors.store import Vectors
-
-__all__ = [
-    "cluster_purity",
-    "hiding_tests",
-    "most_biased",
-    "neighbour_bias",
-    "recovery",
-    "word_bias",
-]
+from evenhand.vectors.utility import nearest
+from evenhand.vectors.vocabulary import Groups
 
 _DRAWS = 2000
 """Permutations where not all of them can be counted."""
@@ -48,34 +40,67 @@ def cluster_purity(
     starts: int = 10,
     prob: float = 0.95,
 ) -> Measurement:
-    """How well k-means with one cluster a group finds the groups again.
+    """Measure how well k-means, with one cluster per group, recovers the groups.
 
-    The value is the share of words whose cluster is their group's, under the best one-to-one
-    matching of clusters to groups. Even random clusters match a little better than 1/k then:
-    `ideal` is the mean over all permutations of the words' groups, the clusters given, and
-    the p-value the share of permutations that match as well (exact for two groups).
+    Parameters
+    ----------
+    v : Vectors
+    groups : Mapping of str to sequence of str
+        The words of each group.
+    query : str
+        The name of the question.
+    seed : int
+    starts : int
+        Random starts of k-means.
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The share of words whose cluster is their group's, under the best one-to-one matching of
+        clusters to groups. Even random clusters match a little better than 1/k: `ideal` is the
+        mean over all permutations of the words' groups, the clusters given, and the p-value the
+        share of permutations that match as well (exact for two groups).
+
+    Notes
+    -----
+    Gonen & Goldberg (2019).
+
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    found = disjoint_groups(v, groups, 2)
-    k = len(found.names)
+    known = disjoint_groups(v, groups, 2)
+    k = len(known.names)
     kmeans = KMeans(n_clusters=k, n_init=starts, random_state=seed)
     with threadpool_limits(limits=1):  # threads add up in any order: not the same bytes twice
-        clusters = kmeans.fit_predict(v.unit(found.rows))
+        clusters = kmeans.fit_predict(v.unit(known.rows))
     table = np.zeros((k, k), dtype=np.intp)
-    np.add.at(table, (found.labels, clusters), 1)
+    np.add.at(table, (known.labels, clusters), 1)
     partner = _matching(table)
-    hits = partner[found.labels] == clusters
-    chance, p_value, test = _chance(found.labels, clusters, k, int(hits.sum()), seed)
+    hits = partner[known.labels] == clusters
+    chance, p_value, test = _chance(known.labels, clusters, k, int(hits.sum()), seed)
     value, low, high = wilson(int(hits.sum()), hits.size, prob)
     return Measurement(
-        metric="cluster_purity", query=query or _name(groups), value=value, low=low, high=high,
-        prob=prob, p_value=p_value, test=test, n=hits.size, ideal=chance, worse="higher",
-        interval="Wilson over the words, the clusters taken as given", left_out=found.missing,
-        seed=seed, items=_items(found, hits.astype(float), cluster=clusters.tolist()),
+        metric="cluster_purity",
+        query=query or _name(groups),
+        subject=v.name,
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
+        p_value=p_value,
+        test=test,
+        n=hits.size,
+        ideal=chance,
+        worse="higher",
+        interval="Wilson over the words, the clusters taken as given",
+        left_out=known.missing,
+        seed=seed,
+        items=_items(known, hits.astype(float), cluster=clusters.tolist()),
         details={"clusters": k, "cluster_sizes": np.bincount(clusters, minlength=k).tolist()},
-    )  # fmt: skip
+    )
 
 
 def recovery(
@@ -88,12 +113,33 @@ def recovery(
     folds: int = 5,
     prob: float = 0.95,
 ) -> Measurement:
-    """How often a support vector machine tells the group of a word it was not trained on.
+    """Measure how often a support vector machine predicts the group of an unseen word.
 
-    Stratified cross-validation, so that every word is predicted once, by a machine that saw only
-    other words. The interval covers which words are tested; the folds share training words, so
-    it does not cover the choice of these, and no p-value is given. `ideal` is the largest group's
-    share, which a blind guess reaches.
+    Parameters
+    ----------
+    v : Vectors
+    groups : Mapping of str to sequence of str
+        The words of each group.
+    kernel : {"linear", "rbf"}
+    query : str
+        The name of the question.
+    seed : int
+    folds : int
+        Folds of the stratified cross-validation.
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The accuracy; every word is predicted once, by a machine that saw only other words.
+        `ideal` is the largest group's share, which a constant prediction reaches.
+
+    Notes
+    -----
+    Gonen & Goldberg (2019). The interval covers which words are tested; the folds share training
+    words, so it does not cover the choice of these, and there is no p-value.
+
     """
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.svm import SVC
@@ -102,22 +148,32 @@ def recovery(
         raise UnknownNameError("kernel", kernel, ["linear", "rbf"])
     if folds < 2:
         raise InputError(f"folds: expected 2 or more, got {folds}")
-    found = disjoint_groups(v, groups, folds)
+    known = disjoint_groups(v, groups, folds)
     predicted = cross_val_predict(
         SVC(kernel=kernel, gamma="scale"),
-        v.unit(found.rows) * math.sqrt(v.dim),
-        found.labels,
+        v.unit(known.rows) * math.sqrt(v.dim),
+        known.labels,
         cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
     )
-    hits = predicted == found.labels
+    hits = predicted == known.labels
     value, low, high = wilson(int(hits.sum()), hits.size, prob)
     return Measurement(
-        metric=f"recovery_{kernel}", query=query or _name(groups), value=value, low=low, high=high,
-        prob=prob, n=hits.size, ideal=float(np.bincount(found.labels).max() / hits.size),
-        worse="higher", interval="Wilson over the tested words, the training words held fixed",
-        left_out=found.missing, seed=seed, details={"kernel": kernel, "folds": folds},
-        items=_items(found, hits.astype(float), predicted=[found.names[i] for i in predicted]),
-    )  # fmt: skip
+        metric=f"recovery_{kernel}",
+        query=query or _name(groups),
+        subject=v.name,
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
+        n=hits.size,
+        ideal=float(np.bincount(known.labels).max() / hits.size),
+        worse="higher",
+        interval="Wilson over the tested words, the training words held fixed",
+        left_out=known.missing,
+        seed=seed,
+        details={"kernel": kernel, "folds": folds},
+        items=_items(known, hits.astype(float), predicted=[known.names[i] for i in predicted]),
+    )
 
 
 def neighbour_bias(
@@ -130,17 +186,39 @@ def neighbour_bias(
     seed: int = 0,
     prob: float = 0.95,
 ) -> Measurement:
-    """Do words still stand among those that leaned as they did in the original vectors?
+    """Measure whether words are still among those that leaned as they did originally.
 
-    `bias` is the original bias of the probe words and of every word that may be a neighbour
-    (`word_bias` of the original vectors). The value is Pearson's correlation, over the probe
-    words, of a word's own original bias with the share of positive ones among its nearest
-    neighbours in `v`. Probe words are no neighbours of each other: each word's bias then enters
-    on one side only, and permuting it among the probes is a sound test.
+    Parameters
+    ----------
+    v : Vectors
+    bias : Mapping of str to float
+        The original bias of the probe words and of every word that may be a neighbour
+        (`word_bias` of the original vectors).
+    probes : sequence of str
+        The probe words. They are not neighbours of each other: each word's bias enters on one
+        side only, so that permuting it among the probes is a valid test.
+    neighbours : int
+        The number of nearest neighbours.
+    query : str
+        The name of the question.
+    seed : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        Pearson's correlation, over the probe words, of a word's own original bias with the share
+        of positive ones among its nearest neighbours in `v`.
+
+    Notes
+    -----
+    Gonen & Goldberg (2019).
+
     """
-    asked = dict.fromkeys(probes)
-    own = v.find(word for word in asked if word in bias)
-    others = v.find(word for word in bias if word not in asked)
+    words = dict.fromkeys(probes)
+    own = v.find(word for word in words if word in bias)
+    others = v.find(word for word in bias if word not in words)
     if len(own.words) < 4:
         raise InputError(f"probes: expected 4 or more with an original bias, got {len(own.words)}")
     around = nearest(unit_rows(v.matrix[others.rows]), neighbours, unit_rows(v.matrix[own.rows]))[0]
@@ -149,19 +227,25 @@ def neighbour_bias(
     value, without = _correlation(x, shares)
     defined = math.isfinite(value)
     low, high = fisher_z(value, x.size, prob) if defined else (-1.0, 1.0)
-    rows = zip(own.words, shares.tolist(), x.tolist(), without.tolist(), strict=True)
     return Measurement(
-        metric="neighbour_bias", query=query or "probe words", value=value, low=low, high=high,
-        prob=prob, n=x.size, ideal=0.0, worse="away", seed=seed,
+        metric="neighbour_bias",
+        query=query or "probe words",
+        subject=v.name,
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
         p_value=_permutation_p(x, shares, seed) if defined else None,
         test=f"{_DRAWS:,} permutations of the probe words' bias, two-sided" if defined else "",
-        items=tuple(
-            {"word": word, "score": share, "bias": lean, "without": rest}
-            for word, share, lean, rest in rows
-        ),
-        interval="Fisher z over the probe words", details={"neighbours": neighbours},
-        left_out=tuple(word for word in asked if word not in own.words),
-    )  # fmt: skip
+        n=x.size,
+        ideal=0.0,
+        worse="away",
+        interval="Fisher z over the probe words",
+        items=Items({"word": own.words, "score": shares, "bias": x, "without": without}),
+        left_out=tuple(word for word in words if word not in own.words),
+        seed=seed,
+        details={"neighbours": neighbours},
+    )
 
 
 def hiding_tests(
@@ -178,13 +262,42 @@ def hiding_tests(
     seed: int = 0,
     prob: float = 0.95,
 ) -> tuple[Comparison, ...]:
-    """Clusters, linear and RBF recovery and neighbours, before and after, with the change.
+    """Compare clusters, linear and RBF recovery and neighbours before and after a mitigation.
 
-    The groups are given, or are the `n` most biased words of each side in `before` along the
-    first component of the defining `sets`, `exclude` apart (such as the words a mitigation was
-    fitted on). Original bias is along that component or, without sets, along the first principal
-    component of the groups' means. `probes` (for the neighbours) default to 1,000 random plain
-    words, or a quarter of them where there are fewer than 4,000.
+    Parameters
+    ----------
+    before, after : Vectors
+        With the same words.
+    sets : sequence of sequences of str, optional
+        Defining sets. Original bias is along their first component or, without sets, along the
+        first principal component of the groups' means.
+    groups : Mapping of str to sequence of str, optional
+        The words of each class; by default the `n` most biased words on each side of the
+        component in `before`.
+    probes : sequence of str, optional
+        The probe words of the neighbours; by default 1,000 random plain words, or a quarter of
+        them where there are fewer than 4,000.
+    n : int
+        Words on each side, without `groups`.
+    neighbours : int
+        The number of nearest neighbours.
+    exclude : iterable of str
+        Words to leave out, such as those a mitigation was fitted on.
+    query : str
+        The name of the question.
+    seed : int
+    prob : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    tuple of Comparison
+        cluster_purity, recovery_linear, recovery_rbf and neighbour_bias.
+
+    Notes
+    -----
+    Gonen & Goldberg (2019).
+
     """
     if sets is None and groups is None:
         raise InputError("hiding_tests: expected sets or groups, got neither")
@@ -213,10 +326,10 @@ def hiding_tests(
 
 
 def _between(v: Vectors, groups: Mapping[str, Sequence[str]]) -> Floats:
-    """The first principal component of the groups' mean unit vectors, the first group's side up."""
-    found = disjoint_groups(v, groups, 1)
-    unit = v.unit(found.rows)
-    means = np.array([unit[found.labels == i].mean(axis=0) for i in range(len(found.names))])
+    """The first principal component of the groups' means, positive on the first group's side."""
+    known = disjoint_groups(v, groups, 1)
+    unit = v.unit(known.rows)
+    means = np.array([unit[known.labels == i].mean(axis=0) for i in range(len(known.names))])
     means -= means.mean(axis=0)
     axis = np.linalg.svd(means, full_matrices=False)[2][0]
     return np.asarray(axis if means[0] @ axis >= 0 else -axis)
@@ -226,14 +339,10 @@ def _name(groups: Mapping[str, Sequence[str]]) -> str:
     return " / ".join(f"{name} ({len(words)})" for name, words in groups.items())
 
 
-def _items(found: Groups, scores: Floats, **columns: list[Any]) -> tuple[Item, ...]:
-    """A row a word; `without` is the mean score of the others."""
+def _items(known: Groups, scores: Floats, **columns: list[Any]) -> Items:
+    """One row per word; `without` is the mean score of the others."""
     without = (scores.sum() - scores) / (scores.size - 1)
-    named = {**columns, "score": scores.tolist(), "without": without.tolist()}
-    return tuple(
-        {"word": word, "group": group, **{name: column[i] for name, column in named.items()}}
-        for i, (word, group) in enumerate(zip(found.words, found.label_names(), strict=True))
-    )
+    return items_of(known, {**columns, "score": scores, "without": without})
 
 
 def _matching(table: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Measure, mitigate, measure again: what a debiasing changed, where bias hides, what it cost."""
+"""Measure, mitigate, measure again: what debiasing changed, what is hidden, what it cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evenhand.instruments import Run, compare, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.debias import METHODS, Debiased
-from evenhand.vectors.debias.leaning import leaning_by_class
+from evenhand.vectors.debias.groups import leaning_by_class
 from evenhand.vectors.hiding import hiding_tests
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import (
@@ -19,8 +19,6 @@ from evenhand.vectors.utility import (
     neighbour_rank_correlation,
 )
 
-__all__ = ["Mitigation", "mitigate"]
-
 _OPTIONS = {
     "hard": {"k", "neutralize"},
     "soft": {"k", "lam", "scale", "neutralize"},
@@ -28,27 +26,28 @@ _OPTIONS = {
 }
 """Which options of `mitigate` each method has."""
 
-_PART = 6
-"""One leaning word in so many is kept for the hiding tests. INLP needs many words of the same
-kind: learning from as many as are tested, it leaves a linear trace of .56 on glove's gender.
+_HIDING = 6
+"""One leaning word in six is for the hiding tests, the others are for INLP, which needs many words
+of the same kind: learning from as many as are tested, it leaves a linear trace of .56 on glove.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mitigation:
-    """A debiasing with its account: the measures before and after, the hiding tests, the cost."""
+    """Debiased vectors, with the metrics and hiding tests before and after, and the cost."""
 
     debiased: Debiased
     measures: tuple[Comparison, ...] = field(repr=False)
     hiding: tuple[Comparison, ...] = field(repr=False)
     utility: tuple[Measurement, ...] = field(repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, items: bool = False) -> dict[str, Any]:
+        """The JSON view; the items of the results only on request."""
         return {
-            "debias": self.debiased.as_dict(),
-            "measures": [comparison.as_dict() for comparison in self.measures],
-            "hiding": [comparison.as_dict() for comparison in self.hiding],
-            "utility": [measurement.as_dict() for measurement in self.utility],
+            "debias": self.debiased.to_dict(),
+            "measures": [comparison.to_dict(items=items) for comparison in self.measures],
+            "hiding": [comparison.to_dict(items=items) for comparison in self.hiding],
+            "utility": [measurement.to_dict(items=items) for measurement in self.utility],
         }
 
 
@@ -65,22 +64,52 @@ def mitigate(
     prob: float = 0.95,
     seed: int = 0,
 ) -> Mitigation:
-    """Debias the vectors for a topic, then measure everything again.
+    """Debias vectors for a topic, then measure everything again.
 
-    Options of the methods (None: its default): `k` dimensions of bias (hard, soft; default one
-    less than the topic has classes), `lam` and `scale` (soft), `neutralize` (hard, soft: all words
-    or the topic's stereotypes). Hard leaves the protected words as they are, apart from those it
-    equalises; soft and INLP map every word. Of the 6n words that lean most to each class the
-    hiding tests look at every sixth, and INLP learns from the others: no word is in both.
+    Parameters
+    ----------
+    v : Vectors
+    topic : Topic
+    method : {"hard", "soft", "inlp"}
+    k : int, optional
+        hard, soft: dimensions of bias; by default one less than the topic has classes.
+    lam, scale : optional
+        soft: as for `soft`.
+    neutralize : {"all", "stereotypes"}, optional
+        hard, soft: which words become neutral; by default all.
+    n : int
+        Words per class in the hiding tests, fewer where the vocabulary is small.
+    prob : float
+        Probability of the intervals.
+    seed : int
+
+    Returns
+    -------
+    Mitigation
+
+    Notes
+    -----
+    Hard debiasing leaves the protected words as they are, except those it equalises; soft and
+    INLP map every word. Of the 6n words that lean most to each class the hiding tests use every
+    sixth, and INLP learns from the others: no word is in both.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove", limit=8000)
+    >>> result = eh.vectors.mitigate(v, eh.lexicon.topic("gender"), n=50)
+    >>> result.debiased.method, [c.metric for c in result.hiding][0]
+    ('hard', 'cluster_purity')
+
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
-    n = min(n, max(10, len(v) // (2 * _PART * len(topic.classes))))
+    n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
     protected = [word for words in topic.protected.values() for word in words]
-    groups = leaning_by_class(v, topic.protected, _PART * n, exclude=_defining(topic))
-    tested = {name: words[1::_PART] for name, words in groups.items()}
+    groups = leaning_by_class(v, topic.protected, _HIDING * n, exclude=_defining(topic))
+    tested = {name: words[1::_HIDING] for name, words in groups.items()}
     fitted = {
-        name: [word for i, word in enumerate(words) if i % _PART != 1]
+        name: [word for i, word in enumerate(words) if i % _HIDING != 1]
         for name, words in groups.items()
     }
     given = {"k": k, "lam": lam, "scale": scale, "neutralize": neutralize}

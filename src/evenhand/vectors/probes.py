@@ -21,10 +21,10 @@ from evenhand.instruments import Declaration, Run, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
-from evenhand.vectors.lookup import Groups
 from evenhand.vectors.nulls import null_distribution
 from evenhand.vectors.questions import Material, Question, resolve
 from evenhand.vectors.store import Vectors, load
+from evenhand.vectors.vocabulary import Groups
 
 Labels = NDArray[np.intp]
 Columns = Mapping[str, Sequence[Any] | NDArray[Any]]

@@ -1,6 +1,6 @@
 """Word vectors in memory: `load` reads them, `Vectors` looks words up in them.
 
-load ──► formats (by content) ──► cache ──► Vectors ──► find, raw, unit ──► export
+load ──► formats (by content) ──► cache ──► Vectors ──► find, raw, unit ──► save
 """
 
 from __future__ import annotations
@@ -21,37 +21,24 @@ from evenhand.vectors.cache import key_of, read_cache, write_cache
 from evenhand.vectors.formats import read, shortened
 from evenhand.vectors.formats.input import Progress, Table, all_finite
 from evenhand.vectors.formats.npz import read_npz
-from evenhand.vectors.vocabulary import Case, Vocabulary
-
-__all__ = ["EMBEDDED", "Case", "Found", "Vectors", "load"]
+from evenhand.vectors.vocabulary import Case, Lookup, Vocabulary
 
 EMBEDDED = ("glove",)
 """Names of the vectors that come with the package."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """Which of the words asked for have a vector, and where.
-
-    `words` are as asked, in the order asked. A word that lands on the same row as one before it
-    (repeated, or `He` after `he` where only `he` has a vector) is counted once, as the first.
-    `missing` are out of vocabulary or have a zero vector, whose cosine is undefined.
-    """
-
-    words: tuple[str, ...]
-    rows: NDArray[np.intp]
-    missing: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Vectors:
-    """Words in order of frequency (most frequent first), one row of `matrix` each; immutable.
+    """Words in order of frequency (most frequent first), each with a row of `matrix`; immutable.
 
+    Examples
+    --------
     >>> v = Vectors.from_arrays(["he", "she"], [[3.0, 4.0], [0.0, 2.0]])
     >>> v.find(["She", "they"])
-    Found(words=('She',), rows=array([1]), missing=('they',))
+    Lookup(words=('She',), rows=array([1]), missing=('they',))
     >>> v.unit([0])
     array([[0.6, 0.8]])
+
     """
 
     subject_kind: ClassVar[str] = "vectors"
@@ -79,8 +66,8 @@ class Vectors:
             if not word or "\n" in word:
                 raise InputError(f"word {row + 1}: expected one without line ends, got {word!r}")
         if len(set(words)) != len(words):
-            twice = next(word for row, word in enumerate(words) if word in words[:row])
-            raise InputError(f"the word '{twice}' is there twice")
+            repeated = next(word for row, word in enumerate(words) if word in words[:row])
+            raise InputError(f"words: expected each word once, got '{repeated}' twice")
         try:
             blob = "\n".join(words).encode()
         except UnicodeEncodeError as error:
@@ -100,7 +87,7 @@ class Vectors:
 
     @property
     def dim(self) -> int:
-        """Numbers a word."""
+        """The number of dimensions."""
         return int(self.matrix.shape[1])
 
     @property
@@ -112,7 +99,7 @@ class Vectors:
 
     @cached_property
     def blank(self) -> NDArray[np.bool_]:
-        """Which rows are zero vectors, whose cosine is undefined; looked for once."""
+        """Which rows are zero vectors, whose cosine is undefined."""
         return np.asarray(~self.matrix.any(axis=1))
 
     def __len__(self) -> int:
@@ -133,8 +120,8 @@ class Vectors:
     def __repr__(self) -> str:
         return f"<Vectors {self.name}: {len(self):,} words × {self.dim}>"
 
-    def find(self, words: Iterable[str]) -> Found:
-        """Look words up by the case policy, and say which are missing."""
+    def find(self, words: Iterable[str]) -> Lookup:
+        """Look up words by the case policy; the missing ones are named."""
         if isinstance(words, str):
             raise InputError(f"expected a list of words, got the string '{words}'")
         rows: dict[int, str] = {}
@@ -147,7 +134,7 @@ class Vectors:
                 missing[word] = None
             else:
                 rows.setdefault(row, word)
-        return Found(
+        return Lookup(
             words=tuple(rows.values()),
             rows=np.fromiter(rows, dtype=np.intp, count=len(rows)),
             missing=tuple(missing),
@@ -172,14 +159,23 @@ class Vectors:
         return replace(self, name=name, matrix=_checked(matrix, len(self)))
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> tuple[str, ...]:  # noqa: A002
-        """Write the vectors, whole or not at all; returns notes on what had to be changed.
+        """Write the vectors, atomically.
 
-        Formats: `npz` (.npz), `word2vec` (text with a header: .txt, .vec), `word2vec-binary`
-        (.bin) and `glove` (text without a header); the last three also with .gz after them.
-        Spaces in words become underscores outside npz, since word2vec's formats have no place
-        for them.
+        Parameters
+        ----------
+        path : str or PathLike
+        format : {"npz", "word2vec", "word2vec-binary", "glove"}, optional
+            By default from the ending: .npz; .txt and .vec are word2vec text (with a header
+            line), .bin is word2vec binary; the last three also with .gz. `glove` is text without
+            a header line.
+
+        Returns
+        -------
+        tuple of str
+            Notes on what had to be changed: outside npz, spaces in words become underscores.
+
         """
-        from evenhand.vectors.export import save
+        from evenhand.vectors.formats import save
 
         return save(self, path, format)
 
@@ -192,10 +188,34 @@ def load(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Vectors:
-    """Read word vectors: an embedded name (`glove`) or a file, whatever its format.
+    """Read word vectors.
 
-    The first load of a file leaves a cache beside it (or in the user's cache folder), so that
-    the next takes milliseconds; `limit` keeps the first rows only.
+    Parameters
+    ----------
+    source : str or PathLike
+        An embedded name (`glove`) or a file: GloVe or word2vec text, word2vec binary, fastText
+        .vec, Evenhand's .npz, or gzip of these. The format is detected from the content.
+    case : {"fallback", "exact"}
+        How words are looked up: as they are, then in lower case, Capitalised and UPPER; or as
+        they are only.
+    cache : bool
+        Whether to write a cache beside the file (or in the user's cache folder), so that the next
+        load takes milliseconds.
+    limit : int, optional
+        Read the first rows only.
+    progress : callable, optional
+        Called with the bytes read and all bytes.
+
+    Returns
+    -------
+    Vectors
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> eh.vectors.load("glove")
+    <Vectors glove: 50,051 words × 100>
+
     """
     _check_case(case)
     if limit is not None and limit < 1:

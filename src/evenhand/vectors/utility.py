@@ -1,4 +1,4 @@
-"""What a mitigation cost: how much of the vectors' geometry it left as it was."""
+"""The cost of a mitigation: how much of the vectors' geometry is unchanged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats, fisher_z, t_mean
-from evenhand.results import Measurement
-from evenhand.vectors.debias.projection import unit_rows
-from evenhand.vectors.neighbours import nearest
+from evenhand.results import Items, Measurement
+from evenhand.statistics.intervals import Floats, fisher_z, t_mean
+from evenhand.vectors.debias.subspace import unit_rows
 from evenhand.vectors.store import Vectors
 
-__all__ = ["cosine_rank_correlation", "neighbour_overlap", "neighbour_rank_correlation"]
+_CELLS = 1 << 24
+"""Cosines that are computed at a time: 64 megabytes."""
+
+
+def nearest(
+    unit: NDArray[np.float32], k: int, queries: NDArray[np.float32] | NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """The k rows of `unit` with the largest cosine to each query, largest first, and the cosines.
+
+    `queries` are unit vectors, or indices of rows of `unit`, which are then not their own
+    neighbours. All vectors have unit length. The search is exact, in pieces that fit the memory.
+
+    >>> unit = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
+    >>> nearest(unit, 2, np.array([2]))[0].tolist()
+    [[1, 0]]
+    >>> nearest(unit, 2, unit[2:])[0].tolist()
+    [[2, 1]]
+    """
+    among = queries.ndim == 1
+    if not 1 <= k <= len(unit) - among:
+        raise InputError(f"neighbours: expected 1 to {len(unit) - among}, got {k}")
+    indices = np.empty((len(queries), k), dtype=np.intp)
+    cosines = np.empty((len(queries), k), dtype=np.float32)
+    step = max(1, _CELLS // len(unit))
+    for start in range(0, len(queries), step):
+        part = queries[start : start + step]
+        if among:
+            similar = unit[part] @ unit.T
+            similar[np.arange(len(part)), part] = -np.inf
+        else:
+            similar = part @ unit.T
+        top = np.argpartition(similar, -k, axis=1)[:, -k:]
+        value = np.take_along_axis(similar, top, axis=1)
+        order = np.argsort(-value, axis=1, kind="stable")
+        indices[start : start + step] = np.take_along_axis(top, order, axis=1)
+        cosines[start : start + step] = np.take_along_axis(value, order, axis=1)
+    return indices, cosines
 
 
 def neighbour_overlap(
@@ -28,17 +63,33 @@ def neighbour_overlap(
     limit: int = 50_000,
     prob: float = 0.95,
 ) -> Measurement:
-    """The mean share of a word's k nearest neighbours that are still among its k nearest.
+    """Measure the mean share of a word's k nearest neighbours that are still its k nearest.
 
-    Over `n_words` random words of the `limit` most frequent, neighbours among these; 1 means
-    that nothing changed, 0 that no neighbour was kept.
+    Parameters
+    ----------
+    before, after : Vectors
+        With the same words.
+    n_words : int
+        Random words of the `limit` most frequent; neighbours are among these.
+    k : int
+        The number of neighbours.
+    seed, limit : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        1: nothing changed; 0: no neighbour is the same.
+
     """
-    first, second, rows, asked = _sample(before, after, n_words, seed, limit)
-    places, _ = nearest(first, k, asked)
-    others, _ = nearest(second, k, asked)
-    kept = (places[:, :, None] == others[:, None, :]).any(axis=2).mean(axis=1)
-    words = [before.words[row] for row in rows[asked]]
-    return _mean_over_words("neighbour_overlap", words, kept, prob, seed, {"neighbours": k})
+    first, second, rows, sample = _sample(before, after, n_words, seed, limit)
+    neighbours, _ = nearest(first, k, sample)
+    others, _ = nearest(second, k, sample)
+    shares = (neighbours[:, :, None] == others[:, None, :]).any(axis=2).mean(axis=1)
+    words = [before.words[row] for row in rows[sample]]
+    details = {"neighbours": k}
+    return _mean_over_words("neighbour_overlap", after.name, words, shares, prob, seed, details)
 
 
 def neighbour_rank_correlation(
@@ -51,24 +102,42 @@ def neighbour_rank_correlation(
     limit: int = 50_000,
     prob: float = 0.95,
 ) -> Measurement:
-    """The mean Spearman correlation of a word's cosines with its k nearest, before and after.
+    """Measure the mean rank correlation of a word's cosines with its neighbours before and after.
 
-    Over `n_words` random words of the `limit` most frequent; the k neighbours are those before.
-    1 means that they stand in the same order.
+    Parameters
+    ----------
+    before, after : Vectors
+        With the same words.
+    n_words : int
+        Random words of the `limit` most frequent.
+    k : int
+        The number of neighbours, those before.
+    seed, limit : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        A mean Spearman correlation. 1: the neighbours are in the same order.
+
     """
     from scipy.stats import rankdata
 
-    first, second, rows, asked = _sample(before, after, n_words, seed, limit)
+    first, second, rows, sample = _sample(before, after, n_words, seed, limit)
     if k < 3:
         raise InputError(f"k: expected 3 or more neighbours to rank, got {k}")
-    places, cosines = nearest(first, k, asked)
-    later = np.array([second[near] @ second[row] for near, row in zip(places, asked, strict=True)])
+    neighbours, cosines = nearest(first, k, sample)
+    later = np.array(
+        [second[near] @ second[row] for near, row in zip(neighbours, sample, strict=True)]
+    )
     x, y = (rankdata(side, axis=1) - (k + 1) / 2 for side in (cosines, later))
     spread = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
-    scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(asked)), where=spread > 0)
-    words = [before.words[row] for row in rows[asked]]
+    scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(sample)), where=spread > 0)
+    words = [before.words[row] for row in rows[sample]]
+    details = {"neighbours": k}
     return _mean_over_words(
-        "neighbour_rank_correlation", words, scores, prob, seed, {"neighbours": k}
+        "neighbour_rank_correlation", after.name, words, scores, prob, seed, details
     )
 
 
@@ -81,10 +150,24 @@ def cosine_rank_correlation(
     limit: int = 50_000,
     prob: float = 0.95,
 ) -> Measurement:
-    """Spearman's correlation of the cosines of random word pairs before with those after.
+    """Measure the rank correlation of the cosines of random word pairs before and after.
 
-    No word is in two pairs, so the pairs are independent; where the vocabulary is too small for
-    `pairs` of them there are as many as it has.
+    Parameters
+    ----------
+    before, after : Vectors
+        With the same words.
+    pairs : int
+        Random pairs, fewer where the vocabulary is too small. No word is in two pairs, so that
+        the pairs are independent.
+    seed, limit : int
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        Spearman's correlation. 1: the cosines are in the same order.
+
     """
     from scipy.stats import spearmanr
 
@@ -99,18 +182,29 @@ def cosine_rank_correlation(
     )
     value = min(1.0, float(spearmanr(x, y).statistic))
     low, high = fisher_z(value, count, prob, spearman=True)
-    items = tuple(
-        {
-            "word": before.words[a], "other": before.words[b],
-            "score": float(q - p), "before": float(p), "after": float(q),
-        }
-        for a, b, p, q in zip(*drawn, x, y, strict=True)
-    )  # fmt: skip
     return Measurement(
-        metric="cosine_rank_correlation", query="random word pairs", value=value, low=low,
-        high=high, prob=prob, n=count, ideal=1.0, worse="lower", seed=seed, items=items,
+        metric="cosine_rank_correlation",
+        query="random word pairs",
+        subject=after.name,
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
+        n=count,
+        ideal=1.0,
+        worse="lower",
         interval="Fisher z for Spearman's correlation over pairs without common words",
-    )  # fmt: skip
+        items=Items(
+            {
+                "word": [before.words[row] for row in drawn[0]],
+                "other": [before.words[row] for row in drawn[1]],
+                "score": y - x,
+                "before": x,
+                "after": y,
+            }
+        ),
+        seed=seed,
+    )
 
 
 def _shared_rows(before: Vectors, after: Vectors, limit: int) -> NDArray[np.intp]:
@@ -125,7 +219,7 @@ def _shared_rows(before: Vectors, after: Vectors, limit: int) -> NDArray[np.intp
 def _sample(
     before: Vectors, after: Vectors, n_words: int, seed: int, limit: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.intp], NDArray[np.intp]]:
-    """Both sides' unit vectors, the rows they are of, and random places among them."""
+    """The unit vectors before and after, their rows, and a random sample of indices into these."""
     rows = _shared_rows(before, after, limit)
     if n_words < 2:
         raise InputError(f"n_words: expected 2 or more, got {n_words}")
@@ -135,6 +229,7 @@ def _sample(
 
 def _mean_over_words(
     metric: str,
+    subject: str,
     words: list[str],
     scores: Floats,
     prob: float,
@@ -143,12 +238,19 @@ def _mean_over_words(
 ) -> Measurement:
     value, low, high = t_mean(scores, prob)
     without = (scores.sum() - scores) / (scores.size - 1)
-    items = tuple(
-        {"word": word, "score": score, "without": rest}
-        for word, score, rest in zip(words, scores.tolist(), without.tolist(), strict=True)
-    )
     return Measurement(
-        metric=metric, query="random words", value=value, low=low, high=min(1.0, high), prob=prob,
-        n=scores.size, ideal=1.0, worse="lower", seed=seed, items=items, details=details,
+        metric=metric,
+        query="random words",
+        subject=subject,
+        value=value,
+        low=low,
+        high=min(1.0, high),
+        prob=prob,
+        n=scores.size,
+        ideal=1.0,
+        worse="lower",
         interval="Student t over the words",
-    )  # fmt: skip
+        items=Items({"word": words, "score": scores, "without": without}),
+        seed=seed,
+        details=details,
+    )

@@ -11,8 +11,7 @@ import click
 
 from evenhand.cli.bars import step_bars
 from evenhand.cli.masked.shared import model_option
-from evenhand.cli.options import json_option, prob_option, seed_option
-from evenhand.cli.text.streaming import form_of, form_options
+from evenhand.cli.options import form_of, format_options, json_option, prob_option, seed_option
 
 if TYPE_CHECKING:
     from evenhand.masked.finetune import Change, FinetuneResult
@@ -81,7 +80,7 @@ def _training_options(command: F) -> F:
 )  # fmt: skip
 @model_option
 @_training_options
-@form_options
+@format_options
 @click.option(
     "--sentences", metavar="FILE", type=click.Path(),
     help="Measure on these: what `evenhand text filter` writes, or text with a [MASK] a line. By"

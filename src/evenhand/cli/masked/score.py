@@ -1,14 +1,17 @@
-"""`evenhand masked score`: which gender a model puts at the mask of sentences that name none."""
+"""`evenhand masked score`: the gender a model predicts where a pronoun was masked."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli.declared import configure, declared_options
 from evenhand.cli.figures import format_option
 from evenhand.cli.masked.shared import (
     load_model,
@@ -18,46 +21,31 @@ from evenhand.cli.masked.shared import (
     scoring_bar,
 )
 from evenhand.cli.options import json_option, output_option, prob_option, seed_option
+from evenhand.masked.metrics.pronouns import Pronouns
 
 if TYPE_CHECKING:
-    from evenhand.masked.metrics.pronouns import PairedDifference, PronounScores
-    from evenhand.masked.metrics.pronouns_scores import Part
-    from evenhand.masked.metrics.pronouns_summary import Summary
     from evenhand.masked.model import Model
-    from evenhand.results import Estimate
-
-__all__ = ["score"]
+    from evenhand.results import Comparison, Estimate, Measurement
 
 
-@click.command("score", short_help="The gender a model puts where a pronoun was masked.")
+@click.command("score", short_help="The gender a model predicts where a pronoun was masked.")
 @click.argument("file", metavar="FILE|-")
 @models_option
 @click.option(
-    "--filter", "filtered", is_flag=True,
-    help="FILE is plain text, a sentence a line: score what `evenhand text filter` keeps of it.",
-)  # fmt: skip
-@click.option("--keep-someone", is_flag=True, help='With --filter: "someone" is kept too.')
-@click.option(
-    "--top-k", type=click.IntRange(1), default=10, show_default=True,
-    help="Look for gender words among the K likeliest.",
-)  # fmt: skip
-@click.option(
-    "--delta", type=click.FloatRange(0, 0.5, max_open=True), default=0.05, show_default=True,
-    help="Scores within .5 ± DELTA are neutral.",
-)  # fmt: skip
-@click.option(
-    "--least", type=click.FloatRange(0, 1), default=0.05, show_default=True,
-    help="Undecided where no gender word has this probability.",
-)  # fmt: skip
-@click.option(
-    "--words", type=click.Choice(["all", "pronouns"]), default="all", show_default=True,
-    help="What counts: pronouns and gendered nouns, or pronouns alone.",
-)  # fmt: skip
+    "--filter",
+    "filtered",
+    is_flag=True,
+    help="FILE is plain text, one sentence per line: score what `evenhand text filter` accepts.",
+)
+@click.option("--keep-someone", is_flag=True, help='With --filter: accept "someone" too.')
+@declared_options(Pronouns)
 @output_option("Write every sentence's score here: .csv, .jsonl or .parquet.")
 @click.option(
-    "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
+    "--figures",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
     help="Draw the distribution of the scores, and the differences of several models.",
-)  # fmt: skip
+)
 @format_option
 @running_options
 @prob_option
@@ -68,10 +56,6 @@ def score(
     models: tuple[str, ...],
     filtered: bool,
     keep_someone: bool,
-    top_k: int,
-    delta: float,
-    least: float,
-    words: str,
     output: str | None,
     figures: Path | None,
     formats: tuple[str, ...],
@@ -82,15 +66,15 @@ def score(
     prob: float,
     seed: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Score masked sentences: bias = P(male) / (P(male) + P(female)), 1 male, 0 female.
 
     FILE has what `evenhand text filter` wrote (JSON lines with "masked"), or text with one [MASK]
-    a line, or with --filter plain text. P is the probability of the likeliest word of that gender
-    among the --top-k likeliest words (Ye et al. 2021); a gender without a word among them counts
-    0, and the same score by the whole vocabulary stands beside it. A sentence that comes again
-    counts once. Intervals come from a bootstrap over sentences. With -o or --cache the same command
-    goes on after a break.
+    per line, or with --filter plain text. P is the probability of the likeliest word of that gender
+    in the full vocabulary or, as published by Ye et al. (2021), among the --top-k likeliest words,
+    where a gender without a word counts 0. A repeated sentence counts once. Intervals come from a
+    bootstrap over sentences. With -o or --cache the same command resumes after a break.
 
     \b
     Examples:
@@ -100,41 +84,49 @@ def score(
       evenhand masked score sentences.txt --filter --keep-someone --figures out
       echo "[MASK] waves at the driver." | evenhand masked score - --json
     """
-    from evenhand.masked.metrics.pronouns import Rule, compare, score_file
+    from evenhand.instruments import Run
+    from evenhand.masked.metrics.pronouns import pronouns_of_file
     from evenhand.text.structural import Filter
 
-    rule = Rule(
-        top_k=top_k, delta=delta, least=least, prob=prob, seed=seed,
-        words="all" if words == "all" else "pronouns",
-    )  # fmt: skip
+    instrument = configure(Pronouns, options)
     if keep_someone and not filtered:
         raise click.UsageError("--keep-someone goes with --filter")
     keep = Filter(someone=keep_someone) if filtered else None
     loaded = _load(tuple(dict.fromkeys(models)), device, dtype, int8)
     with scoring_bar("scoring", " sentences") as progress:
-        scores = score_file(
-            loaded, file, rule=rule, output=output, cache=open_cache(cache), progress=progress,
-            keep=keep,
-        )  # fmt: skip
-    comparisons = compare(scores)
+        run = Run(seed=seed, prob=prob, cache=open_cache(cache), progress=progress)
+        results = pronouns_of_file(loaded, file, instrument, run, output=output, keep=keep)
+    comparisons = _compare(results)
     if as_json:
         from evenhand.cli.output import print_json
 
         print_json(
-            command="masked score", file=file, output=output,
-            models=[told.as_dict() for told in scores],
-            comparisons=[pair.as_dict() for pair in comparisons],
-        )  # fmt: skip
+            command="masked score",
+            file=file,
+            output=output,
+            measurements=results,
+            comparisons=comparisons,
+        )
     else:
-        _print(scores, comparisons)
+        _print(results, comparisons)
     if figures is not None:
-        _draw(scores, comparisons, figures, formats)
+        _draw(results, comparisons, figures, formats)
+
+
+def _compare(results: Sequence[Measurement]) -> list[Comparison]:
+    """Every two models, with p corrected for the number of comparisons."""
+    from evenhand.statistics.tests import holm
+
+    comparisons = [Pronouns.compare(first, second) for first, second in combinations(results, 2)]
+    corrected = holm([c.p_value for c in comparisons if c.p_value is not None])
+    return [
+        replace(c, details={**c.details, "p_holm": p})
+        for c, p in zip(comparisons, corrected, strict=True)
+    ]
 
 
 def _load(sources: Sequence[str], device: str, dtype: str, int8: bool) -> list[Model]:
-    """The models, those of one name told apart by how they were given."""
-    from dataclasses import replace
-
+    """The models; those of one name are distinguished by how they were given."""
     loaded = [load_model(source, device, dtype, int8) for source in sources]
     names = Counter(model.name for model in loaded)
     return [
@@ -144,103 +136,116 @@ def _load(sources: Sequence[str], device: str, dtype: str, int8: bool) -> list[M
 
 
 def _draw(
-    scores: Sequence[PronounScores],
-    comparisons: Sequence[PairedDifference],
+    results: Sequence[Measurement],
+    comparisons: Sequence[Comparison],
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
     from evenhand.report.charts_masked_scores import score_charts
     from evenhand.report.charts_saving import save_charts
 
-    made = score_charts(scores, comparisons)
-    save_charts(made.charts, folder, formats)
-    for name, reason in made.skipped.items():
+    charts = score_charts(results, comparisons)
+    save_charts(charts.charts, folder, formats)
+    for name, reason in charts.skipped.items():
         click.echo(f"figure not drawn: {name}: {reason}", err=True)
 
 
-def _print(scores: Sequence[PronounScores], comparisons: Sequence[PairedDifference]) -> None:
-    from evenhand.cli.output import table
+def _print(results: Sequence[Measurement], comparisons: Sequence[Comparison]) -> None:
+    from evenhand.cli.output import p_text, table
 
-    rule = scores[0].rule
-    ways = (f"top {rule.top_k}", "full vocabulary")
+    settings, prob = results[0].details["settings"], results[0].prob
+    delta, top = settings["delta"], f"top {settings['top_k']}"
     table(
         "Pronoun score: how many sentences (and their mean score)",
         ("model", "by", "n", "male", "female", "neutral", "undecided", "mean", "interval", "p"),
         (
-            (told.model, way, *_cells(summary))
-            for told in scores
-            for way, summary in zip(ways, (told.top, told.full), strict=True)
+            (m.subject, name, *_cells(part))
+            for m in results
+            for name, part in ((top, m.part(top, "vocabulary")), ("full vocabulary", m))
         ),
     )
     click.echo(
-        f"score: P(male)/(P(male)+P(female)). male above {0.5 + rule.delta:g}, female below "
-        f"{0.5 - rule.delta:g}; undecided: no gender word of at least {rule.least:g}. mean: over "
-        f"decided sentences, {rule.prob:.0%} interval; p: as many above .5 as below (sign test)."
+        f"score: P(male)/(P(male)+P(female)). male above {0.5 + delta:g}, female below "
+        f"{0.5 - delta:g}; undecided: no gender word of at least {settings['threshold']:g}. mean: "
+        f"over decided sentences, {prob:.0%} interval; p: as many above .5 as below (sign test)."
     )
-    _remarks(scores)
+    _remarks(results, top)
     table(
-        "By the pronoun's place in the sentence",
-        ("model", "place", "n", f"top {rule.top_k}", "full vocabulary, all sentences"),
-        ((told.model, *_part(part)) for told in scores for part in told.by_slot),
+        "By the role of the pronoun in the sentence",
+        ("model", "role", "n", top, "full vocabulary, all sentences"),
+        (
+            (
+                m.subject,
+                part.query,
+                str(part.n),
+                _span(part.part(top).estimate),
+                _span(part.estimate),
+            )
+            for m in results
+            for part in m.select("slot")
+        ),
     )
     if comparisons:
         table(
             "Models on the same sentences: difference of the score, paired",
-            ("models", "n", "full vocabulary", "p", "decided by both", f"top {rule.top_k}"),
-            (_difference(pair) for pair in comparisons),
+            ("models", "n", "full vocabulary", "p", "decided by both", top),
+            (
+                (
+                    f"{c.after.subject} - {c.before.subject}",
+                    str(c.paired),
+                    _span(c.change),
+                    p_text(c.details["p_holm"]),
+                    str(c.details["decided"]["both"]),
+                    _span(c.parts[0].change),
+                )
+                for c in comparisons
+            ),
         )
         click.echo("p: sign test on the full-vocabulary differences, corrected (Holm).")
 
 
-def _remarks(scores: Sequence[PronounScores]) -> None:
-    """What was left out or needs a word, each in a line."""
-    for told in scores:
-        one_sided = sum(told.top.one_sided.values())
+def _remarks(results: Sequence[Measurement], top: str) -> None:
+    """What was left out or needs a comment, one line each."""
+    for m in results:
+        one_sided = sum(m.part(top, "vocabulary").details["one_sided"].values())
         if one_sided:
             click.echo(
-                f"{told.model}: only one gender is among the top {told.rule.top_k} (the other "
-                f"counts 0) in {one_sided} of the sentences."
+                f"{m.subject}: only one gender is among the {top} (the other counts 0) in "
+                f"{one_sided} of the sentences."
             )
-        for out in told.left_out[:10]:
-            click.echo(f"{told.model}: left out: line {out.line}: {out.reason}")
-        if len(told.left_out) > 10:
-            click.echo(f"{told.model}: left out: {len(told.left_out) - 10} more (see --json)")
-        for note in told.notes:
-            click.echo(f"{told.model}: {note}")
-    if scores[0].filtered:
-        click.echo(f"sentences that the structural filter left out: {scores[0].filtered:,}")
-    if scores[0].duplicates:
-        click.echo(f"sentences that came again and count once: {scores[0].duplicates}")
+        for reason in m.left_out[:10]:
+            click.echo(f"{m.subject}: left out: {reason}")
+        if len(m.left_out) > 10:
+            click.echo(f"{m.subject}: left out: {len(m.left_out) - 10} more (see --json)")
+        for note in m.notes:
+            click.echo(f"{m.subject}: {note}")
+    details = results[0].details
+    if details["filtered"]:
+        click.echo(f"sentences that the structural filter left out: {details['filtered']:,}")
+    if details["duplicates"]:
+        click.echo(f"repeated sentences, which count once: {details['duplicates']}")
 
 
-def _cells(told: Summary) -> tuple[str, ...]:
+def _cells(m: Measurement) -> tuple[str, ...]:
     from evenhand.cli.output import number, p_text
 
-    mean = told.mean_bias
-    groups = (
-        f"{group.n} ({number(group.mean.value)})" if group.n and group.mean else str(group.n)
-        for group in (told.groups[verdict] for verdict in ("male", "female", "neutral"))
+    groups = []
+    for verdict in ("male", "female", "neutral"):
+        part = m.part(verdict, "verdict")
+        count = part.details["count"]
+        mean = part.part("mean score").value
+        groups.append(f"{count} ({number(mean)})" if count else "0")
+    return (
+        str(m.details["sentences"]),
+        *groups,
+        str(m.part("undecided", "verdict").details["count"]),
+        number(m.value),
+        f"[{number(m.low)}, {number(m.high)}]",
+        p_text(m.p_value),
     )
-    return (
-        str(told.n), *groups, str(told.groups["undecided"].n), number(mean.value),
-        f"[{number(mean.low)}, {number(mean.high)}]", p_text(told.p_value),
-    )  # fmt: skip
 
 
-def _part(part: Part) -> tuple[str, ...]:
-    return part.name, str(part.n), _span(part.mean_bias), _span(part.full_vocabulary)
-
-
-def _difference(pair: PairedDifference) -> tuple[str, ...]:
-    from evenhand.cli.output import p_text
-
-    return (
-        f"{pair.second} - {pair.first}", str(pair.n), _span(pair.full_vocabulary),
-        p_text(pair.p_corrected), str(pair.decided["both"]), _span(pair.top_k),
-    )  # fmt: skip
-
-
-def _span(told: Estimate) -> str:
+def _span(estimate: Estimate) -> str:
     from evenhand.cli.output import number
 
-    return f"{number(told.value)} [{number(told.low)}, {number(told.high)}]"
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"

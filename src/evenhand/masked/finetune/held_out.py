@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.masked.finetune.documents import Documents, key, twin_key
+from evenhand.masked.gender_words import UnscorableTextError, mask_query
 from evenhand.masked.metrics.pronouns import Sentence
-from evenhand.masked.metrics.pronouns_asking import Refused, place_of
 from evenhand.masked.model import Model
 from evenhand.masked.words import MASKS
 from evenhand.text.structural import Accepted, Filter
@@ -100,9 +100,9 @@ def _scorable(model: Model, found: Sequence[Sentence]) -> tuple[list[Sentence], 
     refusals: list[str] = []
     for sentence in found:
         try:
-            place_of(model, sentence.text)
+            mask_query(model, sentence.text)
             taken.append(sentence)
-        except Refused as refused:
+        except UnscorableTextError as refused:
             refusals.append(str(refused))
     return taken, refusals
 

@@ -13,13 +13,12 @@ from evenhand.intervals import Floats
 from evenhand.masked.finetune.held_out import HeldOut
 from evenhand.masked.finetune.result import Change
 from evenhand.masked.finetune.settings import Settings
-from evenhand.masked.metrics import pronouns
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
-from evenhand.masked.metrics.pronouns_interval import bootstrap_mean
+from evenhand.masked.metrics.pronouns import pronouns
 from evenhand.masked.model import Model
 from evenhand.results import Estimate, Measurement
-from evenhand.statistics.intervals import paired_shares, wilson
+from evenhand.statistics.intervals import bootstrap_mean, paired_shares, wilson
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
@@ -33,7 +32,7 @@ Stage = Callable[[str], Callable[[int, int], None] | None]
 class Measured:
     """One model on the held-out sentences."""
 
-    scores: pronouns.PronounScores
+    scores: Measurement
     plain: Measurement
     pairs: Measurement | None
 
@@ -44,7 +43,7 @@ def measure(
     """Pronoun scores, pseudo-likelihoods of plain text and, where there are pairs, CrowS."""
     prob, seed = settings.prob, settings.seed
     return Measured(
-        pronouns.score(
+        pronouns(
             model, held.sentences, top_k=settings.top_k, prob=prob, seed=seed, cache=cache,
             progress=stage("pronouns"),
         ),
@@ -76,15 +75,11 @@ def changes(before: Measured, after: Measured, settings: Settings) -> tuple[Chan
 
 def items(measured: Mapping[str, Measured]) -> dict[str, list[Any]]:
     """The held-out sentences with each model's two scores, a column a name."""
-    first = next(iter(measured.values())).scores
-    told = first.sentences or ()
-    columns: dict[str, list[Any]] = {
-        "masked": [sentence.text for sentence in told],
-        "pronoun": [sentence.pronoun for sentence in told],
-    }
+    first = next(iter(measured.values())).scores.items
+    columns: dict[str, list[Any]] = {name: list(first[name]) for name in ("masked", "pronoun")}
     for name, one in measured.items():
-        columns[f"bias_{name}"] = one.scores.full_bias.tolist()
-        columns[f"bias_top_{name}"] = one.scores.bias.tolist()
+        columns[f"bias_{name}"] = one.scores.items["full_bias"].tolist()
+        columns[f"bias_top_{name}"] = one.scores.items["bias"].tolist()
     return columns
 
 
@@ -97,7 +92,7 @@ def crows_change(before: Measured, after: Measured) -> dict[str, Any] | None:
 
 def _paired(before: Measured, after: Measured, name: str) -> tuple[Floats, Floats]:
     """The scores of both on the sentences that both could score."""
-    one, two = getattr(before.scores, name), getattr(after.scores, name)
+    one, two = before.scores.items[name], after.scores.items[name]
     both = np.isfinite(one) & np.isfinite(two)
     return one[both], two[both]
 
@@ -111,7 +106,9 @@ def _mean(
     name: str, one: Floats, two: Floats, settings: Settings, *, ideal: float, most: float = 1.0
 ) -> Change:
     def mean(x: Floats, least: float) -> Estimate:
-        return bootstrap_mean(x, prob=settings.prob, seed=settings.seed, bounds=(least, most))
+        bounds = (least, most)
+        interval = bootstrap_mean(x, prob=settings.prob, seed=settings.seed, bounds=bounds)
+        return Estimate.of(interval, settings.prob)
 
     change = mean(two - one, -most)
     return Change(

@@ -13,11 +13,11 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.intervals import Floats
+from evenhand.lexicon.pronouns import SLOTS
+from evenhand.masked.gender_words import mask_query, probabilities
 from evenhand.masked.generate.drafts import Draft
 from evenhand.masked.generate.words import fills
-from evenhand.masked.metrics.pronouns import bias, probabilities
-from evenhand.masked.metrics.pronouns_asking import place_of
-from evenhand.masked.metrics.pronouns_words import SLOTS
+from evenhand.masked.metrics.pronouns import bias
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Place, Progress, top_k
 from evenhand.masked.words import Question, cloze, rows, word_log_probs
@@ -94,7 +94,7 @@ class Asker:
     def can_read(self, draft: Draft) -> bool:
         """Whether the model takes a sentence: no longer than it allows, nothing unknown in it."""
         try:
-            place_of(self.model, draft.masked())
+            mask_query(self.model, draft.masked())
             rows(self.model, [(draft.text, draft.chunks[0])])
         except InputError:
             return False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.masked.gender_words import check_pieces
 from evenhand.masked.generate.asking import Asker, Slot
 from evenhand.masked.generate.drafts import Draft, Ground
 from evenhand.masked.generate.reading import Reading, Rule, read
@@ -20,7 +21,6 @@ from evenhand.masked.generate.search import (
     search,
 )
 from evenhand.masked.generate.seeds import Seeds, Told, seeds_of
-from evenhand.masked.metrics.pronouns_words import check_pieces
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
 from evenhand.text.structural import Filter

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.intervals import Floats, wilson
 from evenhand.masked.generate.asking import Slot
 from evenhand.masked.generate.search import Side
-from evenhand.masked.metrics.pronouns_interval import bootstrap_mean, sign_test
 from evenhand.results import Estimate
+from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
+from evenhand.statistics.tests import sign_test
 
 __all__ = ["INTERVAL", "TEST", "Arm", "Difference", "Group", "Reading", "read"]
 
@@ -142,7 +142,8 @@ def _difference(found: Floats, other: Floats, rule: Rule) -> Difference:
 
 
 def _mean(values: Floats, bounds: tuple[float, float], rule: Rule) -> Estimate:
-    return bootstrap_mean(values, prob=rule.prob, seed=rule.seed, bounds=bounds)
+    mean = bootstrap_mean(values, prob=rule.prob, seed=rule.seed, bounds=bounds)
+    return Estimate.of(mean, rule.prob)
 
 
 def _share(true: NDArray[np.bool_], rule: Rule) -> Estimate:

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from weakref import WeakKeyDictionary
 
 from evenhand.lexicon.gendered import neutral_forms, pairs, sex_indicators
-from evenhand.lexicon.persons import counted_words
+from evenhand.lexicon.names import counted_words
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import single_pieces

@@ -74,6 +74,7 @@ class Crows:
     """The instrument `crows`; `crows()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    requires_material: ClassVar[bool] = True
 
     method: Literal["shared", "unmasked"] = option(
         "shared",

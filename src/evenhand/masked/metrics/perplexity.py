@@ -53,6 +53,7 @@ class Perplexity:
     """The instrument `perplexity`; `perplexity()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    requires_material: ClassVar[bool] = True
 
     resamples: int = option(2000, minimum=1, help="Bootstrap resamples of the texts.")
 

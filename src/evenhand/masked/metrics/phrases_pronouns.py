@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.intervals import Floats
-from evenhand.masked.metrics.pronouns import bias, probabilities
+from evenhand.masked.gender_words import probabilities
+from evenhand.masked.metrics.pronouns import bias
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
 

@@ -1,147 +1,400 @@
-"""The pronoun score: which gender a model puts at the mask of a sentence that names none.
+r"""The pronoun score: which gender a model predicts at the mask of a sentence that states none.
 
 After Ye et al. (2021), "Adversarial Examples Generation for Reducing Implicit Gender Bias in
-Pre-trained Models", §3.3 and §4.2. The published score looks at the k likeliest words; since that
-cut is itself a choice, the same score over the whole vocabulary always stands beside it.
+Pre-trained Models", §3.3 and §4.2:
+
+$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$
+
+with P the probability of the likeliest word of that gender at the mask. The published score looks
+at the k likeliest words; since that cut is a choice, the score over the full vocabulary is the main
+value here and the published one is a part beside it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
-from evenhand.masked.metrics.pronouns_asking import Probabilities, Refused, asked, probabilities
-from evenhand.masked.metrics.pronouns_asking import place_of as _place_of
-from evenhand.masked.metrics.pronouns_compare import PairedDifference, compare
-from evenhand.masked.metrics.pronouns_items import Write, check_ending, open_items
-from evenhand.masked.metrics.pronouns_reading import Sentence, read_sentences
-from evenhand.masked.metrics.pronouns_scores import LeftOut, PronounScores, columns_of
-from evenhand.masked.metrics.pronouns_summary import VERDICTS, Rule, bias, verdicts
-from evenhand.masked.metrics.pronouns_words import PRONOUNS, SLOTS, Words, check_pieces, gendered
+from evenhand.files import WriteRows, check_row_format, open_rows
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import Progress
-from evenhand.text.corpus.compression import source_name
-from evenhand.text.structural import Filter
+from evenhand.masked.words import MASKS
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
+from evenhand.statistics.tests import sign_counts, sign_test
 
 if TYPE_CHECKING:
-    from evenhand.cache import Cache
+    from evenhand.masked.gender_words import Probabilities
+    from evenhand.text.structural import Filter
 
 __all__ = [
-    "PRONOUNS",
-    "SLOTS",
     "VERDICTS",
-    "PairedDifference",
-    "Probabilities",
-    "PronounScores",
-    "Refused",
-    "Rule",
+    "Pronouns",
     "Sentence",
     "bias",
-    "compare",
-    "gendered",
-    "probabilities",
+    "pool",
+    "pronouns",
+    "pronouns_of_file",
     "read_sentences",
-    "score",
-    "score_file",
     "verdicts",
 ]
 
+VERDICTS = ("undecided", "female", "neutral", "male")
+"""What a sentence can read as; arrays have the position in this list."""
+BINS = 20
+"""Bins of the histogram over [0, 1]."""
 CHUNK = 4096
-"""Sentences that are read and scored at once."""
+"""Sentences that are scored at once."""
+BUILT_IN = "built-in sentences"
+INTERVAL = "studentised bootstrap over sentences"
+_IN_TOP = ("none", "male", "female", "both")
 
 
-def score(
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with one mask; the original pronoun, line and group of sentences where known."""
+
+    text: str
+    pronoun: str = ""
+    line: int = 0
+    group: str = ""
+
+
+POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
+"""The columns of the items that pooling needs."""
+
+
+@instrument(
+    name="pronouns",
+    subject="model",
+    label="Pronoun score",
+    question="Which gender does the model predict where a person's pronoun is hidden?",
+    formula=r"\text{bias}(s) = \frac{P(s \mid m)}{P(s \mid m) + P(s \mid f)}",
+    source="Ye et al. (2021), there among the ten likeliest words; here over the full vocabulary",
+    ideal=0.5,
+    worse="away",
+    decides=True,
+    material="masked sentences (JSON lines with 'masked', or text with one [MASK] per line)",
+    reading="P is the probability of the likeliest word of that gender at the mask; the value is "
+    "the mean over the sentences in which one of them has at least 5 %. 1 is male only, 0 female "
+    "only, 0.5 even. Interval: studentised bootstrap over sentences; p: sign test, as many above "
+    "0.5 as below.",
+    audit=True,
+    command="score",
+)
+@dataclass(frozen=True, kw_only=True)
+class Pronouns:
+    """The instrument `pronouns`; `pronouns()` is the function for direct use."""
+
+    declaration: ClassVar[Declaration]
+
+    top_k: int = option(
+        10, minimum=1, help="Look for gender words among the K likeliest (the published score)."
+    )
+    delta: float = option(0.05, minimum=0, help="Scores within .5 ± DELTA are neutral.")
+    threshold: float = option(
+        0.05,
+        minimum=0,
+        maximum=1,
+        flag="--least",
+        help="Undecided where no gender word has this probability.",
+    )
+    words: Literal["all", "pronouns"] = option(
+        "all", help="What counts: pronouns and gendered nouns, or only pronouns."
+    )
+
+    def __post_init__(self) -> None:
+        if not self.delta < 0.5:
+            raise InputError(f"delta: expected 0 to below 0.5, got {self.delta}")
+
+    def read(self, path: str | os.PathLike[str]) -> list[Sentence]:
+        """The sentences of a file."""
+        return list(read_sentences(path))
+
+    def measure(
+        self,
+        subject: MaskedLM,
+        material: Iterable[str | Sentence] | None = None,
+        run: Run = Run(),
+    ) -> Measurement:
+        query, sentences = "sentences", material
+        if sentences is None:
+            query, sentences = BUILT_IN, _built_in()
+        listed = [s if isinstance(s, Sentence) else Sentence(s) for s in sentences]
+        [result] = _score([subject], listed, self, run, query=query)
+        return result
+
+    def measure_file(
+        self,
+        subject: MaskedLM,
+        path: str | os.PathLike[str],
+        run: Run = Run(),
+        *,
+        output: str | os.PathLike[str] | None = None,
+        keep: Filter | None = None,
+    ) -> Measurement:
+        """Measure the sentences of a file, which may be none; `output` gets their scores."""
+        name = os.fspath(path)
+        counts = Counter[str]()
+        sentences = list(read_sentences(name, counts=counts, keep=keep))
+        with ExitStack() as stack:
+            [result] = _score(
+                [subject],
+                sentences,
+                self,
+                run,
+                query="sentences",
+                source=name,
+                write=None if output is None else stack.enter_context(open_rows(output)),
+                counts={"blank_lines": counts["blank"], "filtered": counts["filtered"]},
+            )
+        return result
+
+    @staticmethod
+    def compact(measurement: Measurement) -> Measurement:
+        """The measurement without the texts of its sentences: what `pool` needs."""
+        items = measurement.items.to_dict()
+        columns = {name: items[name] for name in POOLED}
+        keys = [sentence_key(text) for text in items["masked"]]
+        return replace(measurement, items=Items({"key": keys, **columns}))
+
+    @staticmethod
+    def pool(measurements: Sequence[Measurement]) -> Measurement:
+        """One measurement of the sentences of several, such as those of the shards of a corpus."""
+        return pool(measurements)
+
+    @classmethod
+    def example(cls) -> tuple[MaskedLM, list[str]]:
+        """A small model and sentences."""
+        from evenhand.simulate.masked import bigram_model
+
+        model = bigram_model(
+            {f"c{i}": {"he": 0.1 + 0.05 * i, "she": 0.5 - 0.05 * i} for i in range(9)}
+        )
+        return model, [f"c{i} [MASK] ." for i in range(9)]
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The mean difference of the score on the sentences that both could score.
+
+        The change is over all of them, by the full vocabulary; p is the sign test. The part
+        "top k" is over the sentences that both models decide by their k likeliest words, which
+        may be a biased choice of sentences.
+        """
+        settings = [{**m.details["settings"], "prob": m.prob} for m in (before, after)]
+        if settings[0] != settings[1]:
+            raise InputError("compare: expected scores by the same rule, got different ones")
+        keys = [_keys(m.items) for m in (before, after)]
+        _, one, two = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        if not one.size:
+            raise InputError(
+                f"compare: expected sentences that both '{before.subject}' and "
+                f"'{after.subject}' scored, got none"
+            )
+        decided = [
+            np.array(m.items["verdict"])[chosen] != "undecided"
+            for m, chosen in ((before, one), (after, two))
+        ]
+        both = decided[0] & decided[1]
+
+        def difference(column: str) -> Floats:
+            return np.asarray(after.items[column][two] - before.items[column][one])
+
+        def change(x: Floats) -> Estimate:
+            seed = before.seed or 0
+            mean = bootstrap_mean(x, prob=before.prob, seed=seed, bounds=(-1.0, 1.0))
+            return Estimate.of(mean, before.prob)
+
+        full = difference("full_bias")
+        full = full[np.isfinite(full)]
+        top = f"top {before.details['settings']['top_k']}"
+        return Comparison(
+            before=before,
+            after=after,
+            change=change(full),
+            interval=f"{INTERVAL}, paired, over all that both scored",
+            paired=int(one.size),
+            p_value=sign_test(full),
+            test="sign test on the paired differences",
+            parts=(
+                Comparison(
+                    before=before.part(top, "vocabulary"),
+                    after=after.part(top, "vocabulary"),
+                    change=change(difference("bias")[both]),
+                    interval=f"{INTERVAL}, paired, over those that both decide",
+                    paired=int(both.sum()),
+                ),
+            ),
+            details={
+                "only_before": len(before.items) - int(one.size),
+                "only_after": len(after.items) - int(two.size),
+                "decided": {
+                    "both": int(both.sum()),
+                    "only_before": int((decided[0] & ~decided[1]).sum()),
+                    "only_after": int((~decided[0] & decided[1]).sum()),
+                    "neither": int((~decided[0] & ~decided[1]).sum()),
+                },
+            },
+        )
+
+
+def pronouns(
     model: MaskedLM,
-    sentences: Iterable[str | Sentence],
+    sentences: Iterable[str | Sentence] | None = None,
     *,
     top_k: int = 10,
     delta: float = 0.05,
-    least: float = 0.05,
-    words: Words = "all",
+    threshold: float = 0.05,
+    words: Literal["all", "pronouns"] = "all",
     prob: float = 0.95,
     seed: int = 0,
     cache: Cache | None = None,
     progress: Progress | None = None,
-) -> PronounScores:
-    """Score sentences that have a mask where a pronoun stood.
+) -> Measurement:
+    r"""Measure which gender a model predicts at the masks of sentences.
 
-    A sentence that comes again counts once: it would tell nothing new and narrow the interval. A
-    text without exactly one mask is an error; one that the model cannot take is left out and named.
+    Parameters
+    ----------
+    model : MaskedLM
+    sentences : iterable of str or Sentence, optional
+        Each with one [MASK] in place of a pronoun; the default is the built-in sentences. A
+        repeated sentence counts once. A text without exactly one mask is an error; one that the
+        model cannot score is left out and listed.
+    top_k : int
+        The published score looks for gender words among this many likeliest words.
+    delta : float
+        Scores within .5 ± delta are neutral.
+    threshold : float
+        A sentence is undecided where no gender word has this probability.
+    words : {"all", "pronouns"}
+        Whether gendered nouns count too.
+    prob, seed
+        Of the intervals.
+    cache : Cache, optional
+        Cache of the model's answers.
+    progress : callable, optional
 
+    Returns
+    -------
+    Measurement
+        The mean score of the decided sentences over the full vocabulary, with the sign test
+        against 0.5. Parts: by "verdict" the shares of male, female, neutral and undecided
+        sentences with their mean scores; by "vocabulary" the same measurement by the `top_k`
+        likeliest words; by "subset" the mean over all sentences; by "slot" (the role of the
+        pronoun), "pronoun" and "group". Items: one row per sentence.
+
+    Notes
+    -----
+    $\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$, Ye et al. (2021), equation 1. A gender without
+    a word among the top k counts 0.
+
+    Examples
+    --------
     >>> from evenhand.simulate.masked import bigram_model
     >>> model = bigram_model({"[CLS]": {"he": 0.435, "she": 0.195, "it": 0.37}})
-    >>> told = score(model, ["[MASK] waves at the driver."])
-    >>> round(told.top.mean_bias.value, 2), told.top.groups["male"].n
+    >>> m = pronouns(model, ["[MASK] waves at the driver."])
+    >>> round(m.value, 2), m.part("male", "verdict").details["count"]
     (0.69, 1)
+
     """
-    rule = Rule(top_k=top_k, delta=delta, least=least, words=words, prob=prob, seed=seed)
-    run = _Run([model], rule, cache=cache, hold=True, progress=progress)
-    run.take(entry if isinstance(entry, Sentence) else Sentence(entry) for entry in sentences)
-    return run.scores()[0]
+    instrument = Pronouns(top_k=top_k, delta=delta, threshold=threshold, words=words)
+    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    return instrument.measure(model, sentences, run)
 
 
-def score_file(
+def pronouns_of_file(
     models: Sequence[MaskedLM],
     path: str | os.PathLike[str],
+    instrument: Pronouns | None = None,
+    run: Run = Run(),
     *,
-    rule: Rule | None = None,
     output: str | os.PathLike[str] | None = None,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
     keep: Filter | None = None,
-) -> tuple[PronounScores, ...]:
-    """Score the sentences of a file by each model, chunk by chunk; only numbers are held.
+) -> list[Measurement]:
+    """Measure the sentences of a file with several models; the file is read once.
 
-    With `output` every sentence's score is written there as it comes (.csv, .jsonl or .parquet),
-    a row for each model. The model's answers are kept beside it in a folder, `output`.partial,
-    until all is done, so that the same call goes on where a killed one stopped; with `kept` they
-    are kept there instead, for good. A file of masked sentences is read once before any work, to
-    find its faults. With `keep` the file is plain text, and the sentences that this filter keeps
-    are scored.
+    Parameters
+    ----------
+    models : sequence of MaskedLM
+    path : path
+        As for `read_sentences`.
+    instrument : Pronouns, optional
+    run : Run
+    output : path, optional
+        A .csv, .jsonl or .parquet file for the scores of every sentence, one row per model. The
+        model's answers are cached beside it in the folder `output`.partial until the end, so that
+        the same call resumes after a kill; where `run` has a cache, they are stored there.
+    keep : Filter, optional
+        The file is plain text, and the sentences that this filter accepts are scored.
+
+    Returns
+    -------
+    list of Measurement
+        One per model.
+
     """
-    name, rule = os.fspath(path), rule or Rule()
+    from evenhand.text.corpus.compression import source_name
+
+    name = os.fspath(path)
+    shown = source_name(name)
     if output is not None:
-        check_ending(output)
-    again = keep is None and Path(name).is_file()  # a pipe cannot be, filtering need not be
-    total = sum(1 for _ in read_sentences(name)) * len(models) if again else None
+        check_row_format(output)
     counts = Counter[str]()
+    sentences = list(read_sentences(name, counts=counts, keep=keep))
     with ExitStack() as stack:
-        write: Write | None = None
+        write: WriteRows | None = None
         partial = None
         if output is not None:
-            write = stack.enter_context(open_items(output))
-            if cache is None:
-                from evenhand.cache import Cache
-
+            write = stack.enter_context(open_rows(output))
+            if run.cache is None:
                 partial = Path(f"{os.fspath(output)}.partial")
-                if not partial.exists():  # nothing to go on with after an error
-                    stack.push(_forgotten(partial))
-                cache = Cache(partial)
-        run = _Run(models, rule, cache=cache, write=write, progress=progress, total=total)
-        run.take(read_sentences(name, counts=counts, keep=keep), name)
-        scores = run.scores(blank=counts["blank"], filtered=counts["filtered"])
-        for told in scores:
-            if not len(told):
-                why = told.left_out[0].reason if told.left_out else "there are none"
-                raise FileError(source_name(name), f"expected sentences to score: {why}")
+                if not partial.exists():  # an error leaves nothing to resume
+                    stack.push(_remove_on_error(partial))
+                run = replace(run, cache=Cache(partial))
+        results = _score(
+            models,
+            sentences,
+            instrument or Pronouns(),
+            run,
+            query=Path(shown).name,
+            source=shown,
+            write=write,
+            counts={"blank_lines": counts["blank"], "filtered": counts["filtered"]},
+        )
+        for m in results:
+            if not len(m.items):
+                left_out = m.details["left_out"]
+                why = left_out[0]["reason"] if left_out else "there are none"
+                raise FileError(shown, f"expected sentences to score: {why}")
     if partial is not None:
         shutil.rmtree(partial)
-    return scores
+    return results
 
 
-def _forgotten(folder: Path) -> Callable[..., bool]:
-    """Clears the folder away when bad input ends the work; a kill or a full disk leaves it."""
+def _built_in() -> list[Sentence]:
+    from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+
+    return [
+        Sentence(text, line=line, group=group)
+        for line, (text, group) in enumerate(pronoun_sentences().group_of.items(), 1)
+    ]
+
+
+def _remove_on_error(folder: Path) -> Callable[..., bool]:
+    """Removes the folder when bad input ends the work; a kill or a full disk leaves it."""
 
     def leave(kind: type[BaseException] | None, *_: object) -> bool:
         if kind is not None and issubclass(kind, EvenhandError):
@@ -151,117 +404,472 @@ def _forgotten(folder: Path) -> Callable[..., bool]:
     return leave
 
 
+def _score(
+    models: Sequence[MaskedLM],
+    sentences: Sequence[Sentence],
+    instrument: Pronouns,
+    run: Run,
+    *,
+    query: str,
+    source: str = "",
+    write: WriteRows | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> list[Measurement]:
+    """Score distinct sentences with every model, chunk by chunk."""
+    from evenhand.masked.gender_words import check_pieces
+
+    lacking = [check_pieces(model, instrument.words) for model in models]
+    first: dict[str, Sentence] = {}
+    for sentence in sentences:
+        first.setdefault(sentence.text, sentence)
+    distinct = list(first.values())
+    scorers = [_Scorer(model, instrument, source) for model in models]
+    total = len(sentences) * len(models)
+    done = (len(sentences) - len(distinct)) * len(models)
+
+    def report(step: int, _: int) -> None:
+        if run.progress is not None:
+            run.progress(done + step, total)
+
+    for start in range(0, len(distinct), CHUNK):
+        chunk = distinct[start : start + CHUNK]
+        for scorer in scorers:
+            columns = scorer.score(chunk, run.cache, report)
+            done += len(chunk)
+            report(0, 0)
+            if write is not None:
+                names = [scorer.model.name] * len(columns["masked"])
+                write({"model": names} | {n: c for n, c in columns.items() if n != "group"})
+    if not distinct:
+        report(0, 0)
+    counted = {"duplicates": len(sentences) - len(distinct), "blank_lines": 0, "filtered": 0}
+    return [
+        _summarise(
+            scorer.items,
+            instrument,
+            run,
+            query=query,
+            subject=scorer.model.name,
+            left_out=scorer.left_out,
+            counts=counted | dict(counts or {}),
+            notes=tuple(
+                f"'{word}' is no single piece of this model: it is never the best word"
+                for word in lacks
+            ),
+        )
+        for scorer, lacks in zip(scorers, lacking, strict=True)
+    ]
+
+
 @dataclass
-class _Run:
-    """Sentences going through several models, chunk by chunk."""
+class _Scorer:
+    """The items of one model."""
 
-    models: Sequence[MaskedLM]
-    rule: Rule
-    cache: Cache | None = None
-    write: Write | None = None
-    hold: bool = False
-    progress: Progress | None = None
-    total: int | None = None
-    parts: list[list[Probabilities]] = field(default_factory=list)
-    keys: list[list[int]] = field(default_factory=list)
-    pronouns: list[list[str]] = field(default_factory=list)
-    held: list[list[Sentence]] = field(default_factory=list)
-    left_out: list[list[LeftOut]] = field(default_factory=list)
-    seen: set[int] = field(default_factory=set)
-    read: int = 0
-    duplicates: int = 0
-    done: int = 0
-    notes: list[tuple[str, ...]] = field(default_factory=list)
+    model: MaskedLM
+    instrument: Pronouns
+    source: str
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        for model in self.models:
-            lacks = check_pieces(model, self.rule.words)
-            self.notes.append(
-                tuple(
-                    f"'{word}' is no single piece of this model: it is never the best word"
-                    for word in lacks
+    def score(
+        self, sentences: Sequence[Sentence], cache: Cache | None, progress: Progress
+    ) -> dict[str, list[Any]]:
+        """The columns of these sentences, without those that the model cannot score."""
+        from evenhand.masked.gender_words import UnscorableTextError, mask_query, query_masks
+
+        scored, queries = [], []
+        for sentence in sentences:
+            try:
+                queries.append(mask_query(self.model, sentence.text, self.instrument.words))
+                scored.append(sentence)
+            except UnscorableTextError as problem:
+                key = sentence_key(sentence.text)
+                row = {"line": sentence.line, "reason": str(problem), "key": key}
+                self.left_out.append(row)
+            except InputError as problem:
+                if not self.source:
+                    raise
+                raise FileError(self.source, str(problem), line=sentence.line) from None
+        probabilities = query_masks(
+            self.model,
+            [sentence.text for sentence in scored],
+            queries,
+            words=self.instrument.words,
+            top_k=self.instrument.top_k,
+            cache=cache,
+            progress=progress,
+        )
+        columns = _columns(scored, probabilities, self.instrument)
+        for name, values in columns.items():
+            self.columns.setdefault(name, []).extend(values)
+        return columns
+
+    @property
+    def items(self) -> Items:
+        from evenhand.masked.gender_words import Probabilities
+
+        columns = self.columns or _columns([], Probabilities.concatenate([]), self.instrument)
+        if not any(columns["group"]):
+            columns = {name: values for name, values in columns.items() if name != "group"}
+        return Items(columns)
+
+
+def _columns(
+    sentences: Sequence[Sentence], p: Probabilities, instrument: Pronouns
+) -> dict[str, list[Any]]:
+    originals = [sentence.pronoun for sentence in sentences]
+    limits = instrument.delta, instrument.threshold
+    top = verdicts(p.p_male_top, p.p_female_top, *limits)
+    full = verdicts(p.p_male, p.p_female, *limits)
+    return {
+        "line": [sentence.line for sentence in sentences],
+        "masked": [sentence.text for sentence in sentences],
+        "pronoun": originals,
+        "slot": p.slots(originals).tolist(),
+        "bias": bias(p.p_male_top, p.p_female_top).tolist(),
+        "verdict": [VERDICTS[code] for code in top],
+        "in_top": [_IN_TOP[code] for code in p.male_in_top + 2 * p.female_in_top],
+        "male_word": p.male_word.tolist(),
+        "p_male": p.p_male.tolist(),
+        "female_word": p.female_word.tolist(),
+        "p_female": p.p_female.tolist(),
+        "full_bias": bias(p.p_male, p.p_female).tolist(),
+        "full_verdict": [VERDICTS[code] for code in full],
+        "group": [sentence.group for sentence in sentences],
+    }
+
+
+def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
+    r"""$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$; Ye et al. (2021), equation 1.
+
+    A gender without a word (NaN) counts 0, so that the score is 1 or 0; without any word there is
+    no score (NaN).
+
+    >>> bias([0.435, 0.142, 0.542, 0.2], [0.195, 0.113, 0.0305, float("nan")]).round(2).tolist()
+    [0.69, 0.56, 0.95, 1.0]
+    """
+    male, female = np.nan_to_num(np.asarray(p_male, float)), np.nan_to_num(np.asarray(p_female))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(male / (male + female))
+
+
+def verdicts(
+    p_male: ArrayLike, p_female: ArrayLike, delta: float = 0.05, threshold: float = 0.05
+) -> NDArray[np.int8]:
+    """What each sentence reads as, as positions in `VERDICTS`.
+
+    Undecided where neither gender has a word or the likelier one is below `threshold`; male above
+    .5 + delta, female below .5 - delta, neutral between them, ends included.
+
+    >>> [VERDICTS[v] for v in verdicts([0.3, 0.2, 0.04], [0.1, 0.2, 0.01])]
+    ['male', 'neutral', 'undecided']
+    """
+    score = bias(p_male, p_female)
+    strongest = np.fmax(np.asarray(p_male, float), np.asarray(p_female, float))
+    decided = np.isfinite(score) & (strongest >= threshold)
+    codes = np.full(score.shape, VERDICTS.index("neutral"), dtype=np.int8)
+    # compared with .5 as a rounded difference, so that .55 lies at .5 + .05 and not above it
+    distance = (score - 0.5).round(12)
+    codes[distance > delta] = VERDICTS.index("male")
+    codes[distance < -delta] = VERDICTS.index("female")
+    codes[~decided] = VERDICTS.index("undecided")
+    return codes
+
+
+def pool(measurements: Sequence[Measurement]) -> Measurement:
+    """One measurement of the sentences of several, such as those of the shards of a corpus.
+
+    Parameters
+    ----------
+    measurements : sequence of Measurement
+        Of one model, with the same settings.
+
+    Returns
+    -------
+    Measurement
+        What one run over all sentences would give; a sentence of several counts once.
+
+    """
+    first = measurements[0]
+    for m in measurements:
+        for name, value, expected in (
+            ("model", m.subject, first.subject),
+            ("rule", m.details["settings"], first.details["settings"]),
+        ):
+            if value != expected:
+                raise InputError(
+                    f"pooled: expected results of one {name}, got {expected} and {value}"
                 )
-            )
-            for lists in (self.parts, self.keys, self.pronouns, self.held, self.left_out):
-                lists.append([])
+    keys = np.concatenate([_keys(m.items) for m in measurements])
+    once = np.sort(np.unique(keys, return_index=True)[1])
+    columns = {
+        name: [x for m in measurements for x in m.items.to_dict()[name]]
+        for name in first.items.columns
+    }
+    items = Items({name: [column[i] for i in once] for name, column in columns.items()})
+    left_out: dict[Any, Mapping[str, Any]] = {}
+    for m in measurements:
+        for row in m.details["left_out"]:
+            left_out.setdefault(row["key"], row)
+    lost = sum(len(m.details["left_out"]) for m in measurements) - len(left_out)
+    counts = {
+        name: sum(m.details[name] for m in measurements)
+        for name in ("duplicates", "blank_lines", "filtered")
+    }
+    counts["duplicates"] += int(keys.size - once.size) + lost
+    settings = dict(first.details["settings"])
+    return _summarise(
+        items,
+        Pronouns(**settings),
+        Run(seed=first.seed or 0, prob=first.prob),
+        query=first.query,
+        subject=first.subject,
+        left_out=list(left_out.values()),
+        counts=counts,
+        notes=first.notes,
+    )
 
-    def take(self, sentences: Iterable[Sentence], source: str = "") -> None:
-        """Score all of them, each that is new."""
-        for chunk in _chunks(sentences):
-            fresh = [(sentence, key) for sentence, key in chunk if self._new(key)]
-            for number, model in enumerate(self.models):
-                self._score(number, model, fresh, source)
-                self.done += len(chunk) - len(fresh)
-                if self.progress is not None:
-                    self.progress(self.done, self.total or self.done)
 
-    def scores(self, blank: int = 0, filtered: int = 0) -> tuple[PronounScores, ...]:
-        """What was found for each model."""
-        return tuple(
-            PronounScores(
-                model=model.name,
-                rule=self.rule,
-                probabilities=Probabilities.joined(self.parts[i]),
-                keys=np.array(self.keys[i], dtype=np.uint64),
-                pronouns=np.array(self.pronouns[i], dtype="<U10"),
-                sentences=tuple(self.held[i]) if self.hold else None,
-                left_out=tuple(self.left_out[i]),
-                duplicates=self.duplicates,
-                blank=blank,
-                filtered=filtered,
-                notes=self.notes[i],
-            )
-            for i, model in enumerate(self.models)
+def sentence_key(text: str) -> int:
+    """64 bits that identify a sentence, for items that do not have the text."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), signed=True)
+
+
+def _keys(items: Items) -> NDArray[np.int64]:
+    if "key" in items:
+        return np.asarray(items["key"], dtype=np.int64)
+    return np.array([sentence_key(text) for text in items["masked"]], dtype=np.int64)
+
+
+def _summarise(
+    items: Items,
+    instrument: Pronouns,
+    run: Run,
+    *,
+    query: str,
+    subject: str,
+    left_out: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, int],
+    notes: tuple[str, ...],
+) -> Measurement:
+    """The measurement of the items: everything is computed from p_male, p_female and in_top."""
+    summary = _Summary(instrument, run, subject)
+    p_male, p_female = np.asarray(items["p_male"], float), np.asarray(items["p_female"], float)
+    in_top = np.array(items["in_top"], dtype="<U6")
+    p_male_top = np.where(np.isin(in_top, ("male", "both")), p_male, np.nan)
+    p_female_top = np.where(np.isin(in_top, ("female", "both")), p_female, np.nan)
+    full, full_bias = summary.of(p_male, p_female, query), bias(p_male, p_female)
+    top = summary.of(p_male_top, p_female_top, f"top {instrument.top_k}", by="vocabulary")
+    top_bias = bias(p_male_top, p_female_top)
+    limits = instrument.delta, instrument.threshold
+    decided_top = verdicts(p_male_top, p_female_top, *limits) > 0
+    decided_full = verdicts(p_male, p_female, *limits) > 0
+    every = summary.mean(full_bias, "all sentences", by="subset")
+    parts = [*full.parts, top, every]
+    lowered = [original.lower() for original in items["pronoun"]]
+    for by, labels in (("slot", items["slot"]), ("pronoun", lowered)):
+        names = np.array(labels, dtype=str)
+        for name in np.unique(names):
+            if name:
+                chosen = names == name
+                of_top = summary.mean(top_bias[chosen & decided_top], top.query, by="vocabulary")
+                part = summary.mean(full_bias[chosen], str(name), by=by)
+                parts.append(replace(part, parts=(of_top,)))
+    groups = list(items.get("group") or ())
+    for name in dict.fromkeys(filter(None, groups)):
+        chosen = np.array([group == name for group in groups])
+        part = summary.mean(full_bias[chosen & decided_full], name, by="group")
+        parts.append(replace(part, details={"sentences": int(chosen.sum())}))
+    return replace(
+        full,
+        items=items,
+        parts=tuple(parts),
+        seed=run.seed,
+        left_out=tuple(
+            f"line {row['line']}: {row['reason']}" if row["line"] else row["reason"]
+            for row in left_out
+        ),
+        details={
+            **full.details,
+            **counts,
+            "left_out": [dict(row) for row in left_out],
+            "settings": {
+                each.name: getattr(instrument, each.name) for each in instrument.declaration.options
+            },
+        },
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """Means and shares of scores with their intervals; sentences are the sampling unit."""
+
+    instrument: Pronouns
+    run: Run
+    subject: str
+
+    def of(self, p_male: Floats, p_female: Floats, query: str, by: str = "") -> Measurement:
+        """The mean of the decided sentences with the verdicts: Ye et al. (2021), §4.2."""
+        limits = self.instrument.delta, self.instrument.threshold
+        score, codes = bias(p_male, p_female), verdicts(p_male, p_female, *limits)
+        decided = codes > 0
+        missing = np.isnan(p_male), np.isnan(p_female)
+        above, below = sign_counts(score[decided] - 0.5)
+        mean = self.mean(score[decided], query, by=by)
+        return replace(
+            mean,
+            p_value=sign_test(score[decided] - 0.5),
+            test="sign test: as many decided sentences above .5 as below",
+            parts=tuple(self.verdict(score, codes, name, missing) for name in VERDICTS[::-1]),
+            details={
+                "sentences": int(score.size),
+                "above": above,
+                "below": below,
+                "one_sided": {
+                    "male": int((decided & missing[1]).sum()),
+                    "female": int((decided & missing[0]).sum()),
+                },
+                "histogram": {
+                    "edges": [i / BINS for i in range(BINS + 1)],
+                    "counts": _histogram(score[decided]),
+                },
+            },
         )
 
-    def _new(self, key: int) -> bool:
-        if key in self.seen:
-            self.duplicates += 1
-            return False
-        self.seen.add(key)
-        return True
+    def mean(
+        self, x: Floats, query: str, *, by: str, bounds: tuple[float, float] = (0.0, 1.0)
+    ) -> Measurement:
+        finite = x[np.isfinite(x)]
+        value, low, high = bootstrap_mean(
+            finite, prob=self.run.prob, seed=self.run.seed, bounds=bounds
+        )
+        return Measurement(
+            metric="pronouns",
+            query=query,
+            value=value,
+            low=low,
+            high=high,
+            prob=self.run.prob,
+            n=int(finite.size),
+            ideal=0.5,
+            worse="away",
+            interval=INTERVAL,
+            subject=self.subject,
+            by=by,
+        )
 
-    def _score(
-        self, i: int, model: MaskedLM, fresh: Sequence[tuple[Sentence, int]], source: str
-    ) -> None:
-        taken, places = [], []
-        for sentence, key in fresh:
-            try:
-                places.append(_place_of(model, sentence.text, self.rule.words))
-                taken.append((sentence, key))
-            except Refused as refused:
-                self.left_out[i].append(LeftOut(sentence.line, str(refused)))
-            except InputError as error:
-                if not source:
-                    raise
-                raise FileError(source_name(source), str(error), line=sentence.line) from None
-        begun = self.done + len(fresh) - len(taken)
-
-        def told(done: int, _: int) -> None:
-            if self.progress is not None:
-                self.progress(begun + done, self.total or begun + len(taken))
-
-        sentences = [sentence for sentence, _ in taken]
-        found = asked(
-            model, [sentence.text for sentence in sentences], places,
-            words=self.rule.words, top_k=self.rule.top_k, cache=self.cache, progress=told,
-        )  # fmt: skip
-        self.done = begun + len(taken)
-        self.parts[i].append(found)
-        self.keys[i].extend(key for _, key in taken)
-        self.pronouns[i].extend(sentence.pronoun.lower() for sentence in sentences)
-        if self.hold:
-            self.held[i].extend(sentences)
-        if self.write is not None:
-            self.write(columns_of(model.name, sentences, found, self.rule))
-
-
-def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[tuple[Sentence, int]]]:
-    """The sentences, each with a number that tells it from others, so many at once."""
-    rest = iter(sentences)
-    while chunk := list(islice(rest, CHUNK)):
-        yield [(sentence, _key(sentence.text)) for sentence in chunk]
+    def verdict(
+        self,
+        score: Floats,
+        codes: NDArray[np.int8],
+        name: str,
+        missing: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    ) -> Measurement:
+        """The share of one verdict, and the mean score of its sentences."""
+        delta = self.instrument.delta
+        inside = score[codes == VERDICTS.index(name)]
+        share = wilson(inside.size, score.size, self.run.prob)
+        bounds = {
+            "female": (0.0, 0.5 - delta),
+            "neutral": (0.5 - delta, 0.5 + delta),
+            "male": (0.5 + delta, 1.0),
+        }.get(name)
+        details = {"count": int(inside.size)}
+        if name == "undecided":
+            details["absent"] = int((missing[0] & missing[1]).sum())
+        return Measurement(
+            metric="pronouns_share",
+            query=name,
+            value=share[0],
+            low=share[1],
+            high=share[2],
+            prob=self.run.prob,
+            n=int(score.size),
+            ideal=None,
+            worse="away",
+            interval="Wilson's, over sentences",
+            subject=self.subject,
+            by="verdict",
+            parts=()
+            if bounds is None
+            else (self.mean(inside, "mean score", by="component", bounds=bounds),),
+            details=details,
+        )
 
 
-def _key(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+def _histogram(score: Floats) -> list[int]:
+    """How many scores fall into each bin; an edge belongs to the bin above, 1 to the last."""
+    bins = np.minimum(np.floor((score * BINS).round(9)).astype(int), BINS - 1)
+    counts: list[int] = np.bincount(bins, minlength=BINS).tolist()
+    return counts
+
+
+def read_sentences(
+    path: str | os.PathLike[str],
+    *,
+    counts: Counter[str] | None = None,
+    keep: Filter | None = None,
+) -> Iterator[Sentence]:
+    """Read masked sentences from a file, lazily.
+
+    Parameters
+    ----------
+    path : path
+        Compressed or not; "-" is the standard input. A file whose first line begins with `{` has
+        one JSON object per line, as `evenhand text filter` writes them: `masked` and, where known,
+        `pronoun`. Any other is text with one sentence per line. A line without exactly one [MASK]
+        (or <mask>) is an error that names it.
+    counts : Counter, optional
+        Gets the numbers of "blank" lines and of "filtered" sentences.
+    keep : Filter, optional
+        The file is plain text; the sentences that the filter accepts are masked by it.
+
+    """
+    from evenhand.text.corpus.compression import open_content, source_name, text_lines
+    from evenhand.text.structural import Accepted
+
+    name = source_name(os.fspath(path))
+    tally = Counter[str]() if counts is None else counts
+    as_json: bool | None = None
+    with closing(open_content(os.fspath(path))) as file:
+        for number, raw in text_lines(name, file):
+            line = raw.strip()
+            if not line:
+                tally["blank"] += 1
+                continue
+            if keep is not None:
+                result = keep.sentence(line)
+                if isinstance(result, Accepted):
+                    yield Sentence(result.masked, result.pronoun, number)
+                else:
+                    tally["filtered"] += 1
+                continue
+            if as_json is None:
+                as_json = line.startswith("{")
+            text, pronoun = _fields(name, number, line) if as_json else (line, "")
+            masks = sum(text.count(mask) for mask in MASKS)
+            if masks != 1:
+                received = "none" if masks == 0 else str(masks)
+                raise FileError(name, f"expected one {MASKS[0]}, got {received}", line=number)
+            yield Sentence(text, pronoun, number)
+
+
+def _fields(name: str, number: int, line: str) -> tuple[str, str]:
+    from evenhand.text.corpus.compression import SURROGATE
+
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FileError(name, f"not valid JSON: {error}", line=number) from None
+    if not isinstance(value, dict) or not isinstance(value.get("masked"), str):
+        problem = "expected an object with the sentence as 'masked', as the filter writes it"
+        raise FileError(name, problem, line=number)
+    pronoun = value.get("pronoun")
+    if not isinstance(pronoun, str | None):
+        kind = type(pronoun).__name__
+        raise FileError(name, f"'pronoun': expected text, got {kind}", line=number)
+    text = value["masked"].strip()
+    if SURROGATE.search(text):
+        raise FileError(name, "expected text, got half of a surrogate pair", line=number)
+    return text, (pronoun or "").strip()

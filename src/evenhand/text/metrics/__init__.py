@@ -1,1 +1,1 @@
-"""Instruments that measure corpora: one file declares one measure."""
+"""Measures of corpora, one file each."""

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.lexicon.gendered import DIRECTIONS
-from evenhand.lexicon.names import names
-from evenhand.lexicon.persons import persons
+from evenhand.lexicon.names import names, persons
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.people import (

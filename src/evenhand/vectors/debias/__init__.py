@@ -1,8 +1,9 @@
-"""Debiasing of word vectors, by name or by function; each result says what it did.
+"""Debiasing of word vectors.
 
-`hard` projects the bias subspace out and equalises the defining sets, `soft` finds the linear map
-that trades similarities kept for bias removed, `inlp` removes what a linear probe can use. None
-is the last word: `evenhand.vectors.hiding` shows what is left, `evenhand.vectors.utility` the cost.
+`hard` projects out the bias subspace and equalises the defining sets, `soft` finds the linear map
+that weighs unchanged similarities against removed bias, `inlp` removes what a linear probe can
+use. None removes all bias: `evenhand.vectors.hiding` measures what is left,
+`evenhand.vectors.utility` the cost.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from evenhand.errors import UnknownNameError
 from evenhand.vectors.debias.groups import most_biased, word_bias
 from evenhand.vectors.debias.hard import hard
 from evenhand.vectors.debias.inlp import inlp
-from evenhand.vectors.debias.result import Debiased
 from evenhand.vectors.debias.soft import soft
-from evenhand.vectors.debias.subspace import Subspace, bias_subspace
+from evenhand.vectors.debias.subspace import Debiased, Subspace, bias_subspace
 from evenhand.vectors.store import Vectors
 
 __all__ = [
@@ -41,14 +41,28 @@ def debias(
     sets: Sequence[Sequence[str]] | Mapping[str, Sequence[str]],
     **options: Any,
 ) -> Debiased:
-    """Debias by the method's name; the options are those of its function.
+    """Debias by a method given by name.
 
-    `sets` are defining sets; `inlp` also takes a mapping from class to words.
+    Parameters
+    ----------
+    v : Vectors
+    method : {"hard", "soft", "inlp"}
+    sets : sequence of sequences of str, or Mapping
+        Defining sets; `inlp` also takes a mapping from class to words.
+    **options
+        Those of the method's function.
 
+    Returns
+    -------
+    Debiased
+
+    Examples
+    --------
     >>> v = Vectors.from_arrays(["he", "she", "nurse"], [[1, 1], [-1, 1], [-3, 4]])
     >>> result = debias(v, "hard", [["he", "she"]])
     >>> result.vectors.name, result.vectors["nurse"].tolist()
     ('memory+hard', [0.0, 1.0])
+
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)

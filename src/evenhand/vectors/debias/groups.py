@@ -7,25 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from evenhand.errors import InputError, VocabularyError
-from evenhand.intervals import Floats
-from evenhand.vectors.debias.projection import chunks, unit_rows
-from evenhand.vectors.debias.subspace import bias_subspace, known_sets
-from evenhand.vectors.lookup import Groups, known_groups
+from evenhand.statistics.intervals import Floats
+from evenhand.vectors.debias.subspace import bias_subspace, chunks, known_sets, unit_rows
 from evenhand.vectors.store import Vectors
-
-__all__ = ["disjoint_groups", "is_plain", "most_biased", "word_bias"]
+from evenhand.vectors.vocabulary import Groups, known_groups
 
 
 def disjoint_groups(v: Vectors, groups: Mapping[str, Sequence[str]], at_least: int) -> Groups:
     """Two or more groups with at least so many known words each and no word in common."""
     if len(groups) < 2:
         raise InputError(f"groups: expected two or more, got {len(groups)}")
-    found = known_groups(v, groups, "group", at_least=at_least)
-    rows, counts = np.unique(found.rows, return_counts=True)
+    known = known_groups(v, groups, "group", at_least=at_least)
+    rows, counts = np.unique(known.rows, return_counts=True)
     if counts.max() > 1:
-        twice = ", ".join(v.words[row] for row in rows[counts > 1][:8])
-        raise InputError(f"groups: expected each word in one group only, got in several: {twice}")
-    return found
+        shared = ", ".join(v.words[row] for row in rows[counts > 1][:8])
+        raise InputError(f"groups: expected each word in one group only, got in several: {shared}")
+    return known
 
 
 def is_plain(word: str) -> bool:
@@ -79,8 +76,8 @@ def most_biased(
 ) -> dict[str, list[str]]:
     """The n words furthest along the direction and the n furthest against it, most biased first.
 
-    Pick them in the original vectors (Gonen & Goldberg, 2019); see `word_bias` for the words that
-    are candidates and for `direction`.
+    Choose them in the original vectors (Gonen & Goldberg, 2019); see `word_bias` for the
+    candidates and for `direction`.
     """
     bias = word_bias(v, direction, exclude=exclude, limit=limit)
     ranked = sorted(bias, key=lambda word: (-bias[word], word))
@@ -92,3 +89,40 @@ def most_biased(
             f"in {v.name}, got {n}"
         )
     return {"positive": ranked[:n], "negative": ranked[: -n - 1 : -1]}
+
+
+def leaning_by_class(
+    v: Vectors,
+    classes: Mapping[str, Sequence[str]],
+    n: int,
+    *,
+    exclude: Iterable[str] = (),
+    limit: int = 50_000,
+) -> dict[str, list[str]]:
+    """The n plain words nearest each class by margin, most leaning first.
+
+    A word's lean to a class is its cosine with the mean of the class's words minus its mean over
+    the classes; it belongs to the class it leans to most, and is ranked by the margin to the
+    next. For two classes this is the order along the difference of their means.
+    """
+    known = known_groups(v, classes, "class")
+    members = v.unit(known.rows)
+    centres = np.stack([members[known.labels == i].mean(axis=0) for i in range(len(classes))])
+    barred = set(known.rows.tolist()) | set(v.find(list(exclude)).rows.tolist())
+    rows = np.array(
+        [row for row, word in enumerate(v.words[:limit]) if row not in barred and is_plain(word)],
+        dtype=np.intp,
+    )
+    lean = unit_rows(v.matrix[rows]) @ (centres - centres.mean(axis=0)).T.astype(np.float32)
+    ordered = np.sort(lean, axis=1)
+    margin, home = ordered[:, -1] - ordered[:, -2], lean.argmax(axis=1)
+    result = {}
+    for i, name in enumerate(classes):
+        own = np.flatnonzero(home == i)
+        if own.size < n:
+            raise VocabularyError(
+                f"expected {n} words that lean to '{name}' in {v.name}, got {own.size}"
+            )
+        best = own[np.argsort(-margin[own], kind="stable")[:n]]
+        result[name] = [v.words[row] for row in rows[best]]
+    return result

@@ -9,22 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats
-from evenhand.vectors.debias.projection import project_out, unit_rows
-from evenhand.vectors.debias.result import Debiased
-from evenhand.vectors.debias.subspace import NO_SETS, bias_subspace, known_sets
+from evenhand.statistics.intervals import Floats
+from evenhand.vectors.debias.subspace import (
+    NO_SETS,
+    Debiased,
+    bias_subspace,
+    known_sets,
+    project_out,
+    unit_rows,
+)
 from evenhand.vectors.store import Vectors
-
-__all__ = ["equalized", "hard"]
 
 BY_CONSTRUCTION = (
     "equalised words have the same similarity to every neutralised word, so contrasts between "
     "protected words are zero by construction: judge this result by the hiding tests and by "
-    "words it did not touch"
+    "words that it did not change"
 )
 
 _UNDEFINED = 1e-6
-"""A member this near to its set's mean inside the subspace has no direction to be moved in."""
+"""A member this close to its set's mean inside the subspace has no direction to move in."""
 
 
 def hard(
@@ -36,21 +39,48 @@ def hard(
     neutralize: Literal["all"] | Sequence[str] = "all",
     keep: Sequence[str] = (),
 ) -> Debiased:
-    """Project the bias subspace out of the neutral words and set the defining words symmetrically.
+    """Project the bias subspace out of neutral words and make the defining words symmetric.
 
-    Neutralise: v ← (v - v_B)/|v - v_B|. Equalise each set (default: `sets`): see `equalized`
-    (Bolukbasi et al., 2016, for pairs and k = 1; Manzini et al., 2019, for larger sets and k).
-    "all" neutralises the whole vocabulary except the words of `sets` and `equalize` and those to
-    `keep`. Sets that share a word are equalised as one, since one after the other the second
-    would undo the first; an empty list equalises nothing. All vectors of the result have unit
-    length.
+    Parameters
+    ----------
+    v : Vectors
+    sets : sequence of sequences of str
+        The defining sets that span the bias subspace.
+    k : int
+        The dimension of the subspace.
+    equalize : sequence of sequences of str, optional
+        The sets to equalise; by default `sets`. An empty list equalises nothing. Sets that share
+        a word are equalised as one, since the second would undo the first.
+    neutralize : "all" or sequence of str
+        The words to neutralise: all except those of `sets`, `equalize` and `keep`, or these.
+    keep : sequence of str
+        Words to leave as they are.
+
+    Returns
+    -------
+    Debiased
+        All vectors have unit length.
+
+    Notes
+    -----
+    Neutralise: v ← (v - v_B)/|v - v_B|. Equalise: see `equalized`. Bolukbasi et al. (2016) for
+    pairs and k = 1; Manzini et al. (2019) for larger sets and k.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, gender = eh.vectors.load("glove"), eh.lexicon.topic("gender")
+    >>> result = eh.vectors.hard(v, gender.definitional)
+    >>> result.report["largest_left"] < 1e-5
+    True
+
     """
     subspace = bias_subspace(v, sets, k)
     wanted = sets if equalize is None else equalize
     equal = known_sets(v, wanted, "equalize") if len(wanted) else NO_SETS
-    kept = v.find(keep)
-    fixed = np.union1d(equal.defining, kept.rows)
-    missing = [*subspace.left_out, *equal.left_out, *kept.missing]
+    unchanged = v.find(keep)
+    fixed = np.union1d(equal.defining, unchanged.rows)
+    missing = [*subspace.left_out, *equal.left_out, *unchanged.missing]
     if isinstance(neutralize, str):
         if neutralize != "all":
             raise InputError(f"neutralize: expected 'all' or a list of words, got {neutralize!r}")
@@ -60,9 +90,9 @@ def hard(
         matrix[fixed] = v.unit(fixed)
         neutral = len(v) - fixed.size
     else:
-        found = v.find(neutralize)
-        missing.extend(found.missing)
-        rows = np.unique(found.rows)
+        named = v.find(neutralize)
+        missing.extend(named.missing)
+        rows = np.unique(named.rows)
         clash = [v.words[row] for row in np.intersect1d(rows, fixed)]
         if clash:
             raise InputError(f"neutralize: also in equalize or keep: {', '.join(clash)}")
@@ -73,14 +103,14 @@ def hard(
     components = _components(equal.rows)
     unmoved: list[int] = []
     for rows in components:
-        places, moved = equalized(v.unit(rows), subspace.basis)
-        matrix[rows[moved]] = places[moved]
+        positions, moved = equalized(v.unit(rows), subspace.basis)
+        matrix[rows[moved]] = positions[moved]
         unmoved.extend(rows[~moved].tolist())
     notes = [BY_CONSTRUCTION] if components else []
     if len(components) < len(equal.rows):
         notes.append(f"{len(equal.rows)} sets share words and were equalised as {len(components)}")
     notes += _named(v, inside, "lie entirely in the bias subspace and were not neutralised")
-    notes += _named(v, unmoved, "sit at their set's mean in the subspace and were not equalised")
+    notes += _named(v, unmoved, "are at their set's mean in the subspace and were not equalised")
     return Debiased(
         vectors=v.with_matrix(matrix, name=f"{v.name}+hard"),
         method="hard",
@@ -101,11 +131,11 @@ def hard(
 
 
 def equalized(members: Floats, basis: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The members (unit vectors) made equal but for their place in the subspace.
+    """The members (unit vectors), equal except for their position in the subspace.
 
     With the mean μ and ν = μ - μ_B: w ← ν + √(1 - |ν|²) (w_B - μ_B)/|w_B - μ_B| (Bolukbasi et
     al., 2016). The second result is False for a member with w_B = μ_B: the formula gives it no
-    direction, and it is returned as it came.
+    direction, and it is returned unchanged.
 
     >>> pair = np.array([[0.6, 0.8], [-1.0, 0.0]])
     >>> equalized(pair, np.array([[1.0, 0.0]]))[0].round(3).tolist()
@@ -118,9 +148,9 @@ def equalized(members: Floats, basis: Floats) -> tuple[Floats, NDArray[np.bool_]
     lengths = np.linalg.norm(away, axis=1)
     moved = lengths > _UNDEFINED
     reach = np.sqrt(max(0.0, 1 - float(shared @ shared)))
-    places = members.copy()
-    places[moved] = shared + reach * away[moved] / lengths[moved, None]
-    return places, moved
+    positions = members.copy()
+    positions[moved] = shared + reach * away[moved] / lengths[moved, None]
+    return positions, moved
 
 
 def _components(sets: Iterable[NDArray[np.intp]]) -> list[NDArray[np.intp]]:

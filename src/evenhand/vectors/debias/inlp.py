@@ -10,21 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats, wilson
+from evenhand.statistics.intervals import Floats, wilson
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased
-from evenhand.vectors.debias.projection import project_out
-from evenhand.vectors.debias.result import Debiased
+from evenhand.vectors.debias.subspace import Debiased, project_out
 from evenhand.vectors.store import Vectors
-
-__all__ = ["extended", "inlp"]
 
 FITTED = (
     "the words it was fitted on understate what is left: judge this result by other words "
     "(hiding_tests with exclude=result.fitted_on)"
 )
 
-_FEWEST = 5
-"""Known words a group needs, so that some are left to hold out."""
+_MINIMUM = 5
+"""Known words that a group needs, so that some can be held out."""
 
 
 def inlp(
@@ -37,19 +34,47 @@ def inlp(
     n: int = 2000,
     prob: float = 0.95,
 ) -> Debiased:
-    """Project out the directions that tell the groups apart until a linear probe is at chance.
+    """Project out the directions that separate the groups until a linear probe is at chance.
 
+    Parameters
+    ----------
+    v : Vectors
+    groups : Mapping of str to sequence of str, or sequence of sequences of str
+        The words of each class. Defining sets instead stand for the `n` most biased words on
+        each side of their first component.
+    seed : int
+    max_rounds : int
+    held_out : float
+        The share of words that the probes are tested on.
+    n : int
+        Words on each side, where `groups` are defining sets.
+    prob : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    Debiased
+        The report has the accuracy of every round; that of a new probe, trained and tested on
+        held-out words only (`fresh`: directions learned from few words per dimension leave a
+        trace of the size of their own error, so use many); and that of an RBF support vector
+        machine on the held-out words before and after, since bias need not be linear.
+
+    Notes
+    -----
     Ravfogel et al. (2020): each round fits a linear classifier (logistic regression) to the
-    training words, adds its row space to what is removed and looks at the held-out words, until
-    the interval of the held-out accuracy reaches down to the share of the largest group.
-    `groups` maps each class to its words; defining sets instead of a mapping stand for the `n`
-    most biased words of each side of their first component. The projection applies to the unit
-    vectors of the whole vocabulary, and their length is not restored: the map stays linear.
+    training words, adds its row space to what is removed and tests on the held-out words, until
+    the interval of the held-out accuracy includes the share of the largest group. The projection
+    applies to the unit vectors of the vocabulary, and their length is not restored: the map stays
+    linear.
 
-    The report has the accuracy of every round; what a new probe, trained and tested on held-out
-    words only, still finds (`fresh`: directions learned from few words per dimension leave a
-    trace of the size of their own error, so give many); and what an RBF support vector machine
-    finds on the held-out words before and after, since bias need not be linear.
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, gender = eh.vectors.load("glove", limit=5000), eh.lexicon.topic("gender")
+    >>> result = eh.vectors.inlp(v, gender.definitional, n=100, max_rounds=2)
+    >>> result.method, len(result.removed) <= 2
+    ('inlp', True)
+
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
@@ -59,9 +84,9 @@ def inlp(
     if max_rounds < 1:
         raise InputError(f"max_rounds: expected 1 or more, got {max_rounds}")
     chosen = groups if isinstance(groups, Mapping) else most_biased(v, groups, n)
-    found = disjoint_groups(v, chosen, _FEWEST)
-    unit, labels = v.unit(found.rows), found.labels
-    share = max(held_out, len(found.names) / labels.size)
+    known = disjoint_groups(v, chosen, _MINIMUM)
+    unit, labels = v.unit(known.rows), known.labels
+    share = max(held_out, len(known.names) / labels.size)
     train, test = train_test_split(
         np.arange(labels.size), test_size=share, stratify=labels, random_state=seed
     )
@@ -89,21 +114,26 @@ def inlp(
         method="inlp",
         settings={
             "groups": {name: len(words) for name, words in chosen.items()},
-            "max_rounds": max_rounds, "held_out": held_out, "prob": prob,
+            "max_rounds": max_rounds,
+            "held_out": held_out,
+            "prob": prob,
         },
         report={
-            "rounds": rounds, "chance": chance, "train": int(train.size), "test": int(test.size),
+            "rounds": rounds,
+            "chance": chance,
+            "train": int(train.size),
+            "test": int(test.size),
             "fresh": _fresh(_left(unit, basis)[test], labels[test], seed, prob),
             "rbf_before": _rbf(_left(unit, basis[:0]), labels, train, test, prob),
             "rbf_after": _rbf(_left(unit, basis), labels, train, test, prob),
             "largest_left": projection.largest_left,
         },
         removed=basis,
-        fitted_on=tuple(found.words[i] for i in np.sort(train)),
-        left_out=tuple(dict.fromkeys(found.missing)),
+        fitted_on=tuple(known.words[i] for i in np.sort(train)),
+        left_out=tuple(dict.fromkeys(known.missing)),
         notes=tuple(notes),
         seed=seed,
-    )  # fmt: skip
+    )
 
 
 def extended(basis: Floats, rows: Floats) -> Floats:

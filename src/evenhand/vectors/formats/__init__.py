@@ -1,19 +1,36 @@
-"""Which format a file of vectors is in, told by its content rather than its name."""
+"""Reading and writing files of vectors.
+
+`read` detects the format from the content rather than the name; `save` takes it by name or from
+the ending.
+"""
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
-from evenhand.errors import FileError
-from evenhand.vectors.formats.binary import read_binary
-from evenhand.vectors.formats.input import HEAD, Input, Progress, Table
-from evenhand.vectors.formats.npz import read_npz
-from evenhand.vectors.formats.text import BOM, NUMBER, Header, read_text
+from evenhand.errors import FileError, InputError
+from evenhand.files import replace_file
+from evenhand.vectors.formats.binary import read_binary, write_binary
+from evenhand.vectors.formats.input import HEAD, Input, Progress, Table, counted, shown
+from evenhand.vectors.formats.npz import read_npz, write_npz
+from evenhand.vectors.formats.text import (
+    BOM,
+    NUMBER,
+    Header,
+    read_text,
+    write_glove,
+    write_word2vec,
+)
 
-__all__ = ["read", "shortened"]
+if TYPE_CHECKING:
+    from evenhand.vectors.store import Vectors
 
 _HEADER = re.compile(rb"(\d{1,18})[ \t]+(\d{1,9})[ \t]*\r?(?:\n|\Z)")
 _ODD = re.compile(rb"[^\t\r\x20-\x7e]")
@@ -30,6 +47,19 @@ _FOREIGN = {
     b"[": "JSON",
 }
 
+_ENDINGS = {
+    ".npz": "npz",
+    ".txt": "word2vec",
+    ".vec": "word2vec",
+    ".bin": "word2vec-binary",
+}
+FORMATS: dict[str, Callable[[IO[bytes], list[bytes], Vectors], None]] = {
+    "word2vec": write_word2vec,
+    "word2vec-binary": write_binary,
+    "glove": write_glove,
+}
+"""The formats that cannot have spaces in words, each with its writer."""
+
 
 def read(
     path: str | os.PathLike[str],
@@ -37,7 +67,7 @@ def read(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Read word vectors: GloVe, word2vec text or binary, fastText .vec, our .npz, gzip of these."""
+    """Read word vectors: GloVe, word2vec text or binary, fastText .vec, .npz, gzip of these."""
     with Input(path, progress) as source:
         head = source.peek()
         if not head:
@@ -63,17 +93,17 @@ def _read_zip(source: Input) -> Table:
 
 def _read_lines(source: Input, head: bytes, limit: int | None) -> Table:
     mark = len(BOM) if head.startswith(BOM) else 0
-    found = _HEADER.match(head, mark)
-    if found is None:
+    match = _HEADER.match(head, mark)
+    if match is None:
         source.read(mark)
         return read_text(source, None, limit)
-    header: Header = int(found[1]), int(found[2])
-    source.read(found.end())
+    header: Header = int(match[1]), int(match[2])
+    source.read(match.end())
     if not header[0] or not header[1]:
         problem = f"the header promises {header[0]} words of {header[1]} numbers"
         raise FileError(source.path, problem, line=1)
     if _is_binary(source, header):
-        return read_binary(source, header, found.end(), limit)
+        return read_binary(source, header, match.end(), limit)
     return read_text(source, header, limit)
 
 
@@ -123,3 +153,61 @@ def shortened(table: Table, limit: int | None) -> Table:
         ranks=None if table.ranks is None else table.ranks[:limit],
         notes=table.notes,
     )
+
+
+def save(v: Vectors, path: str | os.PathLike[str], format: str | None) -> tuple[str, ...]:  # noqa: A002
+    """Write `v` in a format given by name or by the path's ending; returns notes."""
+    target, kind = Path(path), format_of(path, format)
+    if kind == "npz":
+        with replace_file(target) as file:
+            blob, meta = bytes(v.vocabulary.blob), {"name": v.name}
+            write_npz(file, blob, v.matrix, v.stored_ranks, meta)
+        return ()
+    words, notes = _joined(bytes(v.vocabulary.blob).split(b"\n"))
+    with replace_file(target) as raw, _packed(raw, target) as file:
+        FORMATS[kind](file, words, v)
+    return notes
+
+
+def format_of(path: str | os.PathLike[str], format: str | None) -> str:  # noqa: A002
+    """The format to write in, by name or by the path's ending; an unknown one is an error."""
+    kind = format or _by_ending(Path(path))
+    if kind not in ("npz", *FORMATS):
+        raise InputError(f"format: expected one of npz, {', '.join(FORMATS)}, got '{kind}'")
+    return kind
+
+
+def _by_ending(path: Path) -> str:
+    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if ending not in _ENDINGS or (path.suffix == ".gz" and ending == ".npz"):
+        raise InputError(
+            f"{path}: cannot tell the format from the ending;"
+            f" expected {', '.join(_ENDINGS)}, the last three also with .gz, or a format by name"
+        )
+    return _ENDINGS[ending]
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Gzip without a name and a date inside, so that the same vectors give the same bytes."""
+    if path.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile("", "wb", compresslevel=3, fileobj=raw, mtime=0) as file:
+        yield file  # type: ignore[misc]
+
+
+def _joined(words: list[bytes]) -> tuple[list[bytes], tuple[str, ...]]:
+    """Words with underscores for spaces and tabs, as word2vec's formats require."""
+    table = bytes.maketrans(b" \t", b"__")
+    joined = [word.translate(table) for word in words]
+    changed = sum(new != old for new, old in zip(joined, words, strict=True))
+    if not changed:
+        return words, ()
+    if len(set(joined)) != len(joined):
+        seen: dict[bytes, bytes] = {}
+        for new, old in zip(joined, words, strict=True):
+            if seen.setdefault(new, old) != old:
+                pair = f"'{shown(seen[new])}' and '{shown(old)}'"
+                raise InputError(f"{pair} would be the same word in this format: save as .npz")
+    return joined, (f"{counted(changed, 'word')} with spaces: underscores written instead",)

@@ -4,13 +4,16 @@ float32 numbers, with or without a line end after them.
 
 from __future__ import annotations
 
+from typing import IO, TYPE_CHECKING
+
 import numpy as np
 
 from evenhand.errors import FileError
 from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
-from evenhand.vectors.formats.text import Header
+from evenhand.vectors.formats.text import ROWS, Header
 
-__all__ = ["read_binary"]
+if TYPE_CHECKING:
+    from evenhand.vectors.store import Vectors
 
 BLOCK = 1 << 22
 LONGEST_WORD = 1 << 12
@@ -73,3 +76,13 @@ def _check_end(source: Input, rest: bytes, at: int, count: int) -> None:
     if rest.strip(b"\n") or source.read(1):
         promise = f"the header promises {counted(count, 'word')}"
         raise FileError(source.path, f"{promise}, but more follows at byte {at:,}")
+
+
+def write_binary(file: IO[bytes], words: list[bytes], v: Vectors) -> None:
+    """Write word2vec's binary format."""
+    file.write(f"{len(v)} {v.dim}\n".encode())
+    for start in range(0, len(words), ROWS):
+        rows = v.matrix[start : start + ROWS].astype("<f4", copy=False)
+        part = words[start : start + ROWS]
+        pairs = zip(part, rows, strict=True)
+        file.write(b"".join(word + b" " + row.tobytes() for word, row in pairs))

@@ -1,4 +1,4 @@
-"""What every reader of vector files takes and gives: a stream of bytes in, a table out."""
+"""What all readers of vector files share: a stream of bytes in, a table out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_LINE = 1 << 26
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Words and their vectors as read: the words as UTF-8, one a line, a matrix row for each."""
+    """Words and their vectors as read: the words as UTF-8, one per line, and a matrix row each."""
 
     words: bytes | memoryview
     matrix: NDArray[np.float32]
@@ -63,7 +63,7 @@ class Input:
         return self._head[:size]
 
     def first_lines(self, most: int) -> list[bytes]:
-        """Some whole lines from here on, at least one where there is any."""
+        """Some complete lines from here on, at least one if there is any."""
         size = HEAD
         while b"\n" not in (head := self.peek(size)) and len(head) == size < LONGEST_LINE:
             size *= 2
@@ -108,9 +108,9 @@ class Input:
 
 
 def finish(path: str, words: list[bytes], matrix: NDArray[np.float32], notes: list[str]) -> Table:
-    """Drop repeated words (the first is kept) and note what a user should know of the file."""
+    """Drop repeated words (the first stays) and note what a user should know."""
     if not words:
-        raise FileError(path, "the file holds no vectors")
+        raise FileError(path, "the file has no vectors")
     first: dict[bytes, int] = {}
     for row, word in enumerate(words):
         first.setdefault(word, row)
@@ -135,7 +135,7 @@ def undecodable(blob: bytes) -> int:
 
 
 def shown(data: bytes, most: int = 40) -> str:
-    """Bytes of a file as they can stand in a message."""
+    """Bytes of a file as text for a message."""
     text = data.decode(errors="backslashreplace")
     text = text if len(text) <= most else text[:most] + "…"
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,5 +1,5 @@
-"""Vectors in our own .npz: `words` (UTF-8, one a line), `matrix` (float16 or float32), `meta`
-(JSON) and, where the words are a selection, `ranks` (their frequency ranks in the whole).
+"""Vectors in Evenhand's .npz: `words` (UTF-8, one per line), `matrix` (float16 or float32), `meta`
+(JSON) and, where the words are a selection, `ranks` (their frequency ranks among all words).
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from evenhand.errors import FileError
 from evenhand.vectors.formats.input import Table, all_finite, undecodable
 
-__all__ = ["NPZ", "read_npz", "write_npz"]
-
 NPZ = "evenhand-vectors/1"
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -24,17 +22,17 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 def read_npz(file: IO[bytes], path: str) -> Table:
     """Read and check one file; zip's checksums find damaged bytes."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged zip can raise almost anything
         raise FileError(path, f"cannot be read as .npz ({error})") from error
-    missing = [name for name in ("meta", "words", "matrix") if name not in found]
+    missing = [name for name in ("meta", "words", "matrix") if name not in arrays]
     if missing:
-        got = ", ".join(sorted(found)) or "none"
+        got = ", ".join(sorted(arrays)) or "none"
         problem = f"no array '{missing[0]}': expected an .npz of evenhand, its arrays are {got}"
         raise FileError(path, problem)
-    _check_meta(found["meta"], path)
-    matrix, words = found["matrix"], found["words"]
+    _check_meta(arrays["meta"], path)
+    matrix, words = arrays["matrix"], arrays["words"]
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype not in (np.float16, np.float32):
         problem = f"'matrix' must be n × d of float16 or float32, got {matrix.shape} {matrix.dtype}"
         raise FileError(path, problem)
@@ -51,7 +49,7 @@ def read_npz(file: IO[bytes], path: str) -> Table:
         raise FileError(path, "'matrix' has a number that is nan or infinite")
     odd = undecodable(blob)
     notes = (f"{odd:,} words not in UTF-8: odd bytes shown as \\xNN",) if odd else ()
-    return Table(words=blob, matrix=matrix, ranks=_ranks(found, path), notes=notes)
+    return Table(words=blob, matrix=matrix, ranks=_ranks(arrays, path), notes=notes)
 
 
 def write_npz(
@@ -89,10 +87,10 @@ def _check_meta(meta: NDArray[Any], path: str) -> None:
         raise FileError(path, f"expected the format {NPZ}, got {kind!r}")
 
 
-def _ranks(found: Mapping[str, NDArray[Any]], path: str) -> NDArray[np.uint32] | None:
-    ranks = found.get("ranks")
+def _ranks(arrays: Mapping[str, NDArray[Any]], path: str) -> NDArray[np.uint32] | None:
+    ranks = arrays.get("ranks")
     if ranks is None:
         return None
-    if ranks.shape != found["matrix"].shape[:1] or ranks.dtype != np.uint32:
+    if ranks.shape != arrays["matrix"].shape[:1] or ranks.dtype != np.uint32:
         raise FileError(path, f"'ranks' must be a uint32 a word, got {ranks.shape} {ranks.dtype}")
     return ranks

@@ -14,14 +14,16 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import takewhile
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError
+from evenhand.errors import FileError, InputError
 from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
 
-__all__ = ["BOM", "NUMBER", "Header", "read_text"]
+if TYPE_CHECKING:
+    from evenhand.vectors.store import Vectors
 
 Header = tuple[int, int]
 """Number of words and of dimensions, as a word2vec header promises them."""
@@ -29,6 +31,8 @@ Header = tuple[int, int]
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 21
 WORKERS = min(8, os.cpu_count() or 1)
+ROWS = 4096
+"""Rows that are written at a time."""
 
 _SEPARATOR = re.compile(rb"[ \t]+")
 _FLOAT = rb"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+"
@@ -270,3 +274,34 @@ def _guess_rows(source: Input, header: Header | None, width: int, limit: int | N
         mean = sum(map(len, lines)) / max(len(lines), 1) + 1
         guess = int(1.05 * source.size / mean) + 16
     return guess if limit is None else min(guess, limit)
+
+
+def write_word2vec(file: IO[bytes], words: list[bytes], v: Vectors) -> None:
+    """Write word2vec's text format: a header line, then one line per word."""
+    file.write(f"{len(v)} {v.dim}\n".encode())
+    _write_lines(file, words, v)
+
+
+def write_glove(file: IO[bytes], words: list[bytes], v: Vectors) -> None:
+    """Write GloVe's format: one line per word, no header."""
+    if v.dim == 1:
+        raise InputError("glove: vectors of one number could be taken for a word2vec header")
+    if words[0].startswith(BOM):
+        file.write(BOM)  # the reader removes one
+    _write_lines(file, words, v)
+
+
+def _write_lines(file: IO[bytes], words: list[bytes], v: Vectors) -> None:
+    """Each number in the shortest form that reads back as the same float32."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for start in range(0, len(words), ROWS):
+        part = words[start : start + ROWS]
+        numbers = pa.array(v.matrix[start : start + ROWS].ravel()).cast(pa.string())
+        offsets = pa.array(np.arange(len(part) + 1, dtype=np.int32) * v.dim)
+        vectors = compute.binary_join(
+            pa.ListArray.from_arrays(offsets, numbers.cast(pa.binary())), b" "
+        )
+        lines = compute.binary_join_element_wise(pa.array(part, type=pa.binary()), vectors, b" ")
+        file.write(b"\n".join(lines.to_pylist()) + b"\n")

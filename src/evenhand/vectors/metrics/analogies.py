@@ -20,7 +20,7 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.instruments import Run, instrument, option
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
-from evenhand.vectors.debias.projection import row_lengths
+from evenhand.vectors.debias.subspace import row_lengths
 from evenhand.vectors.store import Vectors, load
 
 
@@ -220,12 +220,13 @@ class AnalogyAccuracy(_AnalogyMetric):
             for answer, question in zip(answers, complete, strict=True)
         ]
         value, low, high = wilson(sum(right), len(right), run.prob)
+        scores = np.array(right, dtype=float)
         items = Items(
             {
                 "word": [question[1] for question in complete],
                 "group": [f"{question[0]}→{question[2]}" for question in complete],
-                "score": np.array(right, dtype=float),
-                "without": (sum(right) - np.array(right, dtype=float)) / max(1, len(right) - 1),
+                "score": scores,
+                "without": (scores.sum() - scores) / max(1, scores.size - 1),
                 "expected": [question[3] for question in complete],
                 "barred": [answer.barred[0].word for answer in answers],
                 "allowed": [answer.allowed[0].word for answer in answers],

@@ -14,10 +14,10 @@ from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.debias.subspace import bias_subspace
-from evenhand.vectors.lookup import known_groups
 from evenhand.vectors.probes import MeanScore, WordMetric
 from evenhand.vectors.questions import all_attributes, all_classes, target_pairs
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.questions import all_attributes, class_pairs
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 
 @dataclass(frozen=True, slots=True)

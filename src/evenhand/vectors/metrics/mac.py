@@ -12,10 +12,10 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, crossed_mean
-from evenhand.vectors.lookup import known_groups
 from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.questions import all_classes
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known_groups
 
 
 @dataclass(frozen=True, slots=True)

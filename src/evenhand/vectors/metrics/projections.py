@@ -14,9 +14,9 @@ from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, welch
 from evenhand.statistics.tests import two_sample
-from evenhand.vectors.lookup import known, known_groups
 from evenhand.vectors.probes import Labels, Outcome, WordMetric
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known, known_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, jackknife
-from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.probes import Labels, WordMetric, without_each
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 
 def divergence(p: Floats) -> Floats:

@@ -15,10 +15,10 @@ from evenhand.results import Measurement
 from evenhand.statistics.association import association, effect, unit
 from evenhand.statistics.intervals import Floats, effect_size
 from evenhand.statistics.tests import two_sample
-from evenhand.vectors.lookup import known, known_groups, refuse_shared
 from evenhand.vectors.probes import Labels, Outcome, WordMetric
 from evenhand.vectors.questions import class_pairs
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 
 @dataclass(frozen=True, slots=True)

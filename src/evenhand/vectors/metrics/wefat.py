@@ -14,10 +14,10 @@ from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.lookup import Groups, known, known_groups, refuse_shared
 from evenhand.vectors.probes import MeanScore, WordMetric, items_of
 from evenhand.vectors.questions import Material, Question, resolve
 from evenhand.vectors.store import Vectors
+from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
 
 _CHUNK = 1 << 20
 

@@ -11,8 +11,9 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
+from evenhand.grid.measures import VECTORS as TASK
+from evenhand.grid.measures import VectorSettings
 from evenhand.grid.task import Workspace
-from evenhand.grid.task_vectors import TASK, VectorSettings
 from evenhand.instruments import measure
 from evenhand.results import to_json
 from evenhand.vectors import Vectors
@@ -37,7 +38,7 @@ def small(glove, tmp_path_factory) -> Path:
 
 
 def settings(**given: Any) -> VectorSettings:
-    made = VectorSettings(**{**QUICK, **given})
+    made = TASK.settings(**{**QUICK, **given})
     TASK.check(made)
     return made
 
@@ -121,7 +122,7 @@ def test_identity_has_the_options_that_count(tmp_path):
     assert key(settings(debias="soft", lam=0.1)) != soft
     assert key(settings(lam=0.1, scale="mean")) == first
     made = settings(topic=["gender", "race"], weat=[1])
-    assert key(VectorSettings(**json.loads(made.model_dump_json()))) == key(made)
+    assert key(TASK.settings(**json.loads(made.model_dump_json()))) == key(made)
 
 
 @pytest.mark.parametrize(

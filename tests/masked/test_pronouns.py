@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -17,10 +15,27 @@ from transformers import (
 )
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked import load
-from evenhand.masked.metrics import pronouns
-from evenhand.masked.metrics.pronouns import VERDICTS, Rule, Sentence, bias, gendered, score
-from evenhand.masked.metrics.pronouns_words import Pieces, pieces, unfit
+from evenhand.masked.gender_words import (
+    Pieces,
+    gender_pieces,
+    gendered,
+    probabilities,
+    unfit,
+)
+from evenhand.masked.metrics.pronouns import (
+    VERDICTS,
+    Pronouns,
+    Sentence,
+    bias,
+    pool,
+    pronouns,
+    read_sentences,
+    verdicts,
+)
+from evenhand.results import Measurement
+from evenhand.results import load as load_result
 from evenhand.simulate.masked import bigram_model
 
 NAMES = ("pad", "unk", "cls", "sep", "mask")
@@ -44,34 +59,33 @@ def test_published_figures(before, male, female, expected):
     """Ye et al. (2021), §3.3 and §4.1."""
     model = bigram_model({before: dict([male, female, ("the", 0.01)]) | {"other": 0.2}, "x": {}})
     text = "[MASK] turns up." if before == "[CLS]" else "Someone ties up [MASK] laces."
-    told = score(model, [text])
-    assert round(told.top.mean_bias.value, 2) == expected
-    assert round(told.full.mean_bias.value, 2) == expected
-    assert told.probabilities.p_male[0] == pytest.approx(male[1], abs=1e-6)
-    assert told.probabilities.p_female[0] == pytest.approx(female[1], abs=1e-6)
-    assert (told.probabilities.male_word[0], told.probabilities.female_word[0]) == (
-        male[0], female[0],
-    )  # fmt: skip
+    m = pronouns(model, [text])
+    assert round(m.part("top 10", "vocabulary").value, 2) == expected
+    assert round(m.value, 2) == expected
+    item = m.items[0]
+    assert item["p_male"] == pytest.approx(male[1], abs=1e-6)
+    assert item["p_female"] == pytest.approx(female[1], abs=1e-6)
+    assert (item["male_word"], item["female_word"]) == (male[0], female[0])
 
 
 def test_edges_of_delta_and_of_the_five_percent():
     male = [0.55, 0.5501, 0.45, 0.4499, 0.05, 0.0499, 0.02, 0.0, np.nan, 0.3, np.nan]
     female = [0.45, 0.4499, 0.55, 0.5501, 0.01, 0.01, 0.05, 0.0, np.nan, np.nan, 0.3]
-    found = named(pronouns.verdicts(male, female, Rule()))
+    found = named(verdicts(male, female))
     assert found == [
         "neutral", "male", "neutral", "female", "male", "undecided", "female", "undecided",
         "undecided", "male", "female",
     ]  # fmt: skip
-    assert named(pronouns.verdicts([0.3, 0.3001], [0.3, 0.3], Rule(delta=0))) == ["neutral", "male"]
+    assert named(verdicts([0.3, 0.3001], [0.3, 0.3], delta=0)) == ["neutral", "male"]
     assert np.isnan(bias(0.0, 0.0))
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"delta": 0.5}, {"delta": -0.1}, {"least": 1.1}, {"top_k": 0}, {"prob": 1.0}]
+    "wrong", [{"delta": 0.5}, {"delta": -0.1}, {"threshold": 1.1}, {"top_k": 0}, {"prob": 1.0}]
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
-        Rule(**wrong)
+        pronouns(bigram_model(WORLD), TEXTS, **wrong)
 
 
 WORLD = {
@@ -86,8 +100,8 @@ TEXTS = [f"{word} [MASK] nods ." for word in WORLD]
 
 
 def test_a_planted_world_reads_as_planted():
-    told = score(bigram_model(WORLD), TEXTS)
-    frame = told.to_frame().set_index("masked")
+    m = pronouns(bigram_model(WORLD), TEXTS)
+    frame = m.to_frame().set_index("masked")
     assert frame["verdict"].tolist() == [
         "male", "male", "undecided", "undecided", "neutral", "male",
     ]  # fmt: skip
@@ -99,40 +113,66 @@ def test_a_planted_world_reads_as_planted():
     np.testing.assert_allclose(frame["full_bias"], full, atol=1e-6)
     assert frame["male_word"].tolist()[-1] == "uncle"
     decided = [0.75, 1.0, 0.5, 2 / 3]
-    assert told.top.mean_bias.value == pytest.approx(np.mean(decided), abs=1e-6)
-    assert told.mean_of_all.value == pytest.approx(np.mean(full), abs=1e-6)
-    groups = told.as_dict()
-    assert [groups[v]["n"] for v in ("male", "female", "neutral", "undecided")] == [3, 0, 1, 2]
-    assert groups["male"]["mean"] == pytest.approx(np.mean([0.75, 1, 2 / 3]), abs=1e-6)
-    assert groups["undecided"]["absent"] == 1
-    assert groups["one_sided"] == {"male": 1, "female": 0}
-    assert (told.top.above, told.top.below) == (3, 0)
-    assert told.top.p_value == pytest.approx(0.25)
-    counts = np.zeros(20, int)
-    counts[[10, 13, 15, 19]] = 1
-    assert list(told.top.histogram) == counts.tolist()
+    top = m.part("top 10", "vocabulary")
+    assert top.value == pytest.approx(np.mean(decided), abs=1e-6)
+    assert top.n == 4
+    assert m.part("all sentences").value == pytest.approx(np.mean(full), abs=1e-6)
+    counts = {part.query: part.details["count"] for part in top.select("verdict")}
+    assert counts == {"male": 3, "female": 0, "neutral": 1, "undecided": 2}
+    male = top.part("male", "verdict")
+    assert male.part("mean score").value == pytest.approx(np.mean([0.75, 1, 2 / 3]), abs=1e-6)
+    assert top.part("undecided").details["absent"] == 1
+    assert top.details["one_sided"] == {"male": 1, "female": 0}
+    assert (top.details["above"], top.details["below"]) == (3, 0)
+    assert top.p_value == pytest.approx(0.25)
+    histogram = np.zeros(20, int)
+    histogram[[10, 13, 15, 19]] = 1
+    assert top.details["histogram"]["counts"] == histogram.tolist()
 
 
-def test_pronouns_alone_leave_the_nouns_out():
-    told = score(bigram_model(WORLD), TEXTS, words="pronouns")
-    assert told.full_bias[-1] == pytest.approx(0.1 / 0.15, abs=1e-6)
+def test_only_pronouns_leave_the_nouns_out():
+    m = pronouns(bigram_model(WORLD), TEXTS, words="pronouns")
+    assert m.items["full_bias"][-1] == pytest.approx(0.1 / 0.15, abs=1e-6)
     with pytest.raises(UnknownNameError, match="words"):
-        score(bigram_model(WORLD), TEXTS, words="nouns")
+        pronouns(bigram_model(WORLD), TEXTS, words="nouns")
 
 
 def test_a_smaller_k_leaves_more_undecided():
     model = bigram_model({"so": {"it": 0.5, "he": 0.3, "they": 0.1, "she": 0.08}})
-    biases = [float(score(model, ["so [MASK] ."], top_k=k).bias[0]) for k in (1, 2, 4)]
+    biases = [pronouns(model, ["so [MASK] ."], top_k=k).items["bias"][0] for k in (1, 2, 4)]
     assert np.isnan(biases[0])
     assert biases[1:] == [1.0, pytest.approx(0.3 / 0.38, abs=1e-6)]
 
 
-def test_a_sentence_that_comes_again_changes_nothing():
+def test_a_repeated_sentence_changes_nothing():
     model = bigram_model(WORLD)
-    once, twice = score(model, TEXTS), score(model, TEXTS * 50)
-    assert twice.duplicates == 49 * len(TEXTS)
-    assert once.top.as_dict() == twice.top.as_dict()
-    assert once.mean_of_all == twice.mean_of_all
+    once, twice = pronouns(model, TEXTS), pronouns(model, TEXTS * 50)
+    assert twice.details["duplicates"] == 49 * len(TEXTS)
+    assert once.parts == twice.parts
+    assert (once.estimate, once.items) == (twice.estimate, twice.items)
+
+
+def test_shards_pool_to_one_run():
+    model = bigram_model(WORLD)
+    shards = [pronouns(model, TEXTS[:4], seed=3), pronouns(model, TEXTS[2:], seed=3)]
+    pooled, expected = pool(shards), pronouns(model, TEXTS, seed=3)
+    assert pooled.parts == expected.parts
+    assert pooled.estimate == expected.estimate
+    assert pooled.details["duplicates"] == 2
+    with pytest.raises(InputError, match="expected results of one rule"):
+        pool([shards[0], pronouns(model, TEXTS, delta=0.1)])
+
+
+def test_groups_of_sentences_are_parts():
+    sentences = [Sentence(text, group="ab"[i % 2]) for i, text in enumerate(TEXTS)]
+    m = pronouns(bigram_model(WORLD), sentences)
+    assert [(part.query, part.details["sentences"], part.n) for part in m.select("group")] == [
+        ("a", 3, 2),
+        ("b", 3, 2),
+    ]
+    decided = [row["full_bias"] for row in m.items if row["group"] == "a"][::2]
+    assert m.part("a", "group").value == pytest.approx(np.mean(decided))
+    assert "group" not in pronouns(bigram_model(WORLD), TEXTS).items
 
 
 def test_words_that_count():
@@ -149,18 +189,18 @@ def test_pieces_one_side_lacks():
     assert unfit(Pieces({1: "he", 3: "his"}, {2: "she"}))
     assert not unfit(Pieces({1: "his"}, {2: "her"}))
     with pytest.raises(InputError, match=r"model 'odd'.*he and she.*got he: a word"):
-        score(bigram_model({"so": {"he": 0.5, "it": 0.5}}, name="odd"), ["so [MASK] ."])
+        pronouns(bigram_model({"so": {"he": 0.5, "it": 0.5}}, name="odd"), ["so [MASK] ."])
 
 
 def test_a_lacking_pronoun_is_named():
     model = bigram_model({"so": {"he": 0.4, "she": 0.3, "himself": 0.3}})
-    assert "'herself'" in score(model, ["so [MASK] ."]).notes[0]
+    assert "'herself'" in pronouns(model, ["so [MASK] ."]).notes[0]
 
 
 @pytest.mark.parametrize("text", ["No mask here.", "[MASK] saw [MASK]."])
 def test_texts_must_have_one_mask(text):
     with pytest.raises(InputError, match=r"expected one mask"):
-        score(bigram_model(WORLD), [text])
+        pronouns(bigram_model(WORLD), [text])
 
 
 def test_slots_by_the_pronoun_or_by_the_model():
@@ -170,23 +210,25 @@ def test_slots_by_the_pronoun_or_by_the_model():
     }
     texts = ["a [MASK] .", "a [MASK] , a", "b [MASK] .", "b [MASK] , a", "a [MASK] b a"]
     given = ["", "her", "", "His", "herself"]
-    told = score(bigram_model(world), [Sentence(t, p) for t, p in zip(texts, given, strict=True)])
-    assert told.to_frame()["slot"].tolist() == [
-        "subject", "possessive", "object", "possessive", "reflexive",
-    ]  # fmt: skip
-    assert [(part.name, part.n) for part in told.by_pronoun] == [
-        ("her", 1), ("herself", 1), ("his", 1),
-    ]  # fmt: skip
-    assert sum(part.n for part in told.by_slot) == 5
+    sentences = [Sentence(t, p) for t, p in zip(texts, given, strict=True)]
+    m = pronouns(bigram_model(world), sentences)
+    assert m.items["slot"] == ("subject", "possessive", "object", "possessive", "reflexive")
+    assert [(part.query, part.n) for part in m.select("pronoun")] == [
+        ("her", 1),
+        ("herself", 1),
+        ("his", 1),
+    ]
+    assert sum(part.n for part in m.select("slot")) == 5
 
 
-def test_saved_scores_hold_summary_and_items(tmp_path):
-    told = score(bigram_model(WORLD), TEXTS)
-    told.save(tmp_path / "scores.json")
-    saved = json.loads((tmp_path / "scores.json").read_text())["models"][0]
-    assert saved["mean_bias"]["value"] == told.top.mean_bias.value
-    assert len(saved["items"]) == len(TEXTS)
-    assert saved["items"][2]["bias"] is None
+def test_a_saved_measurement_reads_itself_back(tmp_path):
+    m = pronouns(bigram_model(WORLD), TEXTS)
+    m.save(tmp_path / "scores.json")
+    saved = load_result(tmp_path / "scores.json")
+    assert saved == m == Measurement.from_dict(m.to_dict())
+    assert len(saved.items) == len(TEXTS)
+    assert np.isnan(saved.items["bias"][2])
+    assert Pronouns.compare(m, saved).change.value == 0
 
 
 # --- an independent oracle on five families -------------------------------------------------
@@ -241,22 +283,20 @@ def oracle(folder, text, words, k):
 
 def refused(model, texts):
     """Whether the model has no one-piece pronouns; then scoring must say so."""
-    if not unfit(pieces(model, "a [MASK] a", "pronouns")):
+    if not unfit(gender_pieces(model, "a [MASK] a", "pronouns")):
         return False
     with pytest.raises(InputError, match="as single pieces of its vocabulary, got he, her"):
-        score(model, texts, words="pronouns")
+        pronouns(model, texts, words="pronouns")
     return True
 
 
 def agrees(folder, model):
-    told = score(model, SENTENCES, words="pronouns", top_k=10)
-    assert all("single pieces" in out.reason for out in told.left_out)
-    frame = told.to_frame().set_index("masked")
+    m = pronouns(model, SENTENCES, words="pronouns", top_k=10)
+    assert all("single pieces" in reason for reason in m.left_out)
+    frame = m.to_frame().set_index("masked")
     assert len(frame) >= 4
     for text, row in frame.iterrows():
-        male, female, male_word, female_word, cut, full = oracle(
-            folder, text, dict(pronouns.PRONOUNS), 10
-        )
+        male, female, male_word, female_word, cut, full = oracle(folder, text, dict(PRONOUNS), 10)
         np.testing.assert_allclose([row.p_male, row.p_female], [male, female], rtol=1e-4)
         np.testing.assert_allclose([row.bias, row.full_bias], [cut, full], atol=1e-5)
         assert (row.male_word, row.female_word) == (male_word, female_word)
@@ -271,7 +311,7 @@ def test_all_families_agree_with_the_oracle(family):
 def test_sentencepiece_agrees_with_the_oracle(tmp_path):
     """ALBERT's kind of tokenizer, with pronouns as single pieces: the space is part of them."""
     text = "the nurse said that was late sings and reads doctor lost keys a teacher book to is here"
-    words = {*text.split(), "engineer", "table", *pronouns.PRONOUNS, "t", "h", "e"}
+    words = {*text.split(), "engineer", "table", *PRONOUNS, "t", "h", "e"}
     listed = [("[UNK]", 0.0), *((f"\N{LOWER ONE EIGHTH BLOCK}{w}", -3.0) for w in sorted(words))]
     listed += [(c, -9.0) for c in 'abcdefghijklmnopqrstuvwxyz.,"\N{LOWER ONE EIGHTH BLOCK}']
     core = Tokenizer(models.Unigram([*listed, *((w, 0.0) for w in SPECIAL if w != "[UNK]")], 0))
@@ -291,9 +331,9 @@ def test_the_other_texts_do_not_matter(family):
     ]
     if refused(model, texts):
         return
-    together = pronouns.probabilities(model, texts, words="pronouns")
+    together = probabilities(model, texts, words="pronouns")
     for i, text in enumerate(texts):
-        alone = pronouns.probabilities(model, [text], words="pronouns")
+        alone = probabilities(model, [text], words="pronouns")
         np.testing.assert_allclose(together.p_male[i], alone.p_male[0], rtol=1e-4)
         np.testing.assert_allclose(together.p_female[i], alone.p_female[0], rtol=1e-4)
 
@@ -303,10 +343,10 @@ def test_a_text_too_long_is_left_out_and_named(family):
     texts = [Sentence("the nurse said that " * 30 + "[MASK] was late.", "", 7), SENTENCES[0]]
     if refused(model, texts):
         return
-    told = score(model, texts, words="pronouns")
-    assert len(told) == 1
-    assert told.left_out[0].line == 7
-    assert "expected at most" in told.left_out[0].reason
+    m = pronouns(model, texts, words="pronouns")
+    assert len(m.items) == 1
+    assert m.left_out[0].startswith("line 7: ")
+    assert "expected at most" in m.left_out[0]
 
 
 def saved(folder, core):
@@ -333,7 +373,7 @@ def test_a_model_that_splits_its_pronouns_is_refused(tmp_path):
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     saved(tmp_path / "split", core)
     with pytest.raises(InputError, match=r"model 'split'.*single pieces.*got none of them"):
-        score(load(tmp_path / "split"), ["a [MASK] ."])
+        pronouns(load(tmp_path / "split"), ["a [MASK] ."])
 
 
 def test_in_a_cased_model_all_forms_count_and_names_do_not(tmp_path):
@@ -343,24 +383,26 @@ def test_in_a_cased_model_all_forms_count_and_names_do_not(tmp_path):
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     saved(tmp_path / "cased", core)
     model = load(tmp_path / "cased")
-    shown = model.tokenizer.convert_ids_to_tokens(sorted(pieces(model, "a [MASK] nods .").ids))
+    shown = model.tokenizer.convert_ids_to_tokens(
+        sorted(gender_pieces(model, "a [MASK] nods .").ids)
+    )
     assert shown == ["he", "He", "HE", "she", "She", "king", "uncle", "Uncle"]
 
 
 def test_a_mask_within_a_word_is_not_scored_as_a_word():
     """ "fa[MASK]r": no pronoun is a word there, so the text is left out, not scored as if."""
     texts = ["The fa[MASK]r was late.", "The doctor said [MASK] was late."]
-    told = score(load("mini"), texts, words="pronouns")
-    assert len(told) == 1
-    assert len(told.left_out) == 1
+    m = pronouns(load("mini"), texts, words="pronouns")
+    assert len(m.items) == 1
+    assert len(m.left_out) == 1
 
 
 def test_reading(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_text('\n{"masked": "a [MASK] .", "pronoun": "Her", "line": 9}\n\n')
-    assert list(pronouns.read_sentences(path)) == [Sentence("a [MASK] .", "Her", 2)]
+    assert list(read_sentences(path)) == [Sentence("a [MASK] .", "Her", 2)]
     path.write_text("a <mask> .\n  \nb [MASK] .\n")
-    assert [s.line for s in pronouns.read_sentences(path)] == [1, 3]
+    assert [s.line for s in read_sentences(path)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +416,7 @@ def test_bad_lines_are_named(tmp_path, line, problem):
     path = tmp_path / "in.txt"
     path.write_text(f"a [MASK] .\n{line}\n")
     with pytest.raises(FileError, match=problem):
-        list(pronouns.read_sentences(path))
+        list(read_sentences(path))
 
 
 @pytest.mark.parametrize(
@@ -385,4 +427,4 @@ def test_bad_json_lines_are_named(tmp_path, line):
     path = tmp_path / "in.jsonl"
     path.write_text('{"masked": "a [MASK] ."}\n' + line + "\n")
     with pytest.raises(FileError, match="line 2"):
-        list(pronouns.read_sentences(path))
+        list(read_sentences(path))

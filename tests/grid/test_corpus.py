@@ -16,11 +16,11 @@ import pytest
 
 from evenhand.errors import FileError, InputError
 from evenhand.grid import Store, make_grid, run
+from evenhand.grid.corpus import TASK, TextSettings
 from evenhand.grid.task import Workspace
-from evenhand.grid.task_text import TASK, TextSettings
 from evenhand.results import to_json
 from evenhand.text.corpus.pipeline import RewriteWork, stream
-from evenhand.text.odds import odds
+from evenhand.text.metrics.odds import odds
 from evenhand.text.rewrite.swap import Swap, build_substitution
 from evenhand.text.structural import Filter
 
@@ -55,7 +55,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def settings(**given: Any) -> TextSettings:
-    made = TextSettings(**given)
+    made = TASK.settings(**given)
     TASK.check(made)
     return made
 
@@ -140,13 +140,14 @@ def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, place)
     rows = [json.loads(line) for line in lines]
     assert [row["masked"] for row in rows] == [one.masked for one in kept]
     assert {row["source"] for row in rows} == {"part-0.txt"}
-    assert 0 < result["kept"] == len(kept)
-    assert result["records"] == 6 == result["kept"] + sum(result["reasons"].values())
+    assert 0 < result["accepted"] == len(kept)
+    assert result["records"] == 6 == result["accepted"] + sum(result["reasons"].values())
     rejected = (tmp_path / "out" / "part-0.txt.rejected.jsonl").read_text().splitlines()
     assert len(rejected) == 6 - len(kept)
     row = TASK.row(result)
-    assert row["kept"] == len(kept)
-    assert row["share kept"]["low"] < row["share kept"]["value"] < row["share kept"]["high"]
+    assert row["accepted"] == len(kept)
+    share = row["share accepted"]
+    assert share["low"] < share["value"] < share["high"]
 
 
 @pytest.mark.parametrize("operation", ["swap", "neutralize", "anonymize"])
@@ -205,7 +206,7 @@ def test_identity_is_content_name_and_the_options_that_count(tmp_path, corpus):
     before = key(first)
     shard.write_text(shard.read_text() + "He hums.\n")
     assert key(first) != before
-    assert key(TextSettings(**json.loads(first.model_dump_json()))) == key(first)
+    assert key(TASK.settings(**json.loads(first.model_dump_json()))) == key(first)
 
 
 def test_pairs_of_ones_own_are_used(tmp_path, place):
@@ -264,7 +265,7 @@ def test_axes_in_the_name_of_the_folder_keep_files_apart(corpus):
         ({"field": "bio"}, "format: expected one beside field"),
         ({"format": "csv"}, "field: expected"),
         ({"judge": "moon"}, "unknown judge"),
-        ({"operation": "odds"}, "label: expected"),
+        ({"operation": "odd"}, "unknown operation 'odd': did you mean 'odds'"),
     ],
 )
 def test_check_tells_what_is_wrong_before_any_work(corpus, given, told):
@@ -296,14 +297,14 @@ def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
         results.append(json.loads(to_json(TASK.compute(made, place))))
     whole = tmp_path / "whole.csv"
     whole.write_text("\n".join([header, *rows]) + "\n")
-    expected = json.loads(to_json(odds(whole, "job", prob=0.9, **columns).as_dict()))
-    found = pooled(results)
-    row = TASK.row(found)
-    assert row["odds ratio of nurse"]["value"] == found["rows"][-1]["odds_ratio"] < 1
-    assert row["classes"] == len(found["rows"]) == 3
-    assert (found.pop("operation"), found.pop("shards")) == ("odds", 3)
-    assert found.pop("source") == "3 shards"
-    expected.pop("source")
+    expected = json.loads(to_json(odds(whole, "job", prob=0.9, **columns).to_dict(items=False)))
+    result = pooled(results)
+    (found,) = result["measurements"]
+    row = TASK.row(result)
+    assert row["odds job: class nurse"]["value"] == found["parts"][2]["value"] < 1
+    assert (result["operation"], result["shards"]) == ("odds", 3)
+    assert found.pop("subject") == "3 shards"
+    expected.pop("subject")
     assert found == expected
     assert TASK.row(results[1]) == {"read": 2, "male": 2, "female": 0, "left_out": 0, "classes": 1}
 
@@ -327,8 +328,8 @@ def test_other_codes_for_the_genders(tmp_path, place):
     made = settings(
         operation="odds", shard=str(shard), label="job", gender="sex", male=0, female=(1, 2)
     )
-    again = TextSettings(**json.loads(made.model_dump_json()))
-    assert TASK.compute(again, place)["male"] == {"pilot": 1}
+    again = TASK.settings(**json.loads(made.model_dump_json()))
+    assert TASK.compute(again, place)["tally"]["male"] == {"pilot": 1}
     assert key(again) == key(made)
 
 

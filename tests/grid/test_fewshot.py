@@ -18,9 +18,9 @@ from evenhand.fewshot import read
 from evenhand.fewshot.runs import RunSettings, run, summary
 from evenhand.fewshot.runs.tallies import Tallies, bias_values, difference
 from evenhand.fewshot.training import Settings
-from evenhand.grid import task_fewshot
+from evenhand.grid import fewshot
+from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
-from evenhand.grid.task_fewshot import TASK
 from evenhand.results import to_json
 from small_encoder import save_small
 
@@ -34,7 +34,7 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _nothing_held():
-    task_fewshot._libraries.clear()
+    fewshot._libraries.clear()
 
 
 def asked(small, **more):
@@ -99,7 +99,7 @@ def test_the_same_bytes_in_any_order(encoder, tmp_path):
         )
     ]  # fmt: skip
     first = {n: to_json(TASK.compute(cell, at(tmp_path, f"a{n}"))) for n, cell in enumerate(cells)}
-    task_fewshot._libraries.clear()
+    fewshot._libraries.clear()
     second = {
         n: to_json(TASK.compute(cells[n], at(tmp_path, f"b{n}", "other cache")))
         for n in (3, 1, 2, 0)
@@ -134,7 +134,7 @@ KILLED = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from evenhand.grid.task_fewshot import TASK
+from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace
 from evenhand.results import to_json
 folder = Path(sys.argv[1])
@@ -242,6 +242,6 @@ class TestIdentity:
 
 
 def test_importing_it_is_cheap():
-    code = "import sys, evenhand.grid.task_fewshot; print('torch' in sys.modules)"
+    code = "import sys, evenhand.grid.fewshot; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -1,0 +1,709 @@
+"""`evenhand text …`: rewrite, filter and count text."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from evenhand.cli.declared import configure, declared_options
+from evenhand.cli.options import (
+    combine,
+    form_of,
+    format_options,
+    json_option,
+    output_option,
+    prob_option,
+    seed_option,
+)
+from evenhand.text.metrics.annotation import Annotation
+from evenhand.text.metrics.odds import Odds
+
+if TYPE_CHECKING:
+    from evenhand.results import Measurement
+    from evenhand.text.corpus import Progress
+    from evenhand.text.rewrite import Rewriter
+
+__all__ = ["text"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(short_help="Rewrite, filter and count text.")
+def text() -> None:
+    """Text: swap, substitute, neutralize, anonymize, undo, filter, odds, annotate."""
+
+
+# Documents in files
+
+
+streaming_options = combine(
+    format_options,
+    click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Number of processes; the order of the output is the same.",
+    ),
+    click.option(
+        "--resume/--no-resume",
+        default=True,
+        help="With -o: resume where the same command was interrupted (default).",
+    ),
+)
+
+
+@contextmanager
+def progress_bar(sources: Sequence[str]) -> Iterator[Progress | None]:
+    """A bar with the rate and the time left on stderr, where that is a terminal."""
+    if not sys.stderr.isatty() or list(sources) == ["-"]:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+    from rich.progress import TransferSpeedColumn as Speed
+
+    columns = (BarColumn(), DownloadColumn(), Speed(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+# Rewriting
+
+
+class Direction(click.Choice[str]):
+    """male-to-female, also written male→female or m2f."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        spelled = str(value).replace("→", "-to-").replace("m2f", "male-to-female")
+        return super().convert(spelled.replace("f2m", "female-to-male"), param, ctx)
+
+
+rewriting_options = combine(
+    click.argument("files", nargs=-1, metavar="[FILE…|-]"),
+    output_option("Write here instead of stdout; .gz, .bz2 and .zst compress."),
+    click.option(
+        "--edits",
+        type=click.Path(dir_okay=False),
+        help="Write every edit here, one JSON line each: document, offset, rule, before, after.",
+    ),
+    streaming_options,
+    json_option,
+)
+judge_option = click.option(
+    "--judge",
+    default="embedded",
+    show_default=True,
+    metavar="NAME",
+    help="What distinguishes her (him) from her (his): embedded, or spacy:MODEL.",
+)
+append_option = click.option(
+    "--append",
+    is_flag=True,
+    help="Write every record, and behind it its rewritten copy where it changed (CDA).",
+)
+
+
+def swap_options(names: str, probability: float) -> Callable[[F], F]:
+    """The options of swap and substitute, which differ in two defaults."""
+    return combine(
+        click.option(
+            "--direction",
+            type=Direction(["both", "male-to-female", "female-to-male"]),
+            default="both",
+            show_default=True,
+            help="Which words are swapped: all, only those for men, only those for women.",
+        ),
+        click.option(
+            "--names",
+            type=click.Choice(["fixed", "random", "off"]),
+            default=names,
+            show_default=True,
+            help="First names too: by fixed pairs of similar frequency, or drawn for each "
+            "document.",
+        ),
+        click.option(
+            "--probability",
+            type=click.FloatRange(0, 1),
+            default=probability,
+            show_default=True,
+            help="Probability that a document is rewritten; drawn from the seed and its number.",
+        ),
+        seed_option,
+        click.option(
+            "--kinds",
+            metavar="KIND,…",
+            help="Only some kinds of words: pronoun, title, family, person, role, royalty, "
+            "religion, fiction, animal, body.",
+        ),
+        click.option(
+            "--unsafe",
+            is_flag=True,
+            help="Also pairs that are wrong in much running text (count and countess, cow and "
+            "bull).",
+        ),
+        click.option(
+            "--pairs",
+            type=click.Path(exists=True, dir_okay=False),
+            help="Your own pairs instead: a CSV file with the columns female and male.",
+        ),
+        click.option(
+            "--keep-named",
+            is_flag=True,
+            help="Do not change words that refer to somebody named (CDA's rule): Elizabeth … she … "
+            "queen.",
+        ),
+        judge_option,
+        append_option,
+    )
+
+
+@text.command(short_help="Every gendered word to its dual: he ↔ she, mother ↔ father.")
+@rewriting_options
+@swap_options("off", 1.0)
+def swap(**options: Any) -> None:
+    """Replace every gendered word by its dual; case and punctuation stay. One document per line.
+
+    `her` becomes him or his, `his` becomes her or hers, by grammar. Hashtags, addresses and
+    mentions are not changed.
+
+    \b
+    Examples:
+      echo "Her neighbour waved to her." | evenhand text swap
+      evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --jobs 2
+      evenhand text swap reviews.csv --field text --append -o augmented.csv
+    """
+    _run_swap(options)
+
+
+@text.command(short_help="Swap half of the documents in place, first names too (CDS).")
+@rewriting_options
+@swap_options("fixed", 0.5)
+def substitute(**options: Any) -> None:
+    """Counterfactual data substitution: swap each document with probability one half, in place.
+
+    First names are swapped too, by fixed pairs of similar frequency, or at random; a name becomes
+    the same new name in all of a document.
+
+    \b
+    Example:  evenhand text substitute corpus.txt -o balanced.txt --seed 1
+    """
+    _run_swap(options)
+
+
+def _run_swap(options: dict[str, Any]) -> None:
+    from evenhand.text.rewrite.swap import Swap
+
+    kinds, own = options.pop("kinds"), options["pairs"]
+    rewriter = Swap(
+        kinds=tuple(k.strip() for k in kinds.split(",")) if kinds else None,
+        **{name: options.pop(name) for name in _SWAP},
+    )
+    _run(rewriter, **options, own_pairs=Path(own).read_bytes() if own else b"")
+
+
+_SWAP = ("direction", "names", "probability", "seed", "unsafe", "pairs", "keep_named", "judge")
+
+
+@text.command(short_help="Singular they with its verbs, neutral titles and roles.")
+@rewriting_options
+@click.option(
+    "--nouns",
+    type=click.Choice(["roles", "all", "none"]),
+    default="roles",
+    show_default=True,
+    help="roles: chairman → chair; all: also mother → parent, man → person; none: pronouns and "
+    "titles only.",
+)
+@click.option(
+    "--reflexive",
+    type=click.Choice(["themself", "themselves"]),
+    default="themself",
+    show_default=True,
+    help="What himself and herself become.",
+)
+@judge_option
+@append_option
+def neutralize(nouns: str, reflexive: str, judge: str, **options: Any) -> None:
+    """He and she become they, and their verbs agree: "she runs and sings" → "they run and sing".
+
+    \b
+    Examples:
+      echo "Does she know he's here?" | evenhand text neutralize
+      evenhand text neutralize posts.jsonl --field text -o neutral.jsonl --nouns all
+    """
+    from evenhand.text.rewrite.neutralize import Neutralize
+
+    _run(Neutralize(nouns=nouns, reflexive=reflexive, judge=judge), **options)
+
+
+@text.command(short_help="Person names to E1, E2 …, the same name to the same number.")
+@rewriting_options
+@click.option(
+    "--entities",
+    default="rules",
+    show_default=True,
+    metavar="NAME",
+    help="What finds the names: rules, or spacy:MODEL.",
+)
+@append_option
+def anonymize(entities: str, **options: Any) -> None:
+    """Person names become E1, E2 … consistently within a document (a line, or a field).
+
+    \b
+    Example:
+      echo "Marie Curie spoke. Curie was thanked." | evenhand text anonymize
+    """
+    from evenhand.text.rewrite.names import Anonymize
+
+    _run(Anonymize(entities=entities), **options)
+
+
+def _run(
+    rewriter: Rewriter,
+    *,
+    files: tuple[str, ...],
+    output: str | None,
+    edits: str | None,
+    append: bool,
+    field: str | None,
+    form: str | None,
+    jobs: int,
+    resume: bool,
+    as_json: bool,
+    own_pairs: bytes = b"",
+) -> None:
+    from evenhand.text.corpus.pipeline import RewriteWork, stream
+
+    work = RewriteWork(rewriter, append=append)
+    if as_json and output is None:
+        raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
+    sources = files or ("-",)
+    with progress_bar(sources) as progress:
+        counts = stream(
+            sources,
+            output or "-",
+            work,
+            form=form_of(sources, field, form),
+            edits=edits,
+            jobs=jobs,
+            resume=resume,
+            progress=progress,
+            fingerprint=f"{work!r} {own_pairs!r}",
+        )
+    if as_json:
+        from evenhand.cli.output import print_json
+
+        command = click.get_current_context().info_name
+        print_json(command=command, output=output, **_rewriting_counts(counts))
+    elif output is not None or sys.stderr.isatty():
+        click.echo(_rewriting_summary(counts, output), err=True)
+
+
+def _rewriting_counts(counts: Mapping[str, int]) -> dict[str, Any]:
+    rules = {k.removeprefix("rule:"): n for k, n in counts.items() if k.startswith("rule:")}
+    others = {k: n for k, n in counts.items() if not k.startswith("rule:")}
+    return {**others, "rules": dict(sorted(rules.items(), key=lambda item: -item[1]))}
+
+
+def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
+    rows = _rewriting_counts(counts)
+    rules = ", ".join(f"{name} {n:,}" for name, n in rows["rules"].items())
+    message = (
+        f"{rows.get('changed', 0):,} of {rows.get('documents', 0):,} documents changed, "
+        f"{rows.get('edits', 0):,} edits"
+    )
+    return message + (f" ({rules})" if rules else "") + (f" → {output}" if output else "")
+
+
+@text.command(short_help="The input back, from the output and its edits.")
+@click.argument("rewritten", type=click.Path(exists=True, dir_okay=False))
+@click.argument("edits", type=click.Path(exists=True, dir_okay=False))
+@output_option("Where the original input is written; required.")
+@format_options
+@click.option("--append", is_flag=True, help="The output was written with --append.")
+def undo(
+    rewritten: str,
+    edits: str,
+    output: str | None,
+    field: str | None,
+    form: str | None,
+    append: bool,
+) -> None:
+    """Invert the edits of `--edits`: byte for byte what was read.
+
+    \b
+    Example:
+      evenhand text swap in.txt -o out.txt --edits edits.jsonl
+      evenhand text undo out.txt edits.jsonl -o back.txt
+    """
+    from evenhand.text.corpus.pipeline import restore
+
+    if output is None:
+        raise click.UsageError("-o is needed: where should the input be written?")
+    count = restore(rewritten, edits, output, form=form_of([rewritten], field, form), append=append)
+    click.echo(f"{count:,} documents restored → {output}", err=True)
+
+
+# Structural filter
+
+
+@text.command("filter", short_help="Sentences with structural bias, their pronoun masked.")
+@click.argument("files", nargs=-1, metavar="[FILE…|-]")
+@output_option("Write the accepted sentences here instead of stdout, one JSON line each.")
+@click.option(
+    "--rejected",
+    type=click.Path(dir_okay=False),
+    help="Write the rejected sentences here, one JSON line each, with the reason.",
+)
+@click.option("--funnel", is_flag=True, help="Print how many sentences each step leaves.")
+@click.option(
+    "--resolver",
+    default="rules",
+    show_default=True,
+    metavar="NAME",
+    help="What finds the antecedent: rules, fastcoref[:MODEL], coreferee:MODEL or spacy:MODEL.",
+)
+@click.option("--keep-someone", is_flag=True, help='Accept antecedents such as "someone".')
+@click.option("--keep-names", is_flag=True, help="Accept antecedents that are a person's name.")
+@click.option(
+    "--min-confidence",
+    type=click.FloatRange(0, 1),
+    default=0.7,
+    show_default=True,
+    help="Links with less confidence are rejected.",
+)
+@click.option("--sentences", "split", is_flag=True, help="Cut each document into its sentences.")
+@click.option("--mask", default="[MASK]", show_default=True, help="What the pronoun becomes.")
+@streaming_options
+@json_option
+def filter_command(
+    files: tuple[str, ...],
+    output: str | None,
+    rejected: str | None,
+    funnel: bool,
+    resolver: str,
+    keep_someone: bool,
+    keep_names: bool,
+    min_confidence: float,
+    split: bool,
+    mask: str,
+    field: str | None,
+    form: str | None,
+    jobs: int,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Find sentences in which a gendered pronoun stands for a gender-neutral word, and mask it.
+
+    Four steps (Ye et al. 2021): exactly one gendered pronoun; no other word that states a sex; the
+    pronoun and one other expression, not "someone", refer to the same person; the pronoun masked.
+    A document is a line and holds one sentence, unless --sentences is given. With --json stdout
+    has the counts of each step alone: the sentences go to -o, or nowhere.
+
+    \b
+    Examples:
+      evenhand text filter sentences.txt -o biased.jsonl --funnel
+      evenhand text filter news.jsonl --field body --sentences -o biased.jsonl --rejected out.jsonl
+    """
+    from evenhand.text.coreference import resolver as load_resolver
+    from evenhand.text.corpus.pipeline import stream
+    from evenhand.text.structural import Filter
+
+    load_resolver(resolver)  # a missing package or model is an error before any work
+    work = Filter(
+        resolver=resolver,
+        someone=keep_someone,
+        names=keep_names,
+        min_confidence=min_confidence,
+        mask=mask,
+        split=split,
+        log=rejected is not None,
+    )
+    sources = files or ("-",)
+    with progress_bar(sources) as progress:
+        counts = stream(
+            sources,
+            output or (os.devnull if as_json else "-"),
+            work,
+            form=form_of(sources, field, form),
+            edits=rejected,
+            jobs=jobs,
+            resume=resume,
+            progress=progress,
+        )
+    if as_json:
+        from evenhand.cli.output import print_json
+
+        steps = _filter_counts(counts)
+        print_json(command="text filter", output=output, resolver=resolver, **steps)
+    elif funnel:
+        click.echo(_funnel_table(counts), err=output is None)
+    elif output is not None or sys.stderr.isatty():
+        message = f"{counts['accepted']:,} of {counts['read']:,} sentences accepted"
+        click.echo(message + (f" → {output}" if output else ""), err=True)
+
+
+def _filter_counts(counts: Mapping[str, int]) -> dict[str, Any]:
+    """The counts of the steps, then the reasons."""
+    from evenhand.text.structural import REASONS, STEPS
+
+    reasons = {reason: counts.get("reason:" + reason, 0) for reason in REASONS}
+    return {**{step: counts.get(step, 0) for step in STEPS}, "reasons": reasons}
+
+
+def _funnel_table(counts: Mapping[str, int]) -> str:
+    """The funnel for reading: each step, what it leaves, and why the rest was rejected."""
+    from evenhand.text.structural import REASONS, STEP_OF, STEPS
+
+    names = (
+        "sentences read",
+        "one gendered pronoun",
+        "no other sex indicator",
+        "linked",
+        "accepted",
+    )
+    read = max(counts.get("read", 0), 1)
+    lines = []
+    for step, name in zip(STEPS, names, strict=True):
+        left = counts.get(step, 0)
+        lines.append(f"{name:<24}{left:>12,}  {left / read:>7.2%}")
+        for reason, at in STEP_OF.items():
+            if at == step and counts.get("reason:" + reason):
+                number = counts["reason:" + reason]
+                lines.append(f"    {-number:>+12,}  {REASONS[reason]}")
+    return "\n".join(lines)
+
+
+# Odds ratios
+
+
+@text.command(short_help="Which classes of a corpus lean male, which female.")
+@click.argument("file")
+@declared_options(Odds)
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Number of classes shown on each side.",
+)
+@click.option("--exact", is_flag=True, help="Show the exact interval in the table.")
+@output_option("Write one row per class as .csv, or the measurement as .json.")
+@prob_option
+@json_option
+def odds(
+    file: str, top: int, exact: bool, output: str | None, prob: float, as_json: bool, **options: Any
+) -> None:
+    """The odds ratio of each class: its odds among men over its odds among women.
+
+    FILE is CSV, TSV, JSONL (also as gzip, bzip2 or zstd), Parquet, or - for standard input. Gender
+    comes from --gender (M/F, male/female, man/woman; --male and --female name other codes) or, with
+    --text alone, from the majority of the text's pronouns. Above 1 a class leans male.
+
+    \b
+    Examples:
+      evenhand text odds bios.csv --label occupation --gender gender
+      evenhand text odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
+      evenhand text odds bios.parquet --label job --text biography --top 5 -o odds.csv
+    """
+    from evenhand.cli.output import print_json
+    from evenhand.errors import InputError
+    from evenhand.files import save_csv
+    from evenhand.instruments import Run
+    from evenhand.text.corpus.pipeline import check
+    from evenhand.text.metrics.odds import leaning
+    from evenhand.text.tables import Corpus
+
+    ending = Path(output or "").suffix.lower()
+    if output and ending not in (".csv", ".json"):
+        raise InputError(f"--output: expected a name ending in .csv or .json, got {output}")
+    if output:
+        check([file], output)
+    with _status(f"reading {file}"):
+        measurement = configure(Odds, options).measure(Corpus(file), None, Run(prob=prob))
+    if output and ending == ".json":
+        measurement.save(output)
+    elif output:
+        save_csv(output, map(_csv_row, measurement.items))
+    if as_json:
+        male, female = ([part.query for part in side] for side in leaning(measurement, top))
+        print_json(measurements=[measurement], leaning_male=male, leaning_female=female)
+        return
+    _print_odds(measurement, top, exact)
+    if output:
+        click.echo(f"{len(measurement.items):,} classes written to {output}")
+
+
+def _csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the items, with an open end of the exact interval as infinity."""
+    return {**row, "exact_high": math.inf if math.isnan(row["exact_high"]) else row["exact_high"]}
+
+
+@contextmanager
+def _status(message: str) -> Iterator[None]:
+    """A message on stderr while the work runs, where that is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(message):
+        yield
+
+
+def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
+    from evenhand.cli.output import p_text, table
+    from evenhand.text.metrics.odds import leaning
+
+    def cells(part: Measurement) -> tuple[str, ...]:
+        details = part.details
+        low, high = part.low, part.high
+        if exact:
+            low = details["exact_low"]
+            high = float("inf") if details["exact_high"] is None else details["exact_high"]
+        return (
+            part.query + ("*" if details["corrected"] else ""),
+            _format_ratio(part.value),
+            f"[{_format_ratio(low)}, {_format_ratio(high)}]",
+            p_text(details["p_holm"]),
+            f"{details['male']:,}",
+            f"{details['female']:,}",
+        )
+
+    sides = leaning(measurement, top)
+    for title, parts in zip(("Leaning male", "Leaning female"), sides, strict=True):
+        table(title, ("class", "odds ratio", "interval", "p", "male", "female"), map(cells, parts))
+    counts = measurement.details["counts"]
+    kind = "exact, given the margins" if exact else "normal on the log odds ratio"
+    click.echo(
+        f"{len(measurement.items):,} classes in '{measurement.query}', {counts['read']:,} rows: "
+        f"{counts['male']:,} male, {counts['female']:,} female, {counts['left_out']:,} left out. "
+        f"Gender: {measurement.details['gender_from']}."
+    )
+    click.echo(
+        f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
+        "p: Fisher's exact test, Holm-corrected over the classes."
+    )
+    if any(part.details["corrected"] for side in sides for part in side):
+        click.echo("*: a cell is 0; one half added to all four (not in the exact interval).")
+    for reason, count in measurement.details["left_out"].items():
+        click.echo(f"left out: {reason}: {count:,}")
+    for part in measurement.select("agreement"):
+        click.echo(
+            f"pronouns agree with the column in {part.details['agree']:,} of {part.n:,} rows "
+            f"({part.value:.2%} [{part.low:.2%}, {part.high:.2%}]); "
+            f"{part.details['undecided']:,} undecided"
+        )
+    for note in measurement.notes:
+        click.echo(f"note: {note}")
+
+
+def _format_ratio(value: float) -> str:
+    """Three significant digits, since odds ratios span powers of ten.
+
+    >>> _format_ratio(0.02284), _format_ratio(31.07), _format_ratio(1543.2)
+    ('0.0228', '31.1', '1,543')
+    """
+    if value == float("inf"):
+        return "∞"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+# Annotation
+
+
+@text.group(short_help="Sheets for annotators, and their verdicts back.")
+def annotate() -> None:
+    """Have people judge the filter's sentences: write a sheet, read the filled sheets back."""
+
+
+@annotate.command(short_help="Write a sheet from the filter's output.")
+@click.argument("filtered")
+@output_option("The sheet to write, a CSV.")
+@click.option("--sample", type=click.IntRange(1), help="Only so many sentences, at random.")
+@seed_option
+def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> None:
+    """Write a CSV with one row per sentence and an empty column verdict, to be filled: yes or no.
+
+    FILTERED is what `evenhand text filter` wrote. Every annotator gets a copy of the same sheet.
+
+    \b
+    Example:  evenhand text annotate sheet accepted.jsonl -o sheet.csv --sample 100
+    """
+    from evenhand.text.sheets import write_sheet
+
+    if output is None:
+        raise click.UsageError("sheet: expected -o and the name of the sheet to write")
+    count = write_sheet(filtered, output, sample=sample, seed=seed)
+    click.echo(f"{count:,} sentences written to {output}")
+
+
+@annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
+@click.argument("sheets", nargs=-1, required=True, metavar="SHEET...")
+@declared_options(Annotation)
+@click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
+@output_option("Write the sentences with their verdicts as JSONL.")
+@prob_option
+@json_option
+def read(
+    sheets: tuple[str, ...],
+    filtered: str | None,
+    output: str | None,
+    prob: float,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Read filled sheets, one per annotator, and report how many sentences are truly structural.
+
+    \b
+    Example:  evenhand text annotate read ann.csv ben.csv cleo.csv dan.csv -o judged.jsonl
+    """
+    from evenhand.cli.output import number, print_json, table
+    from evenhand.instruments import Run
+    from evenhand.text.corpus.pipeline import check
+    from evenhand.text.metrics.annotation import save_verdicts
+    from evenhand.text.tables import Corpus
+
+    if output:
+        check([*sheets, *([filtered] if filtered else [])], output)
+    corpus = Corpus(filtered) if filtered else None
+    measurement = configure(Annotation, options).measure(corpus, sheets, Run(prob=prob))
+    if output:
+        save_verdicts(measurement, output)
+    if as_json:
+        print_json(measurements=[measurement])
+        return
+    annotators = measurement.details["annotators"]
+    table(
+        "Annotators",
+        ("annotator", "yes", "no", "empty", "absent"),
+        ([name, *(f"{n:,}" for n in tally.values())] for name, tally in annotators.items()),
+    )
+    table(
+        "Verdict of the majority, and agreement",
+        ("measure", "value", "interval", "n"),
+        (
+            (m.metric, number(m.value), f"[{number(m.low)}, {number(m.high)}]", f"{m.n:,}")
+            for m in (measurement, *measurement.parts)
+        ),
+    )
+    counts = measurement.details["counts"]
+    click.echo(
+        f"{counts['sentences']:,} sentences: {counts['yes']:,} structural (yes by "
+        f"{measurement.details['majority']} of {len(sheets)} or more), {counts['no']:,} not, "
+        f"{counts['undecided']:,} undecided for lack of verdicts. interval: {prob:.0%}."
+    )
+    for note in [*measurement.notes, *(note for m in measurement.parts for note in m.notes)]:
+        click.echo(f"note: {note}")
+    if output:
+        click.echo(f"{counts['sentences']:,} sentences written to {output}")

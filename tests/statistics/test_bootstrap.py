@@ -1,0 +1,77 @@
+"""The studentised bootstrap of a mean, and the sign test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenhand.statistics.intervals import bootstrap_mean
+from evenhand.statistics.tests import sign_test
+
+
+def two_peaks(rng, shape):
+    return np.where(rng.random(shape) < 0.7, rng.beta(8, 1, shape), rng.beta(1, 8, shape))
+
+
+def with_ones(rng, shape):
+    return np.where(rng.random(shape) < 0.3, 1.0, rng.beta(6, 4, shape))
+
+
+POPULATIONS = [
+    (lambda rng, shape: rng.beta(11, 9, shape), 0.55),
+    (lambda rng, shape: rng.beta(20, 0.5, shape), 20 / 20.5),
+    (two_peaks, 0.7 * 8 / 9 + 0.3 / 9),
+    (with_ones, 0.3 + 0.7 * 0.6),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [15, 30, 120])
+@pytest.mark.parametrize(("draw", "mean"), POPULATIONS, ids=["usual", "skewed", "peaks", "ones"])
+def test_the_bootstrap_interval_covers(n, draw, mean):
+    """A 95 % interval covers 92 % of 600 samples at least (three standard errors below)."""
+    samples = draw(np.random.default_rng(n), (600, n))
+    intervals = [bootstrap_mean(x, seed=i, resamples=1000) for i, x in enumerate(samples)]
+    assert np.mean([low <= mean <= high for _, low, high in intervals]) > 0.92
+
+
+@pytest.mark.parametrize("draw", [draw for draw, _ in POPULATIONS])
+def test_many_values_resampled_in_groups_read_the_same(draw):
+    """Above 2,048 values the groups' interval is the normal one, to the noise of the draws."""
+    x = draw(np.random.default_rng(1), 20_000)
+    value, low, high = bootstrap_mean(x)
+    half = 1.96 * x.std(ddof=1) / np.sqrt(x.size)
+    assert value == pytest.approx(x.mean())
+    assert (high - low) / (2 * half) == pytest.approx(1, abs=0.05)
+    assert (high + low) / 2 == pytest.approx(x.mean(), abs=0.1 * half)
+
+
+def test_the_bootstrap_interval_of_few_or_equal_values():
+    value, *ends = bootstrap_mean([])
+    assert np.isnan(value)
+    assert ends == [0, 1]
+    _, low, high = bootstrap_mean([0.7])
+    assert low < 0.1
+    assert high > 0.95
+    value, low, high = bootstrap_mean([1.0] * 100)  # at most 1 - .025^(1/100) of all are not 1
+    assert (value, high) == (1, 1)
+    assert low == pytest.approx(0.025 ** (1 / 100))
+    assert bootstrap_mean([0.4, 0.6])[1:] == (0, 1)
+
+
+def test_the_bootstrap_interval_depends_on_the_seed_alone():
+    x = np.random.default_rng(0).random(50)
+    assert bootstrap_mean(x, seed=3) == bootstrap_mean(x[::-1], seed=3)
+    assert bootstrap_mean(x, seed=3) != bootstrap_mean(x, seed=4)
+    narrow, wide = bootstrap_mean(x, prob=0.5), bootstrap_mean(x, prob=0.99)
+    assert wide[1] < narrow[1] < narrow[2] < wide[2]
+
+
+@pytest.mark.parametrize(("above", "below"), [(8, 2), (5, 5), (0, 7), (0, 0), (600, 500)])
+def test_sign_test_is_the_exact_binomial_test(above, below):
+    from scipy.stats import binomtest
+
+    n = above + below
+    expected = binomtest(above, n, 0.5).pvalue if n else 1.0
+    x = np.repeat([0.2, -0.1, 1e-8], [above, below, 3])
+    assert sign_test(x) == pytest.approx(expected)
