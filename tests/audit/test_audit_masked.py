@@ -11,8 +11,7 @@ from scipy.special import expit
 
 from evenhand.audit import masked, masked_finetune
 from evenhand.audit.stages import Options, Silent, run_stage
-from evenhand.fewshot.data import Dataset
-from evenhand.fewshot.data_simulated import simulated
+from evenhand.fewshot.data import Dataset, simulated
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.report.verdicts_masked import RULES, judge_masked
 from masked_worlds import World, audited_model
