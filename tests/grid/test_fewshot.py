@@ -195,7 +195,7 @@ class TestSettings:
             ({"loss": "mae"}, "unknown loss 'mae': did you mean 'mse'"),
             ({"network": "relation-ntl", "options": {"slice": 3}}, "did you mean 'slices'"),
             ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
-            ({"shots": 30}, "validation classes of split 0: .*expected 60 texts a class"),
+            ({"shots": 30}, "validation classes of split 0: .*expected 60 texts per class"),
             ({"ways": 9}, "validation classes of split 0: ways: expected 2 to"),
             ({"encoder": "maxi"}, "encoder: expected mini, a folder with a model, or hf:NAME"),
             ({"data": "none.csv"}, "none.csv: no such file, and not simulated"),
