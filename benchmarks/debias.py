@@ -1,4 +1,4 @@
-"""Whole-vocabulary hard debiasing: ours, one plain numpy pass, and a Python loop over words.
+"""Hard debiasing of a vocabulary: Evenhand, one plain numpy pass, a Python loop over words.
 
 Run: python benchmarks/debias.py [words] [dimensions]
 """
@@ -20,7 +20,7 @@ LOOPED = 2000
 
 
 def plain(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """One pass over whole arrays: project, divide by the lengths."""
+    """One pass over complete arrays: project, divide by the lengths."""
     rest = matrix - (matrix @ basis.T) @ basis
     return rest / np.linalg.norm(rest, axis=1, keepdims=True)
 
@@ -36,7 +36,7 @@ def looped(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def best_times(jobs: list[Callable[[], object]], repeats: int = 7) -> list[float]:
-    """The best time of each job, the jobs taking turns so that a busy machine slows all alike."""
+    """The best time of each job; the jobs alternate, so that other load affects all of them."""
     times = [[float("inf")] for _ in jobs]
     for _ in range(repeats):
         for job, spent in zip(jobs, times, strict=True):
@@ -47,7 +47,7 @@ def best_times(jobs: list[Callable[[], object]], repeats: int = 7) -> list[float
 
 
 def peak_megabytes(job: Callable[[], object]) -> float:
-    """The most memory held at once during the job beyond what was held before."""
+    """The peak of the memory that the job allocates."""
     tracemalloc.start()
     try:
         job()
@@ -75,7 +75,7 @@ def main(words: int = 100_000, dim: int = 300) -> None:
         ]
         ours, one_pass, loop = best_times(jobs)
         rows = [
-            ("evenhand (whole call)", ours, peak_megabytes(jobs[0])),
+            ("evenhand (complete call)", ours, peak_megabytes(jobs[0])),
             ("limit: one plain numpy pass", one_pass, peak_megabytes(jobs[1])),
             (f"loop over words (of {LOOPED:,})", loop * words / LOOPED, float("nan")),
         ]

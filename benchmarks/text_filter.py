@@ -22,7 +22,7 @@ from pathlib import Path
 from coreference_gold import gold_sentences, winobias
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.text.block import Block
-from evenhand.text.coreference import CONFIDENCE, LEAST, Link, Rules
+from evenhand.text.coreference import CONFIDENCE, THRESHOLD, Link, Rules
 from evenhand.text.structural import STEPS, Filter
 from evenhand.text.tokens import sentences, tokenize
 from evenhand.text.vocabulary import nouns
@@ -40,20 +40,20 @@ def show(name: str, linked: int, right: int, total: int) -> None:
 def accuracy(data: Path) -> None:
     """Against gold antecedents: our own sentences and WinoBias."""
     print(f"{'resolver: gold antecedents':<44}{'precision':>10}{'coverage':>10}{'n':>8}")
-    for least in (LEAST, 0.0):
-        rules = Rules(least)
+    for threshold in (THRESHOLD, 0.0):
+        rules = Rules(threshold)
         gold = list(gold_sentences(GOLD))
         found = [(rules(tokens, i), told) for tokens, i, told in gold]
         links = [(link, told) for link, told in found if link is not None]
         right = sum(link.text.replace(" 's", "'s") == told for link, told in links)
-        show(f"own sentences, confidence ≥ {least}", len(links), right, len(gold))
+        show(f"own sentences, confidence ≥ {threshold}", len(links), right, len(gold))
         for kind in ("type1_pro", "type1_anti", "type2_pro", "type2_anti"):
             folder = data / "winobias" / "conll_format"
             cases = list(winobias(folder / f"dev_{kind}_stereotype.v4_auto_conll"))
             made = [(rules(tokens, i), span) for tokens, i, span in cases]
             spans = [(link, span) for link, span in made if link is not None]
             right = sum(link.start < span[1] and span[0] < link.end for link, span in spans)
-            show(f"WinoBias dev {kind}, confidence ≥ {least}", len(spans), right, len(cases))
+            show(f"WinoBias dev {kind}, confidence ≥ {threshold}", len(spans), right, len(cases))
 
 
 def lines(data: Path) -> Iterator[str]:
@@ -73,7 +73,7 @@ def stated(tokens: list[str], link: Link) -> str | None:
 
 def agreement(data: Path, half: int) -> tuple[dict[str, Counter[tuple[str, str]]], float]:
     """How often pronoun and antecedent are of which sex, by rule; the share of male pronouns."""
-    rules = Rules(least=0.0, agreement=False)
+    rules = Rules(threshold=0.0, agreement=False)
     pairs: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     pronouns: Counter[str] = Counter()
     for line in islice(lines(data), half, None, 2):

@@ -1,4 +1,4 @@
-"""Static vectors: ours against the naive way and the limit, as ratios of one run.
+"""Static vectors: Evenhand, a naive implementation and the limit, as ratios of one run.
 
     python benchmarks/vectors.py [--words 100000] [--dim 300] [--no-gensim]
 
@@ -17,8 +17,8 @@ import numpy as np
 
 import debias
 import load
+from evenhand.statistics.association import association
 from evenhand.vectors import Vectors, mac, weat
-from evenhand.vectors.metrics.weat import association
 
 PERMUTATIONS = 10_000
 
@@ -41,8 +41,8 @@ def naive_weat(vector: dict[str, np.ndarray], lists: list[list[str]], draws: int
         return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
     def score(word: str, A: list[str], B: list[str]) -> float:
-        one = np.mean([cosine(vector[word], vector[a]) for a in A])
-        return float(one - np.mean([cosine(vector[word], vector[b]) for b in B]))
+        first = np.mean([cosine(vector[word], vector[a]) for a in A])
+        return float(first - np.mean([cosine(vector[word], vector[b]) for b in B]))
 
     X, Y, A, B = lists
     rng = np.random.default_rng(0)

@@ -82,8 +82,14 @@ def folder(
     hard, lean = rng.normal(0, 0.05, len(NAMES)), rng.normal(0, 0.02, len(NAMES))
     product = itertools.product(networks, tasks, mitigations, seeds, *others.values())
     for network, (ways, shots), mitigation, seed, *rest in product:
-        axes = {"network": network, "ways": ways, "shots": shots, "mitigation": mitigation,
-                "seed": seed, **dict(zip(others, rest, strict=True))}  # fmt: skip
+        axes = {
+            "network": network,
+            "ways": ways,
+            "shots": shots,
+            "mitigation": mitigation,
+            "seed": seed,
+            **dict(zip(others, rest, strict=True)),
+        }
         cell = Cell(cell_key("fewshot", 1, axes), {**axes, "seeds": 1, "splits": 2}, axes)
         cells.append(cell)
         if leave_out(axes):
@@ -93,19 +99,35 @@ def folder(
             continue
         right, favour = effect(network, mitigation)
         made = tallies(
-            ways, shots, right + hard, favour + lean * (favour > 0), splits=2,
+            ways,
+            shots,
+            right + hard,
+            favour + lean * (favour > 0),
+            splits=2,
             seed=int(digest(axes)[:6], 16),
-        )  # fmt: skip
+        )
         if not twins:
             made = Tallies(
                 made.counts, None, made.classes, NAMES, LEANING, made.queries_digest, 2, 1
             )
-        store.save("fewshot", 1, axes, {
-            "name": network, "chance": 1 / ways,
-            "baseline": {"value": 0.5, "low": 0.4, "high": 0.6}, "tallies": made.pack(),
-        })  # fmt: skip
-    store.save_grid({
-        "task": "fewshot", "version": 1, "source": {}, "folder": str(path),
-        "cells": [cell.to_dict() for cell in cells],
-    })  # fmt: skip
+        store.save(
+            "fewshot",
+            1,
+            axes,
+            {
+                "name": network,
+                "chance": 1 / ways,
+                "baseline": {"value": 0.5, "low": 0.4, "high": 0.6},
+                "tallies": made.pack(),
+            },
+        )
+    store.save_grid(
+        {
+            "task": "fewshot",
+            "version": 1,
+            "source": {},
+            "folder": str(path),
+            "cells": [cell.to_dict() for cell in cells],
+        }
+    )
     return store

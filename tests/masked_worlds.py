@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,9 @@ from evenhand.fewshot.data import Dataset
 from evenhand.lexicon.phrases import phrases
 from evenhand.lexicon.professions import TemplateSet, professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics import association, phrases_correlation
+from evenhand.masked import designs
+from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
-from evenhand.masked.metrics.association_design import Design, design
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.saved import stage_rows
 from evenhand.results import document, save_json
@@ -178,9 +178,9 @@ def part_of_the_design() -> Design:
 def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **settings) -> Findings:
     """The findings of the masked stages on a world, with fewer templates and draws than usual."""
     monkeypatch.setattr(masked, "loaded", lambda _: world)
-    monkeypatch.setattr(association, "design", part_of_the_design)
-    quick = partial(phrases_correlation.correlation, draws=50, permutations=99)
-    monkeypatch.setattr(phrase_metric, "correlation", quick)
+    monkeypatch.setattr(designs, "design", part_of_the_design)
+    monkeypatch.setattr(phrase_metric, "RESAMPLES", 50)
+    monkeypatch.setattr(phrase_metric, "PERMUTATIONS", 99)
     options = Options(quick=True, work=folder / "work", **settings)
     return audited(masked.masked_stages("world", data, options), folder, model="world", data="d")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,9 @@ from evenhand.instruments import (
     all_declarations,
     find,
     identity,
+    instrument,
     instruments,
+    option,
     plan,
     run_jobs,
 )
@@ -59,9 +63,9 @@ def test_the_declaration_is_complete(cls):
         assert text, about.name
     assert about.question.endswith("?")
     assert about.worse in ("higher", "lower", "away")
-    for option in about.options:
-        assert option.help.endswith("."), (about.name, option.name)
-        option.check(option.default)
+    for declared in about.options:
+        assert declared.help.endswith("."), (about.name, declared.name)
+        declared.check(declared.default)
     assert json.loads(to_json(identity(cls())))["metric"] == about.name
 
 
@@ -138,3 +142,41 @@ def test_jobs_that_fail_are_skipped_or_raise(glove):
     assert (skip["metric"], skip["query"]) == ("mac", "unknown")
     with pytest.raises(InputError, match="zzzqx"):
         run_jobs(glove, jobs, strict=True)
+
+
+@instrument(
+    name="vocabulary_size",
+    subject="vectors",
+    label="Vocabulary",
+    question="How many words are there?",
+    ideal=None,
+)
+@dataclass(frozen=True, kw_only=True)
+class VocabularySize:
+    scale: float = option(1.0, minimum=0, help="A factor.")
+
+    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:
+        return Measurement(
+            metric="vocabulary_size",
+            query=str(getattr(material, "name", "")),
+            value=len(subject) * self.scale,
+            low=0,
+            high=float("inf"),
+            prob=run.prob,
+            n=len(subject),
+            ideal=None,
+            worse="away",
+            interval="none",
+        )
+
+
+def test_other_packages_add_instruments_by_an_entry_point(monkeypatch, glove):
+    entry = SimpleNamespace(name="vocabulary_size", load=lambda: VocabularySize)
+    groups = {"evenhand.instruments": [entry]}
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: groups.get(group, []))
+    monkeypatch.setattr("evenhand.instruments._LOADED", {})
+    assert find("vocabulary_size") is VocabularySize
+    assert "vocabulary_size" not in instruments("model")
+    (m,) = eh.measure(glove, eh.lexicon.weat(7), "vocabulary_size", scale=0.5)
+    assert (m.value, m.query) == (len(glove) / 2, "weat-7")
+    assert list(instruments("vectors"))[-1] == "vocabulary_size"

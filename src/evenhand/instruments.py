@@ -34,7 +34,6 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from evenhand.errors import InputError, UnknownNameError
@@ -323,6 +322,8 @@ def instruments(subject: str) -> Mapping[str, Any]:
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
     if subject not in _LOADED:
+        from importlib.metadata import entry_points
+
         package = import_module(PACKAGES[subject])
         declared: dict[str, Any] = {}
         for module in pkgutil.iter_modules(package.__path__):

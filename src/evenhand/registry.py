@@ -1,13 +1,12 @@
-"""Short name → "module:attribute", imported when asked for, so that naming costs no import.
+"""Short name → "module:attribute", imported when it is used, so that naming costs no import.
 
-Other packages add names through entry points: the group `evenhand.metrics` adds a metric.
+Other packages add names through entry points of a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from evenhand.errors import UnknownNameError
@@ -26,20 +25,26 @@ class Registry(Mapping[str, Any]):
     evenhand.errors.UnknownNameError: unknown tool 'jion': did you mean 'join'? (known: join)
     """
 
-    def __init__(self, kind: str, places: Mapping[str, str], *, group: str | None = None) -> None:
+    def __init__(
+        self, kind: str, locations: Mapping[str, str], *, group: str | None = None
+    ) -> None:
         self.kind = kind
         self.group = group
-        self._places = dict(places)
+        self._locations = dict(locations)
 
     def _all(self) -> dict[str, str]:
-        plugins = entry_points(group=self.group) if self.group else ()
-        return {**{plugin.name: plugin.value for plugin in plugins}, **self._places}
+        if self.group is None:
+            return self._locations
+        from importlib.metadata import entry_points
+
+        plugins = entry_points(group=self.group)
+        return {**{plugin.name: plugin.value for plugin in plugins}, **self._locations}
 
     def __getitem__(self, name: str) -> Any:
-        place = self._places.get(name) or self._all().get(name)
-        if place is None:
+        location = self._locations.get(name) or self._all().get(name)
+        if location is None:
             raise UnknownNameError(self.kind, name, self._all())
-        module, _, attribute = place.partition(":")
+        module, _, attribute = location.partition(":")
         return getattr(import_module(module), attribute)
 
     def __contains__(self, name: object) -> bool:

@@ -28,7 +28,7 @@ def test_the_score_is_the_planted_one(tmp_path, monkeypatch):
     scores = sorted({round(score, 3) for score in m.items["full_bias"].tolist()})
     expected = [float(expit(0.8 + 0.5 * lean)) for lean in (-1, 0, 1)]
     assert scores == pytest.approx(expected, abs=2e-3)
-    contrast = next(m for m in findings.measured("profession") if "leaning -" in m.query)
+    [contrast] = findings.measured("profession")[0].select("contrast")
     assert contrast.value == pytest.approx(1.0, abs=0.01)
     assert [part.details["sentences"] for part in m.select("group")] == [20] * 6
 

@@ -17,7 +17,8 @@ import pytest
 from cli_shell import failure, output
 
 import grid_worlds
-from evenhand.cli import bars, run
+from evenhand.cli import output as printing
+from evenhand.cli import run
 from evenhand.cli.grid import _Pace, figures_table
 from evenhand.grid import Store
 
@@ -138,8 +139,18 @@ def test_damaged_results_are_computed_anew_with_a_word(grid, tmp_path, capsys):
 def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     out = tmp_path / "out"
     file = grid(list(range(6)), seconds=0.5)
-    command = [sys.executable, "-m", "evenhand", "grid", "run", file, "--out", str(out),
-               "--workers", "2"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "evenhand",
+        "grid",
+        "run",
+        file,
+        "--out",
+        str(out),
+        "--workers",
+        "2",
+    ]
     process = subprocess.Popen(  # SIGINT is ignored in background jobs
         command,
         stdout=subprocess.PIPE,
@@ -180,7 +191,7 @@ def test_the_bar_tells_the_time_left(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     clock = [0.0]
     monkeypatch.setattr("evenhand.cli.grid.time.monotonic", lambda: clock[0])
-    with bars.step_bars() as told:
+    with printing.step_bars() as told:
         pace = _Pace(told)
         pace(10, 110, "")  # there before: no matter of the rate
         clock[0] = 100.0
@@ -201,16 +212,25 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     told = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
     assert "20 of 24 cells have a result" in told
     assert "4 cells without a result (not computed yet): network proto, ways 3" in told
-    for title in ("accuracy, mitigation none", "association, mitigation none",
-                  "The best network of each task", "Networks, mean over their tasks: accuracy",
-                  "What mitigations change, mean over all settings"):  # fmt: skip
+    for title in (
+        "accuracy, mitigation none",
+        "association, mitigation none",
+        "The best network of each task",
+        "Networks, mean over their tasks: accuracy",
+        "What mitigations change, mean over all settings",
+    ):
         assert title in told
     assert "intervals: 95%, for new classes and trainings" in told
     place = shots / "report"
     assert {path.name for path in place.iterdir()} == {
-        "report.json", "report.md", "results.csv", "best.csv", "effects.csv", "networks.csv",
+        "report.json",
+        "report.md",
+        "results.csv",
+        "best.csv",
+        "effects.csv",
+        "networks.csv",
         "mitigations.csv",
-    }  # fmt: skip
+    }
     figures = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {"accuracy-none.svg", "bias-swap.html", "change-swap.svg"} <= figures
     saved = json.loads((place / "report.json").read_text())

@@ -8,6 +8,8 @@ import json
 import pytest
 from cli_shell import failure, output
 
+from evenhand.results import Measurement
+
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
@@ -24,26 +26,31 @@ def own(tmp_path, monkeypatch):
 
 
 def test_json_has_the_promised_shape(capsys, own):
-    told = json.loads(output(capsys, "masked", "associate", *own, "--json"))
-    assert told["schema"] == "evenhand/2"
-    assert told["comparisons"] == []
-    (model,) = told["models"]
-    assert model["model"] == "mini"
-    assert model["n"] == 2 * 6
-    assert model["overall"]["low"] < model["overall"]["value"] < model["overall"]["high"]
-    assert set(model["groups"]) == {"male", "female"}
-    assert model["stereotype"]["value"] > 0
-    assert [line["profession"] for line in model["professions"]][-1] in ("nurse", "dietitian")
-    assert model["templates"][0]["template"] == "{person} is a {profession}."
-    assert model["women"]["n"] == 5
-    assert any("one pair of persons" in note for note in model["notes"])
+    content = json.loads(output(capsys, "masked", "associate", *own, "--json"))
+    assert content["schema"] == "evenhand/2"
+    assert content["comparisons"] == []
+    m = Measurement.from_dict(*content["measurements"])
+    assert (m.subject, m.n) == ("mini", 2 * 6)
+    assert m.low < m.value < m.high
+    assert {part.query for part in m.select("group")} == {"male", "female"}
+    assert m.select("contrast")[0].value > 0
+    assert m.select("profession")[-1].query in ("nurse", "dietitian")
+    assert m.select("template")[0].query == "{person} is a {profession}."
+    assert m.part("share of women").n == 5
+    assert any("one pair of persons" in note for note in m.notes)
 
 
 def test_tables_for_reading(capsys, own):
     told = output(capsys, "masked", "associate", *own, "--prob", "0.9")
     assert "mini: 2 templates × 6 professions × 1 pair of persons" in " ".join(told.split())
     assert "interval over templates and professions." in told  # one pair has no spread
-    for part in ("male - female", "mechanic", "Templates: what each says", "90% interval", "note:"):
+    for part in (
+        "male - female",
+        "mechanic",
+        "Templates: the value of each",
+        "90% interval",
+        "note:",
+    ):
         assert part in told
     assert "one template left out" in told
 
@@ -61,7 +68,7 @@ def test_two_models_are_compared_and_everything_is_saved(capsys, own, tmp_path):
     assert "copy - mini" in told
     saved = json.loads((tmp_path / "out" / "results.json").read_text())
     (change,) = saved["comparisons"]
-    assert change["overall"]["value"] == pytest.approx(0, abs=1e-6)
+    assert change["change"]["value"] == pytest.approx(0, abs=1e-6)
     with (tmp_path / "out" / "items.csv").open(newline="") as file:
         items = list(csv.DictReader(file))
     assert len(items) == 2 * 2 * 6
@@ -74,8 +81,8 @@ def test_two_models_are_compared_and_everything_is_saved(capsys, own, tmp_path):
     ]  # fmt: skip
 
 
-def test_answers_are_kept_between_runs(capsys, own, monkeypatch):
-    arguments = ["masked", "associate", "--cache", "kept", "--json", *own]
+def test_answers_are_cached_between_runs(capsys, own, monkeypatch):
+    arguments = ["masked", "associate", "--cache", "cache", "--json", *own]
     first = output(capsys, *arguments)
     import torch
 
@@ -101,9 +108,10 @@ def test_one_profession_a_group_has_no_bounds(capsys, own, tmp_path):
     (line,) = [line for line in told.splitlines() if "male - female" in line and "note" not in line]
     assert "[-∞, ∞]" in line
     assert "note: one profession in a group (male, female)" in told
-    saved = json.loads((tmp_path / "out" / "results.json").read_text())["models"][0]["stereotype"]
-    assert saved["p_value"] is None
-    assert saved["interval"].startswith("unbounded")
+    [saved] = json.loads((tmp_path / "out" / "results.json").read_text())["measurements"]
+    [contrast] = Measurement.from_dict(saved).select("contrast")
+    assert contrast.p_value is None
+    assert contrast.interval.startswith("unbounded")
 
 
 def test_a_becpro_table(capsys, tmp_path):
@@ -116,9 +124,10 @@ def test_a_becpro_table(capsys, tmp_path):
     )
     path = tmp_path / "bec.tsv"
     path.write_text(head + rows)
-    told = json.loads(output(capsys, "masked", "associate", str(path), "--json"))
-    assert told["models"][0]["of"] == {"templates": 2, "professions": 3, "pairs": 1}
-    assert set(told["models"][0]["groups"]) == {"male", "female", "balanced"}
+    content = json.loads(output(capsys, "masked", "associate", str(path), "--json"))
+    m = Measurement.from_dict(*content["measurements"])
+    assert [m.details[name] for name in ("templates", "professions", "pairs")] == [2, 3, 1]
+    assert {part.query for part in m.select("group")} == {"male", "female", "balanced"}
 
 
 @pytest.mark.parametrize(

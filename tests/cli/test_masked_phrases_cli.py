@@ -5,6 +5,8 @@ import json
 import pandas as pd
 from cli_shell import failure, output
 
+from evenhand.results import Measurement
+
 OWN = """
 carriers = ["Someone {phrase} and [MASK] leaves.", "Today [MASK] {phrase}.", "[MASK] {phrase}."]
 
@@ -26,33 +28,26 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
         )
     )  # fmt: skip
     assert found["schema"] == "evenhand/2"
-    assert {m["query"] for m in found["measurements"]} == {"tools"}
-    assert [m["metric"] for m in found["measurements"]] == [
-        "phrase-weat",
-        "phrase-weat-centred",
-    ] * 2
-    for m in found["measurements"]:
-        assert m["low"] <= m["value"] <= m["high"]
-        assert m["details"]["partitions"] == 70
-    assert [(c["association"], c["pronouns"]) for c in found["correlations"]] == [
-        ("mini", "mini"), ("mini", "mini"), ("glove", "mini"), ("glove", "mini"),
-    ]  # fmt: skip
-    part = found["correlations"][0]["parts"]["within groups"]
-    assert {"pearson", "spearman", "reliability", "corrected", "n"} <= set(part)
-    assert set(part["pearson"]) == {
-        "value",
-        "low",
-        "high",
-        "prob",
-        "fisher",
-        "bootstrap",
-        "p_value",
-    }
+    results = [Measurement.from_dict(row) for row in found["measurements"]]
+    effects = [m for m in results if m.metric == "phrases"]
+    assert [(m.subject, m.query) for m in effects] == [("mini", "tools"), ("glove", "tools")]
+    for m in effects:
+        for part in (m, m.part("raw", "embedding")):
+            assert part.low <= part.value <= part.high
+            assert part.details["partitions"] == 70
+    correlations = [m for m in results if m.metric == "phrases_pronouns"]
+    assert [(m.subject, m.details["pronouns"]) for m in correlations] == [
+        ("mini", "mini"),
+        ("glove", "mini"),
+    ]
+    within = correlations[0].part("within groups", "phrases")
+    assert {"fisher", "bootstrap", "reliability", "corrected"} <= set(within.details)
+    assert within.part("spearman").n == within.n == 8
     table = pd.read_csv(folder / "phrases.csv")
     assert len(table) == 4 * 8
     assert set(table["kind"]) == {"stereotyped male", "stereotyped female"}
     saved = json.loads((folder / "results.json").read_text())
-    assert len(saved["measurements"][0]["items"]) == 8
+    assert len(saved["measurements"][0]["items"]["word"]) == 8
     names = {file.name for file in (folder / "figures").iterdir()}
     assert {
         "effect-sizes.svg",
@@ -64,20 +59,20 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
 def test_each_panel_of_the_forest_shows_its_own_source(glove):
     from evenhand.lexicon.phrases import phrases
     from evenhand.masked import load
-    from evenhand.masked.metrics.phrases import WordMean, measure
+    from evenhand.masked.metrics.phrases import WordMean
+    from evenhand.masked.metrics.phrases import phrases as measure
     from evenhand.report.charts_masked_phrases import forest, scatter
 
     small = phrases().select(["neutral"])
-    report = measure({"mini": load("mini")}, small, embeds={"glove": WordMean(glove)})
-    chart = forest(report).to_dict()
+    mini, agreement, by_glove, _ = measure(load("mini"), small, embeds={"glove": WordMean(glove)})
+    chart = forest([mini, by_glove]).to_dict()
     shown = {
         panel["title"]: sorted(row["d"] for row in panel["layer"][1]["data"]["values"])
         for panel in chart["vconcat"]
     }
-    for source in ("mini", "glove"):
-        own = [m.value for m in report.measurements if m.details["source"] == source]
-        assert shown[source] == sorted(own)
-    points = scatter(report.correlations[0]).to_dict()["layer"][2]["data"]["values"]
+    for m in (mini, by_glove):
+        assert shown[m.subject] == sorted([m.value, m.part("raw").value])
+    points = scatter(agreement).to_dict()["layer"][2]["data"]["values"]
     assert len(points) == 36
     assert {"phrase", "association", "log_odds"} <= set(points[0])
 

@@ -42,8 +42,20 @@ def test_measure_a_query_as_json(capsys, query):
     document = json.loads(output(capsys, "vectors", "measure", "glove", "--query", query, "--json"))
     assert document["schema"] == "evenhand/2"
     weat = next(m for m in document["measurements"] if m["metric"] == "weat")
-    assert {"metric", "query", "value", "low", "high", "prob", "p_value", "n", "ideal", "worse",
-            "left_out", "seed"} <= weat.keys()  # fmt: skip
+    assert {
+        "metric",
+        "query",
+        "value",
+        "low",
+        "high",
+        "prob",
+        "p_value",
+        "n",
+        "ideal",
+        "worse",
+        "left_out",
+        "seed",
+    } <= weat.keys()
     assert weat["query"] == "jobs"
     assert weat["left_out"] == ["zzzqx"]
     assert weat["n"] == 6
@@ -60,9 +72,21 @@ def test_measure_a_topic_as_a_table(capsys):
 def test_measure_everything_saves_items_and_names_what_was_skipped(capsys, small, tmp_path):
     path = tmp_path / "items.csv"
     text = output(
-        capsys, "vectors", "measure", small, "-o", str(path), "--null", "20",
-        "--permutations", "200", "--metric", "mac", "--topic", "gender",
-    )  # fmt: skip
+        capsys,
+        "vectors",
+        "measure",
+        small,
+        "-o",
+        str(path),
+        "--null",
+        "20",
+        "--permutations",
+        "200",
+        "--metric",
+        "mac",
+        "--topic",
+        "gender",
+    )
     assert "mac" in text
     assert {"metric", "query", "word", "score"} <= set(pd.read_csv(path).columns)
     document = json.loads(
@@ -76,9 +100,19 @@ def test_measure_everything_saves_items_and_names_what_was_skipped(capsys, small
 
 def test_robust_adds_two_rows(capsys, query):
     document = json.loads(
-        output(capsys, "vectors", "measure", "glove", "--query", query, "--metric", "weat",
-               "--robust", "--json")
-    )  # fmt: skip
+        output(
+            capsys,
+            "vectors",
+            "measure",
+            "glove",
+            "--query",
+            query,
+            "--metric",
+            "weat",
+            "--robust",
+            "--json",
+        )
+    )
     names = [m["metric"] for m in document["measurements"]]
     assert names == ["weat", "leave_one_out(weat)", "split_half(weat)"]
 
@@ -86,9 +120,18 @@ def test_robust_adds_two_rows(capsys, query):
 def test_distances_writes_six_columns(capsys, tmp_path):
     path = tmp_path / "d.csv"
     document = json.loads(
-        output(capsys, "vectors", "distances", "glove", "--topic", "religion", "-o", str(path),
-               "--json")
-    )  # fmt: skip
+        output(
+            capsys,
+            "vectors",
+            "distances",
+            "glove",
+            "--topic",
+            "religion",
+            "-o",
+            str(path),
+            "--json",
+        )
+    )
     frame = pd.read_csv(path)
     assert len(frame) == document["rows"]
     assert list(frame.columns)[-1] == "connection"
@@ -133,9 +176,20 @@ def test_analogies_with_words_and_without(capsys):
 
 def test_null_and_dimension(capsys):
     document = json.loads(
-        output(capsys, "vectors", "null", "glove", "--topic", "gender", "--metric", "direct_bias",
-               "--draws", "100", "--json")
-    )  # fmt: skip
+        output(
+            capsys,
+            "vectors",
+            "null",
+            "glove",
+            "--topic",
+            "gender",
+            "--metric",
+            "direct_bias",
+            "--draws",
+            "100",
+            "--json",
+        )
+    )
     assert document["measurements"][0]["details"]["null_draws"] == 100
     text = output(capsys, "vectors", "null", "glove", "--weat", "6", "--draws", "50")
     assert "weat" in text
@@ -205,8 +259,17 @@ def test_more_answers_than_words(capsys, tmp_path):
     )
 
 
-@pytest.mark.parametrize("command", [(), ("vectors",), *[("vectors", name) for name in (
-    "info", "distances", "measure", "debias", "analogies", "null")]])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("vectors",),
+        *[
+            ("vectors", name)
+            for name in ("info", "distances", "measure", "debias", "analogies", "null")
+        ],
+    ],
+)
 def test_help_teaches(capsys, command):
     text = output(capsys, *command, "--help")
     assert "Usage: evenhand" in text
@@ -223,3 +286,29 @@ def test_import_stays_light():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip().endswith("[]")
+
+
+def test_an_option_of_another_metric_is_refused(capsys):
+    line = failure(
+        capsys,
+        "vectors",
+        "measure",
+        "glove",
+        "--topic",
+        "gender",
+        "--metric",
+        "weat",
+        "--strictness",
+        "2",
+    )
+    assert "unknown option 'strictness'" in line
+
+
+def test_declared_options_reach_the_metric(capsys):
+    arguments = ("vectors", "measure", "glove", "--topic", "gender", "--null", "0", "--json")
+    chosen = ("--metric", "direct_bias", "--strictness", "2")
+    document = json.loads(output(capsys, *arguments, *chosen))
+    assert document["measurements"][0]["details"]["strictness"] == 2
+    chosen = ("--metric", "weat", "--alternative", "greater")
+    (m,) = json.loads(output(capsys, *arguments, *chosen))["measurements"]
+    assert m["p_value"] == m["details"]["p_greater"]

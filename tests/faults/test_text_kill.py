@@ -210,7 +210,7 @@ def test_a_killed_worker_is_told_of_and_the_run_goes_on(tmp_path: Path) -> None:
         assert process.wait(timeout=20) == 1
         told = process.stderr.read()
     assert "a worker process ended before its work was done (killed by SIGKILL" in told
-    assert "the same command goes on from there" in told
+    assert "the same command resumes from there" in told
     assert runs.finished(runs.output)[0] > 1 << 12
     assert len(runs.output.read_text().splitlines()) == LINES
 
@@ -230,7 +230,7 @@ class Shout:
         return [Edit(int(start), "shout", "", "!!! ") for start in block.starts]
 
 
-def test_a_full_disk_is_an_error_from_which_the_run_goes_on(
+def test_a_run_resumes_after_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "INTERVAL", 0.0)
@@ -250,7 +250,7 @@ def test_a_full_disk_is_an_error_from_which_the_run_goes_on(
         blocks = run(undisturbed)
         resource.setrlimit(resource.RLIMIT_FSIZE, (undisturbed.stat().st_size * 2 // 3, hard))
         try:
-            with pytest.raises(PartialFailure, match="File too large; the same command goes on"):
+            with pytest.raises(PartialFailure, match="File too large; the same command resumes"):
                 run(output)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -136,29 +136,30 @@ def pronouns(document: Document) -> Iterator[Row]:
 
 def association(document: Document) -> Iterator[Row]:
     """`masked associate`."""
-    for data in document["models"]:
-        model = data["model"]
-        for name in ("overall", "stereotype", "women"):
-            if data.get(name):
-                yield f"{model}/{name}", estimate(data[name])
-        for name, group in (data["groups"] or {}).items():
-            yield f"{model}/group/{name}", estimate(group)
-        for part in data["professions"]:
-            name = f"{model}/profession/{part['profession']}"
+    for data in document["measurements"]:
+        model = data["subject"]
+        yield f"{model}/overall", estimate(data)
+        for by, name in (("contrast", "stereotype"), ("correlation", "women")):
+            for part in _parts(data, by):
+                yield f"{model}/{name}", estimate(part)
+        for part in _parts(data, "group"):
+            yield f"{model}/group/{part['query']}", estimate(part)
+        for part in _parts(data, "profession"):
+            name = f"{model}/profession/{part['query']}"
             yield name, estimate(part)
-            if part.get("pooled"):
-                yield f"{name}/pooled", estimate(part["pooled"])
-        for part in data["templates"]:
-            name = f"{model}/template/{part['template']}"
+            yield f"{name}/pooled", estimate(*part["parts"])
+        for part in _parts(data, "template"):
+            name = f"{model}/template/{part['query']}"
             yield name, estimate(part)
-            yield f"{name}/without", numbers(part["without"])
-            yield f"{name}/agreement", numbers(part["agreement"])
-        for name, value in (data["sensitivity"] or {}).items():
+            yield f"{name}/without", numbers(part["details"]["without"])
+            yield f"{name}/agreement", numbers(part["details"]["agreement"])
+        for name, value in data["details"]["sensitivity"].items():
             yield f"{model}/sensitivity/{name}", numbers(value)
     for data in document.get("comparisons", ()):
-        for name in ("overall", "stereotype"):
-            if data.get(name):
-                yield f"{data['model']} - {data['against']}/{name}", estimate(data[name])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        yield f"{name}/overall", estimate(data["change"], data["p_value"])
+        for part in data["parts"]:
+            yield f"{name}/stereotype", estimate(part["change"], part["p_value"])
 
 
 def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
@@ -187,24 +188,31 @@ def crows(document: Document) -> Iterator[Row]:
             yield from _pairs(part, f"{name}/category/{part['query']}")
 
 
+def _phrase_agreement(data: Mapping[str, Any], name: str) -> Iterator[Row]:
+    for part in _parts(data, "phrases"):
+        yield f"{name}/{part['query']}/pearson", estimate(part)
+        yield f"{name}/{part['query']}/spearman", estimate(*part["parts"])
+        for kind, value in part["details"]["reliability"].items():
+            yield f"{name}/{part['query']}/reliability/{kind}", numbers(value)
+
+
 def phrases(document: Document) -> Iterator[Row]:
     """`masked phrases`."""
     for data in document["measurements"]:
-        name = f"{data['details']['source']}/{data['metric']}/{data['query']}"
-        yield from _measurement(data, name)
-    for data in document["correlations"]:
-        centred = " centred" if data["centred"] else ""
-        for part, values in data["parts"].items():
-            name = f"correlation/{data['association']}{centred} with {data['pronouns']}/{part}"
-            for kind in ("pearson", "spearman"):
-                if values.get(kind):
-                    yield f"{name}/{kind}", estimate(values[kind])
-            for kind, value in (values.get("reliability") or {}).items():
-                yield f"{name}/reliability/{kind}", numbers(value)
+        source = data["subject"]
+        [raw] = _parts(data, "embedding")
+        if data["metric"] == "phrases":
+            yield from _measurement(raw, f"{source}/phrase-weat/{data['query']}")
+            yield from _measurement(data, f"{source}/phrase-weat-centred/{data['query']}")
+        else:
+            model = data["details"]["pronouns"]
+            yield from _phrase_agreement(raw, f"correlation/{source} with {model}")
+            yield from _phrase_agreement(data, f"correlation/{source} centred with {model}")
     for data in document["comparisons"]:
-        sources = (data[when]["details"]["source"] for when in ("after", "before"))
-        name = f"{' - '.join(sources)}/{data['metric']}/{data['query']}/change"
-        yield name, estimate(data["change"])
+        name = f"{data['after']['subject']} - {data['before']['subject']}"
+        [raw] = data["parts"]
+        yield f"{name}/phrase-weat/{data['query']}/change", estimate(raw["change"])
+        yield f"{name}/phrase-weat-centred/{data['query']}/change", estimate(data["change"])
 
 
 def generation(document: Document) -> Iterator[Row]:

@@ -50,7 +50,7 @@ class CannotRunError(Exception):
 
 
 @contextmanager
-def slurm() -> Iterator[dict[str, str]]:
+def start_slurm() -> Iterator[dict[str, str]]:
     """Start it, give the environment in which its commands find it, and end it."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     for program in PROGRAMS:
@@ -86,10 +86,13 @@ def _configure(folder: Path) -> None:
     control, node = _free_ports(2)
     (folder / "slurm.conf").write_text(
         CONFIGURATION.format(
-            host=platform.node().partition(".")[0], user=getpass.getuser(), folder=folder,
-            control=control, node=node,
+            host=platform.node().partition(".")[0],
+            user=getpass.getuser(),
+            folder=folder,
+            control=control,
+            node=node,
         )
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -117,9 +120,13 @@ def _free_ports(count: int) -> list[int]:
 
 def _idle(environment: dict[str, str]) -> bool:
     told = subprocess.run(
-        ["sinfo", "--noheader", "--format=%t"], env=environment, capture_output=True, text=True,
-        timeout=20, check=False,
-    )  # fmt: skip
+        ["sinfo", "--noheader", "--format=%t"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
     return told.stdout.strip() == "idle"
 
 

@@ -39,9 +39,12 @@ def place(tmp_path: Path) -> Workspace:
     work = tmp_path / "work"
     work.mkdir()
     return Workspace(
-        work=work, cache=tmp_path / "cache", device="cpu", threads=1,
+        work=work,
+        cache=tmp_path / "cache",
+        device="cpu",
+        threads=1,
         lock=nullcontext,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -131,9 +134,11 @@ def test_neither_the_folders_nor_the_other_shards_change_what_is_written(tmp_pat
 
 def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, place):
     made = settings(
-        operation="filter", shard=str(corpus / "part-0.txt"), out=str(tmp_path / "out"),
+        operation="filter",
+        shard=str(corpus / "part-0.txt"),
+        out=str(tmp_path / "out"),
         rejected=True,
-    )  # fmt: skip
+    )
     result = TASK.compute(made, place)
     kept = [one for one in map(Filter().sentence, LINES) if hasattr(one, "masked")]
     lines = (tmp_path / "out" / "part-0.txt").read_text().splitlines()
@@ -158,8 +163,11 @@ def test_rewriting_a_field_leaves_the_rest_of_the_record(tmp_path, place, operat
     result = TASK.compute(made, place)
     assert result["changed"] == 1
     told = (tmp_path / "out" / "people.csv").read_text().splitlines()
-    after = {"swap": "She met Marie Curie.", "neutralize": "They met Marie Curie.",
-             "anonymize": "He met E1 E2."}[operation]  # fmt: skip
+    after = {
+        "swap": "She met Marie Curie.",
+        "neutralize": "They met Marie Curie.",
+        "anonymize": "He met E1 E2.",
+    }[operation]
     assert told[0] == "id,bio"
     assert after in told[1]
     assert told[2] == "2,They hum."
@@ -188,12 +196,14 @@ def test_identity_is_content_name_and_the_options_that_count(tmp_path, corpus):
     first = settings(operation="swap", shard=str(shard), out=str(tmp_path / "a"))
     assert str(tmp_path) not in key(first)
     same = [
-        {"out": str(tmp_path / "b")}, {"names": "off", "probability": 1.0, "format": "lines"},
+        {"out": str(tmp_path / "b")},
+        {"names": "off", "probability": 1.0, "format": "lines"},
         {"nouns": "all", "resolver": "rules", "prob": 0.5},
-    ]  # fmt: skip
+    ]
     for rest in same:
-        assert key(settings(**{"out": "x", **first.model_dump(include={"operation", "shard"}),
-                               **rest})) == key(first)  # fmt: skip
+        assert key(
+            settings(**{"out": "x", **first.model_dump(include={"operation", "shard"}), **rest})
+        ) == key(first)
     for rest in ({"seed": 1}, {"direction": "male-to-female"}, {"operation": "substitute"}):
         given = {"operation": "swap", "shard": str(shard), "out": "x", **rest}
         assert key(settings(**given)) != key(first)
@@ -276,9 +286,18 @@ def test_check_tells_what_is_wrong_before_any_work(corpus, given, told):
 
 
 ROWS = [
-    ("nurse", "F"), ("nurse", "F"), ("nurse", "M"), ("pilot", "M"), ("pilot", "M"),
-    ("pilot", "F"), ("clerk", "M"), ("clerk", "x"), ("", "F"), ("judge", ""), ("clerk", "F"),
-]  # fmt: skip
+    ("nurse", "F"),
+    ("nurse", "F"),
+    ("nurse", "M"),
+    ("pilot", "M"),
+    ("pilot", "M"),
+    ("pilot", "F"),
+    ("clerk", "M"),
+    ("clerk", "x"),
+    ("", "F"),
+    ("judge", ""),
+    ("clerk", "F"),
+]
 
 
 @pytest.mark.parametrize("how", ["column", "pronouns", "both"])
@@ -288,8 +307,11 @@ def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
     header = "job,sex,bio"
     cuts = [rows[:3], rows[3:5], rows[5:]]  # the second has men only, and one class
     results = []
-    columns = {"column": {"gender": "sex"}, "pronouns": {"text": "bio"},
-               "both": {"gender": "sex", "text": "bio"}}[how]  # fmt: skip
+    columns = {
+        "column": {"gender": "sex"},
+        "pronouns": {"text": "bio"},
+        "both": {"gender": "sex", "text": "bio"},
+    }[how]
     for number, part in enumerate(cuts):
         shard = tmp_path / f"part-{number}.csv"
         shard.write_text("\n".join([header, *part]) + "\n")
@@ -344,10 +366,12 @@ def test_a_bad_record_is_named_and_nothing_is_written(tmp_path, place):
 
 def test_a_grid_of_shards_is_the_whole_corpus_rewritten(tmp_path, corpus):
     (corpus / "part-3.txt.gz").write_bytes(gzip.compress("\n".join(LINES).encode(), mtime=0))
-    grid = make_grid({
-        "task": "text",
-        "fixed": {"operation": "swap", "shards": f"{corpus}/*", "out": str(tmp_path / "out")},
-    })  # fmt: skip
+    grid = make_grid(
+        {
+            "task": "text",
+            "fixed": {"operation": "swap", "shards": f"{corpus}/*", "out": str(tmp_path / "out")},
+        }
+    )
     run(grid, tmp_path / "grid", on="local", workers=1)
     results = [result for _, result in Store(tmp_path / "grid").results()]
     assert len(results) == 4

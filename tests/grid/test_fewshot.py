@@ -40,9 +40,15 @@ def _nothing_held():
 
 def asked(small, **more):
     usual = {
-        "data": DATA, "each_gender": 3, "encoder": small, "episodes": "24/8/40", "ways": 3,
-        "shots": 2, "batch": 4, "tosses": 50,
-    }  # fmt: skip
+        "data": DATA,
+        "each_gender": 3,
+        "encoder": small,
+        "episodes": "24/8/40",
+        "ways": 3,
+        "shots": 2,
+        "batch": 4,
+        "tosses": 50,
+    }
     return TASK.settings(**{**usual, **more})
 
 
@@ -110,10 +116,12 @@ def test_the_same_bytes_in_any_order(encoder, tmp_path):
     cells = [
         asked(encoder, network=network, mitigation=mitigation)
         for network, mitigation in (
-            ("proto-euclidean", "none"), ("matching-cosine", "augment"),
-            ("proto-euclidean", "neutralize"), ("proto-cosine", "calibrate"),
+            ("proto-euclidean", "none"),
+            ("matching-cosine", "augment"),
+            ("proto-euclidean", "neutralize"),
+            ("proto-cosine", "calibrate"),
         )
-    ]  # fmt: skip
+    ]
     first = {n: to_json(TASK.compute(cell, at(tmp_path, f"a{n}"))) for n, cell in enumerate(cells)}
     fewshot._stores.clear()
     second = {
@@ -136,8 +144,9 @@ def test_it_goes_on_with_what_it_finds(encoder, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TASK.compute(cell, Workspace(**{n: getattr(place, n) for n in place.__slots__} | {
-            "progress": stop}))  # fmt: skip
+        TASK.compute(
+            cell, Workspace(**{n: getattr(place, n) for n in place.__slots__} | {"progress": stop})
+        )
     kept = place.work / "run/split-0/seed-0/answers.npz"
     before = kept.stat().st_mtime_ns
     assert to_json(TASK.compute(cell, place)) == whole
@@ -213,10 +222,11 @@ class TestSettings:
         [
             ({"episodes": "9/9"}, "episodes: expected TRAIN/VALID/TEST"),
             ({"shares": "1/2"}, "shares: expected three numbers"),
-            ({"ways": 1}, "greater than or equal to 2"), ({"ways": "3"}, "valid integer"),
+            ({"ways": 1}, "greater than or equal to 2"),
+            ({"ways": "3"}, "valid integer"),
             ({"way": 3}, "Extra inputs"),
         ],
-    )  # fmt: skip
+    )
     def test_wrong_values(self, encoder, more, told):
         with pytest.raises(ValidationError, match=told):
             asked(encoder, **more)
@@ -232,9 +242,18 @@ class TestIdentity:
         copied = save_small(tmp_path / "copy")
         assert TASK.identity(asked(str(copied))) == base  # the same files elsewhere
         assert TASK.identity(asked(encoder, queries=2)) == base
-        for more in ({"seed": 1}, {"mitigation": "augment"}, {"data": "simulated:per_class=25"},
-                     {"splits": 2}, {"prob": 0.9}, {"any_leaning": True}, {"limit": 20},
-                     {"shares": "40/30/30"}, {"encoder": "mini"}, {"tosses": 51}):  # fmt: skip
+        for more in (
+            {"seed": 1},
+            {"mitigation": "augment"},
+            {"data": "simulated:per_class=25"},
+            {"splits": 2},
+            {"prob": 0.9},
+            {"any_leaning": True},
+            {"limit": 20},
+            {"shares": "40/30/30"},
+            {"encoder": "mini"},
+            {"tosses": 51},
+        ):
             assert TASK.identity(asked(encoder, **more)) != base, more
         told = to_json(base)
         assert str(tmp_path) not in told
@@ -251,8 +270,11 @@ class TestIdentity:
         assert TASK.identity(cell)["data"] != before["data"]
 
     def test_groups_share_their_texts(self, encoder):
-        plain = {TASK.group(asked(encoder, network=n, mitigation=m))
-                 for n in ("maml", "induction") for m in ("none", "calibrate")}  # fmt: skip
+        plain = {
+            TASK.group(asked(encoder, network=n, mitigation=m))
+            for n in ("maml", "induction")
+            for m in ("none", "calibrate")
+        }
         assert len(plain) == 1
         assert TASK.group(asked(encoder, mitigation="neutralize")) not in plain
 

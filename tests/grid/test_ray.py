@@ -12,7 +12,7 @@ import pytest
 import evenhand
 from evenhand.errors import InputError, MissingExtraError, PartialFailure
 from evenhand.grid import run
-from evenhand.grid.run import RayOptions, _connect_ray
+from evenhand.grid.ray import RayOptions, _connect_ray
 
 pytest.importorskip("ray", reason="needs evenhand[ray]")
 

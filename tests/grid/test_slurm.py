@@ -8,20 +8,18 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-from slurm_on_loopback import CannotRunError, slurm
+from slurm_on_loopback import CannotRunError, start_slurm
 
 import evenhand
 from evenhand.errors import InputError, MissingExtraError, PartialFailure
-from evenhand.grid import Store, run
-from evenhand.grid.run import SlurmOptions, Worker, _environment, _Job
+from evenhand.grid import Store, run, slurm
+from evenhand.grid.run import Worker, environment
 
 pytest.importorskip("submitit", reason="needs evenhand[slurm]")
 
-LAUNCHING = import_module("evenhand.grid.run")
 LOCAL = {"cluster": "local"}
 
 
@@ -57,7 +55,7 @@ def restored_signals():
 
 def job_of(grid, folder, **options):
     worker = Worker(folder=str(folder), source=str(folder), task=grid.task_name, launch="a")
-    return _Job(worker, grid.cells, SlurmOptions(**options))
+    return slurm._Job(worker, grid.cells, slurm.SlurmOptions(**options))
 
 
 def printed(folder):
@@ -87,7 +85,7 @@ def test_a_cell_that_kills_its_jobs_fails_alone(squares, tmp_path):
 
 @pytest.mark.slow
 def test_a_job_that_is_killed_is_submitted_again(squares, files, disturb, tmp_path):
-    grid = squares(6, seconds=0.2)
+    grid = squares(15, seconds=0.3)
     progress = disturb(tmp_path / "a", lambda pid: os.kill(pid, signal.SIGKILL), times=2)
     run(grid, tmp_path / "a", on="slurm", workers=1, options=LOCAL, progress=progress)
     assert len(progress.disturbed) == 2
@@ -97,7 +95,7 @@ def test_a_job_that_is_killed_is_submitted_again(squares, files, disturb, tmp_pa
 
 @pytest.mark.slow
 def test_a_job_whose_time_is_over_is_requeued(squares, files, disturb, tmp_path):
-    grid = squares(6, seconds=0.2)
+    grid = squares(15, seconds=0.3)
     progress = disturb(tmp_path / "a", lambda pid: os.kill(pid, signal.SIGUSR2), times=4)
     run(grid, tmp_path / "a", on="slurm", workers=1, options=LOCAL, progress=progress)
     assert len(progress.disturbed) >= 3  # more often than a worker may die with one cell
@@ -109,7 +107,7 @@ def test_a_job_whose_time_is_over_is_requeued(squares, files, disturb, tmp_path)
 
 @pytest.mark.slow
 def test_without_requeue_the_launcher_submits_a_new_job(squares, disturb, tmp_path):
-    grid = squares(5, seconds=0.2)
+    grid = squares(8, seconds=0.3)
     progress = disturb(tmp_path, lambda pid: os.kill(pid, signal.SIGUSR2))
     options = {**LOCAL, "requeue": False}
     run(grid, tmp_path, on="slurm", workers=1, options=options, progress=progress)
@@ -119,12 +117,12 @@ def test_without_requeue_the_launcher_submits_a_new_job(squares, disturb, tmp_pa
 
 
 def test_a_cell_that_never_ends_in_time_is_reported(squares, tmp_path, monkeypatch):
-    monkeypatch.setattr(LAUNCHING, "IDLE_RUNS", 1)
+    monkeypatch.setattr(slurm, "IDLE_RUNS", 1)
     monkeypatch.chdir(tmp_path)  # a worker changes to the folder of the launch
     job = job_of(squares(1, seconds=30), tmp_path, time=7)
     requeued = []
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR2))
-    with _environment({}), restored_signals():
+    with environment({}), restored_signals():
         signal.signal(signal.SIGUSR2, lambda *call: requeued.append(call))  # as submitit does
         timer.start()
         reason = job()
@@ -140,7 +138,7 @@ def test_a_full_disk_ends_the_launch(squares, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "here")
 
-    monkeypatch.setattr(LAUNCHING, "_compute", full)
+    monkeypatch.setattr(sys.modules["evenhand.grid.run"], "_compute", full)
     with restored_signals():
         assert job_of(squares(1), tmp_path)() == "here: No space left on device"
 
@@ -177,7 +175,7 @@ def test_what_cannot_run_is_reported(squares, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_jobs_that_cannot_begin_are_reported(squares, tmp_path, monkeypatch):
-    monkeypatch.setattr(LAUNCHING, "EARLY_DEATHS", 1)
+    monkeypatch.setattr(slurm, "EARLY_DEATHS", 1)
     monkeypatch.setenv("PYTHONHOME", str(tmp_path / "nowhere"))
     with pytest.raises(PartialFailure, match="jobs end before they settle a cell"):
         run(squares(2), tmp_path, on="slurm", workers=1, options=LOCAL)
@@ -187,7 +185,7 @@ def test_jobs_that_cannot_begin_are_reported(squares, tmp_path, monkeypatch):
 def loopback():
     try:
         stack = ExitStack()
-        found = stack.enter_context(slurm())
+        found = stack.enter_context(start_slurm())
     except CannotRunError as error:
         pytest.skip(f"needs a Slurm on loopback: {error}")
     with stack:
@@ -197,7 +195,7 @@ def loopback():
 @pytest.fixture
 def cluster(loopback, monkeypatch):
     """A real Slurm of one node."""
-    monkeypatch.setattr(LAUNCHING, "POLL_QUEUE", 1.0)
+    monkeypatch.setattr(slurm, "POLL_QUEUE", 1.0)
     for name, value in loopback.items():
         monkeypatch.setenv(name, value)
 
@@ -254,7 +252,7 @@ def test_real_slurm_continues_after(how, squares, files, tmp_path):
     assert done or how == "timed out"
     requeued = printed(tmp_path / "a").count("Requeued job")
     assert requeued == (how == "told") or (how == "timed out" and requeued >= 1)
-    shares = min(len(grid.cells), LAUNCHING.SHARES_PER_WORKER)
+    shares = min(len(grid.cells), slurm.SHARES_PER_WORKER)
     assert count_jobs(tmp_path / "a") == shares + (how in ("cancelled", "killed"))
     times = Store(tmp_path / "a").log.glob("*.jsonl")
     assert sum(len(path.read_text().splitlines()) for path in times) == len(grid.cells)

@@ -49,9 +49,10 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
     assert (row["seeds"], row["missing_seeds"], row["runs"]) == ([1, 2], [], 4)
     groups = group_by_setting(collect(whole), [])
     (group,) = [
-        each for each in groups
+        each
+        for each in groups
         if (each.network, each.task, each.mitigation) == ("match", (2, 8), "swap")
-    ]  # fmt: skip
+    ]
     made = Tallies.join([group.by_seed[1], group.by_seed[2]])
     values = scores(made)["accuracy"]
     low, high = values.interval()
@@ -144,13 +145,14 @@ def test_networks_over_all_tasks(summary):
 
 def test_missing_and_failed_cells_are_named_and_the_rest_is_told(tmp_path):
     store = grid_worlds.folder(
-        tmp_path, networks=("proto", "match", "maml"),
+        tmp_path,
+        networks=("proto", "match", "maml"),
         leave_out=lambda axes: axes["network"] == "maml" and axes["shots"] == 8,
         fails=lambda axes: (
             (axes["network"], axes["mitigation"], axes["seed"]) == ("match", "swap", 2)
             and axes["ways"] == 3
         ),
-    )  # fmt: skip
+    )
     damaged = next(cell for cell in store.cells() if cell.axes["network"] == "proto")
     store.file(damaged.key).write_text("{")
     found = summarize(tmp_path)
@@ -159,8 +161,10 @@ def test_missing_and_failed_cells_are_named_and_the_rest_is_told(tmp_path):
     assert len(told["missing"]) == 6
     reasons = [each["reason"] for each in told["missing"]]
     assert sorted(reason.partition(":")[0] for reason in reasons) == [
-        "failed", "its file is damaged", *["not computed yet"] * 4,
-    ]  # fmt: skip
+        "failed",
+        "its file is damaged",
+        *["not computed yet"] * 4,
+    ]
     assert damaged.name in [each["cell"] for each in told["missing"]]
     row = only(told["results"], network="match", ways=3, mitigation="swap")
     assert (row["seeds"], row["missing_seeds"]) == ([1], [2])
@@ -186,8 +190,9 @@ def test_other_axes_stand_apart(tmp_path):
     found = summarize(tmp_path)
     assert {row["others"]["data"] for row in found.content["results"]} == {"a", "b"}
     assert [row["others"] for row in found.content["mitigations"] if row["network"] == "all"] == [
-        {"data": "a"}, {"data": "b"},
-    ]  # fmt: skip
+        {"data": "a"},
+        {"data": "b"},
+    ]
     assert found.tables["best"][0]["data"] == "a"
     assert len(found.content["best"]) == 2 * 2 * 3
 
@@ -204,10 +209,12 @@ def test_trainings_that_two_cells_share_count_once(tmp_path):
     store = grid_worlds.folder(tmp_path, networks=("proto",), seeds=(1, 2, 3))
     told = store.grid()
     cells = [replace(cell, settings={**cell.settings, "seeds": 2}) for cell in store.cells()]
-    store.save_grid({
-        **{name: told[name] for name in ("task", "version", "source", "folder")},
-        "cells": [cell.to_dict() for cell in cells],
-    })  # fmt: skip
+    store.save_grid(
+        {
+            **{name: told[name] for name in ("task", "version", "source", "folder")},
+            "cells": [cell.to_dict() for cell in cells],
+        }
+    )
     found = summarize(tmp_path)
     assert all(row["seeds"] == [1, 3] for row in found.content["results"])
     assert sum("shares trainings" in note for note in found.notes) == 6
@@ -271,9 +278,16 @@ def test_shards_are_told_one_by_one_and_as_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number, text in enumerate(("He waved.\nIt rained.\n", "She sang.\n", "It was late.\n")):
         Path(f"part-{number}.txt").write_text(text)
-    grid = make_grid({"task": "text", "fixed": {
-        "operation": "swap", "shards": "part-*.txt", "out": "written",
-    }})  # fmt: skip
+    grid = make_grid(
+        {
+            "task": "text",
+            "fixed": {
+                "operation": "swap",
+                "shards": "part-*.txt",
+                "out": "written",
+            },
+        }
+    )
     run(grid, "out", workers=1)
     found = summarize("out")
     assert [row["changed"] for row in found.tables["results"]] == [1, 1, 0]
@@ -297,12 +311,19 @@ def test_mean_effects_cover_the_truth():
         for ways, queries in tasks:
             own = rng.normal(0, 0.01, 8)
             before, after = (
-                scores(grid_worlds.tallies(
-                    ways, queries, 0.7 + hard + more, np.zeros(8), seed=2 * draw + place,
-                    draw=draw, splits=2,
-                ))["accuracy"]
+                scores(
+                    grid_worlds.tallies(
+                        ways,
+                        queries,
+                        0.7 + hard + more,
+                        np.zeros(8),
+                        seed=2 * draw + place,
+                        draw=draw,
+                        splits=2,
+                    )
+                )["accuracy"]
                 for place, more in enumerate((0, gain + own))
-            )  # fmt: skip
+            )
             gaps.append(after - before)
         low, high = mean(gaps).interval()
         held += low <= truth <= high

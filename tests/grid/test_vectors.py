@@ -67,8 +67,10 @@ def test_a_cell_is_what_measure_says_and_the_same_again(glove, place):
 
 def test_published_tests_and_a_query_of_ones_own(glove, place, tmp_path):
     query = tmp_path / "own.json"
-    lists = {"targets": {"a": ["he", "man"], "b": ["she", "woman"]},
-             "attributes": {"c": ["math", "physics"], "d": ["poetry", "dance"]}}  # fmt: skip
+    lists = {
+        "targets": {"a": ["he", "man"], "b": ["she", "woman"]},
+        "attributes": {"c": ["math", "physics"], "d": ["poetry", "dance"]},
+    }
     query.write_text(json.dumps({"name": "own", **lists}))
     made = settings(weat=[7], query=[str(query)], wefat=["wefat-occupations"], metrics=["weat"])
     result = TASK.compute(made, place)

@@ -223,6 +223,8 @@ def test_calibration_detects_a_difference_only_where_there_is_one():
     assert coverage_large.low < coverage_large.value <= coverage_large.high
     assert calibrated(-0.5) == results
     assert calibrated(-0.01)[3].value < 0.5
+    with pytest.raises(InputError, match="expected a fit of crossed, got baseline"):
+        calibrate(fit(table, "baseline", draws=160))
 
 
 def test_the_command(capsys):

@@ -66,7 +66,7 @@ def test_precision_first_on_gold_sentences() -> None:
 
 def test_without_abstention_more_is_linked_and_less_is_right() -> None:
     sure, some = score(Rules())
-    precision, coverage = score(Rules(least=0.0))
+    precision, coverage = score(Rules(threshold=0.0))
     assert coverage > some
     assert 0.9 <= precision < sure
 
@@ -111,7 +111,7 @@ def test_abstains(sentence: str) -> None:
 def test_a_subject_that_follows_is_found_but_not_trusted() -> None:
     sentence = "In his tent, the soldier wakes."
     assert antecedent(sentence) is None
-    assert antecedent(sentence, Rules(least=0.0)) == "the soldier"
+    assert antecedent(sentence, Rules(threshold=0.0)) == "the soldier"
 
 
 def test_an_object_after_and_is_the_other_person() -> None:

@@ -190,7 +190,7 @@ def test_wrong_requests_are_named(tmp_path: Path, plain: Path) -> None:
     with pytest.raises(InputError, match="at least one job"):
         stream([plain], tmp_path / "out", work, jobs=0)
     (tmp_path / "a").write_text("a\n")
-    with pytest.raises(InputError, match="add or take away a line"):
+    with pytest.raises(InputError, match="add or remove a line"):
         stream([tmp_path / "a"], tmp_path / "out", RewriteWork(_Breaking()))
     assert plain.read_bytes() == TEXT
     assert hidden(tmp_path) == []

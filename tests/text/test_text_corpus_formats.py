@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import FileError, InputError
 from evenhand.text.block import Block
-from evenhand.text.corpus.formats import Csv, CsvLayout, Form, Jsonl, Place, locate
+from evenhand.text.corpus.formats import Csv, CsvLayout, Form, Jsonl, Location, locate
 from evenhand.text.corpus.pipeline import Done, RewriteWork, stream
 
 
@@ -193,7 +193,7 @@ def test_tables_are_read_as_the_csv_module_reads_them(text: str) -> None:
     table = CsvLayout(0, ",")
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     try:
-        records = table.parse(text, Place(0, "f", 1))
+        records = table.parse(text, Location(0, "f", 1))
     except FileError:  # a quote left open, which the module lets pass
         assert table.cut(text.encode(), final=True).end < len(text)
         return
@@ -217,5 +217,5 @@ def test_what_the_csv_module_writes_is_read_back(
 ) -> None:
     written = io.StringIO()
     csv.writer(written, delimiter=delimiter).writerows(rows)
-    records = CsvLayout(1, delimiter).parse(written.getvalue(), Place(0, "f", 1))
+    records = CsvLayout(1, delimiter).parse(written.getvalue(), Location(0, "f", 1))
     assert [records.block.document(i) for i in range(len(records.block))] == [r[1] for r in rows]

@@ -204,8 +204,12 @@ def test_result_says_what_was_done() -> None:
     assert view["method"] == "hard"
     assert view["removed_dimensions"] == 2
     assert view["settings"] == {
-        "k": 2, "sets": PAIRS, "equalize": None, "neutralize": "all", "keep": ["w5"],
-    }  # fmt: skip
+        "k": 2,
+        "sets": PAIRS,
+        "equalize": None,
+        "neutralize": "all",
+        "keep": ["w5"],
+    }
     assert result.fitted_on == ("he", "she", "man", "woman", "king", "queen")
 
 

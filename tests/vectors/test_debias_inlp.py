@@ -126,7 +126,7 @@ def test_same_seed_same_bytes() -> None:
     assert one.seed == 3
 
 
-def test_stopping_early_is_said() -> None:
+def test_stopping_early_is_reported() -> None:
     """Few words in many dimensions: one direction is not all that tells the groups apart."""
     v = planted(size=200, dim=60)
     result = inlp(v, groups_of(v), max_rounds=1)

@@ -45,9 +45,12 @@ def descended(words: Array, neutral: Array, basis: Array, lam: float) -> tuple[f
         return float((apart**2).sum() + lam * (bias**2).sum()), gradient.ravel()
 
     found = minimize(
-        both, np.eye(dim).ravel(), jac=True, method="L-BFGS-B",
+        both,
+        np.eye(dim).ravel(),
+        jac=True,
+        method="L-BFGS-B",
         options={"maxiter": 100_000, "maxfun": 200_000, "ftol": 0, "gtol": 1e-11, "maxcor": 50},
-    )  # fmt: skip
+    )
     return float(found.fun), found.x.reshape(dim, dim)
 
 
@@ -105,7 +108,7 @@ def test_on_the_cone_where_the_linear_equations_leave_it() -> None:
     assert found.objective_after <= value * (1 + 1e-8)
 
 
-def test_running_out_of_steps_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_steps_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     words, neutral, basis, lam = indefinite()
     monkeypatch.setattr(sys.modules[solve.__module__], "_MOST_STEPS", 1)
     assert not solve(words @ words.T, neutral @ neutral.T, basis, lam).converged

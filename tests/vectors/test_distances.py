@@ -7,15 +7,19 @@ from evenhand.errors import InputError
 from evenhand.vectors import DistanceTable, association_contrast, distance_table
 
 
-def test_the_six_columns_of_the_thesis(glove, tmp_path):
+def test_the_table_has_six_columns(glove, tmp_path):
     table = distance_table(glove, lexicon.topic("religion"))
     path = tmp_path / "religion.csv"
     table.save(path)
     frame = pd.read_csv(path)
     assert list(frame.columns) == [
-        "protectedWord", "wordToCompare", "wordClass", "cosineDistance", "cosineSimilarity",
+        "protectedWord",
+        "wordToCompare",
+        "wordClass",
+        "cosineDistance",
+        "cosineSimilarity",
         "connection",
-    ]  # fmt: skip
+    ]
     assert len(frame) == len(table.protected) * len(table.attributes)
     assert set(frame["connection"]) == {"associated", "different", "human", "none"}
     assert np.allclose(frame["cosineDistance"] + frame["cosineSimilarity"], 1)
@@ -29,17 +33,21 @@ def test_the_six_columns_of_the_thesis(glove, tmp_path):
     assert other.iloc[0]["connection"] == "different"
 
 
-def thesis_table(path):
-    """The thesis' CSV as a table: duplicates out, classes from the associated rows."""
+def published_table(path):
+    """A CSV of Dobrzeniecka (2021) without duplicates, classes from the associated rows."""
     rows = pd.read_csv(path).drop_duplicates(["protected_word", "word_to_compare"])
     rows["word_class"] = rows["word_class"].str.removesuffix("_stereotype")
     own = rows[rows["connection"] == "associated"].groupby("protected_word")["word_class"].first()
     classes = rows.groupby("word_to_compare")["word_class"].first()
     wide = rows.pivot_table("cosine_distance", "protected_word", "word_to_compare").loc[own.index]
     return DistanceTable(
-        "thesis", tuple(own.index), tuple(own), tuple(wide), tuple(classes[wide.columns]),
+        "published",
+        tuple(own.index),
+        tuple(own),
+        tuple(wide),
+        tuple(classes[wide.columns]),
         wide.to_numpy(),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,22 +55,26 @@ def thesis_table(path):
     [("religionReddit", -0.054), ("genderReddit", -0.015), ("raceReddit", -0.038)],
 )
 def test_contrast_reproduces_the_crossed_model(shared, file, delta):
-    m = association_contrast(thesis_table(shared / "data" / "cosine" / f"{file}.csv"))
+    m = association_contrast(published_table(shared / "data" / "cosine" / f"{file}.csv"))
     assert m.value == pytest.approx(delta, abs=0.003)
     assert m.low < delta < m.high
 
 
 def test_contrast_on_religion_is_as_significant_as_published(shared):
     """METHODS.md: permuting the attributes' classes gives p = .0024."""
-    m = association_contrast(thesis_table(shared / "data" / "cosine" / "religionReddit.csv"))
+    m = association_contrast(published_table(shared / "data" / "cosine" / "religionReddit.csv"))
     assert m.p_value == pytest.approx(0.0027, abs=0.0008)
 
 
 def made_table(y, rows="aabb", columns="aaabb"):
     return DistanceTable(
-        "made", tuple(f"p{i}" for i in range(len(rows))), tuple(rows),
-        tuple(f"w{i}" for i in range(len(columns))), tuple(columns), np.asarray(y, dtype=float),
-    )  # fmt: skip
+        "made",
+        tuple(f"p{i}" for i in range(len(rows))),
+        tuple(rows),
+        tuple(f"w{i}" for i in range(len(columns))),
+        tuple(columns),
+        np.asarray(y, dtype=float),
+    )
 
 
 def test_contrast_equals_least_squares():
@@ -70,10 +82,12 @@ def test_contrast_equals_least_squares():
     y = rng.normal(size=(4, 5))
     rows, columns = "aabb", "aaabb"
     design = [
-        [float(i == r) for i in range(4)] + [float(j == c) for j in range(5)]
+        [float(i == r) for i in range(4)]
+        + [float(j == c) for j in range(5)]
         + [float(rows[r] == columns[c])]
-        for r in range(4) for c in range(5)
-    ]  # fmt: skip
+        for r in range(4)
+        for c in range(5)
+    ]
     solution = np.linalg.lstsq(np.array(design), y.ravel(), rcond=None)[0]
     assert association_contrast(made_table(y)).value == pytest.approx(solution[-1])
 

@@ -55,8 +55,11 @@ def test_bias_that_a_projection_leaves_is_found() -> None:
     v = world(hidden=3)
     tests = hiding_tests(v, hard(v, SETS).vectors, sets=SETS, n=100, neighbours=20)
     assert [c.before.metric for c in tests] == [
-        "cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias",
-    ]  # fmt: skip
+        "cluster_purity",
+        "recovery_linear",
+        "recovery_rbf",
+        "neighbour_bias",
+    ]
     for comparison in tests:
         assert comparison.before.ideal is not None
         assert comparison.after.low > 0.8 > comparison.before.ideal
@@ -115,7 +118,7 @@ def best_agreement(labels: tuple[int, ...], clusters: list[int], k: int) -> floa
     return max(
         sum(order[c] == label for label, c in zip(labels, clusters, strict=True))
         for order in itertools.permutations(range(k))
-    ) / len(labels)  # fmt: skip
+    ) / len(labels)
 
 
 @pytest.mark.parametrize("seed", range(4))

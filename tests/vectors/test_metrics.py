@@ -27,9 +27,15 @@ from evenhand.vectors.metrics.ripa import relation
 from evenhand.vectors.metrics.rnsb import divergence
 
 PLANE = {
-    "he": [1, 0], "she": [0, 1], "man": [2, 0], "woman": [0, 2],
-    "a": [3, 4], "b": [4, 3], "c": [1, 1], "d": [-1, 1],
-}  # fmt: skip
+    "he": [1, 0],
+    "she": [0, 1],
+    "man": [2, 0],
+    "woman": [0, 2],
+    "a": [3, 4],
+    "b": [4, 3],
+    "c": [1, 1],
+    "d": [-1, 1],
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +77,7 @@ def test_mac_equals_a_plain_loop(cloud):
 
 @pytest.mark.parametrize(("topic", "published"), [("religion", 0.861), ("gender", 0.623)])
 def test_mac_reproduces_the_reddit_tables(shared, topic, published):
-    """The instrument's own arithmetic on the thesis' distances (METHODS: .861 and .623)."""
+    """The statistic on the distances of Dobrzeniecka (2021): .861 and .623."""
     import pandas as pd
 
     from evenhand.vectors.metrics.mac import MacStatistic
@@ -316,7 +322,7 @@ def test_zero_vectors_never_enter_a_null():
         (lambda v: mac(v, {"t": ["w1"]}, {"a": ["w2"]}, null="10"), "null: expected a whole"),
     ],
 )
-def test_confused_calls_are_told_what_is_wrong(cloud, call, message):
+def test_wrong_calls_raise_an_error_that_says_what_is_wrong(cloud, call, message):
     with pytest.raises(InputError, match=message):
         call(cloud)
 

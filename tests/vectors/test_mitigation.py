@@ -23,8 +23,11 @@ def test_measures_hiding_and_utility_come_with_every_method(biased, method):
     assert abs(change["association"].after.value) < abs(change["association"].before.value) / 2
     assert change["direct_bias"].after.value < change["direct_bias"].before.value
     assert {c.before.metric for c in done.hiding} == {
-        "cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias",
-    }  # fmt: skip
+        "cluster_purity",
+        "recovery_linear",
+        "recovery_rbf",
+        "neighbour_bias",
+    }
     assert all(0 < m.value <= 1 for m in done.utility)
     assert set(done.to_dict()) == {"debias", "measures", "hiding", "utility"}
 

@@ -90,7 +90,7 @@ def test_a_named_metric_that_does_not_fit_is_an_error(glove):
         measure(glove, lexicon.topic("race"), ["projections"])
 
 
-def test_unknown_words_skip_by_name_or_fail_when_asked(glove):
+def test_unknown_words_skip_by_name_or_fail_when_named(glove):
     strange = Query(
         name="strange",
         targets={"a": ("zzzqx", "zzzqy"), "b": ("she", "her")},

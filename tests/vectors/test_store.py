@@ -21,7 +21,7 @@ def v():
     return Vectors.from_arrays(WORDS, ROWS)
 
 
-def test_find_keeps_the_order_asked_and_reports_what_is_missing(v):
+def test_find_has_the_order_of_the_list_and_names_what_is_missing(v):
     found = v.find(["nurse", "qzx", "he", "nothing", "paris", "qzx"])
     assert found.words == ("nurse", "he", "paris")
     assert found.rows.tolist() == [7, 0, 2]
@@ -54,7 +54,7 @@ def test_fallback(v, asked, row):
     assert v.find([asked]).rows.tolist() == ([] if row is None else [row])
 
 
-def test_exact_looks_up_the_word_as_asked_only():
+def test_exact_looks_up_the_word_as_it_is():
     v = Vectors.from_arrays(WORDS, ROWS, case="exact")
     assert v.find(["he", "HE", "Paris", "paris", "new york"]).words == ("he", "Paris")
 
@@ -65,7 +65,7 @@ def test_two_words_of_one_row_are_counted_once(v):
     assert found.missing == ()
 
 
-def test_spellings_go_from_the_word_as_asked_to_ever_other_ones():
+def test_spellings_begin_with_the_word_as_it_is():
     assert list(spellings("iPhone")) == ["iPhone", "iphone", "Iphone", "IPHONE"]
     assert list(spellings("a b")) == [
         *("a b", "A b", "A B"),

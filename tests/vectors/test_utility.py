@@ -101,7 +101,7 @@ def test_pairs_have_no_word_in_common_and_give_spearman() -> None:
     assert cosine_rank_correlation(v, after, pairs=50).n == 50
 
 
-def test_interval_covers_the_value_of_the_whole_vocabulary() -> None:
+def test_interval_covers_the_value_of_the_vocabulary() -> None:
     v = cloud(500)
     after = shaken(v, 0.5)
     truth = neighbour_overlap(v, after, n_words=500).value

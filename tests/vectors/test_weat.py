@@ -59,7 +59,7 @@ def test_builtin_lists_agree_with_the_independent_implementation(glove, number):
     assert m.details["p_greater"] == pytest.approx(greater, abs=1e-12)
 
 
-def test_published_effects_are_found(glove):
+def test_published_effects_are_reproduced(glove):
     """Caliskan's ten effects all point the published way and differ from 0 at 5 %."""
     for query in lexicon.weat_queries():
         (X, Y), (A, B) = query.targets.values(), query.attributes.values()
@@ -163,8 +163,11 @@ def test_the_attribute_side_has_its_own_test():
     """
     rng = np.random.default_rng(4)
     gender = np.eye(60)[0]
-    words = {f"{s}{i}": sign * gender * 3 + rng.normal(size=60) / 8
-             for s, sign in (("he", 1), ("she", -1)) for i in range(8)}  # fmt: skip
+    words = {
+        f"{s}{i}": sign * gender * 3 + rng.normal(size=60) / 8
+        for s, sign in (("he", 1), ("she", -1))
+        for i in range(8)
+    }
     words |= {f"a{i}": rng.normal(size=60) for i in range(6)}
     v = Vectors.from_arrays(list(words), np.array(list(words.values())))
     he, she = ([f"{s}{i}" for i in range(8)] for s in ("he", "she"))

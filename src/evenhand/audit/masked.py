@@ -119,45 +119,27 @@ def _onwards(step: Callable[[int, int], None], begun: int, of: int) -> Callable[
 
 
 def _professions(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.masked.metrics.association import associate
+    from evenhand.masked.metrics.professions import professions
 
-    told = associate(
+    m = professions(
         loaded(source), prob=options.prob, cache=_answers(options), progress=progress.step
     )
-    found = [told.overall, *told.groups.values()]
-    found += [told.stereotype] if told.stereotype else []
-    return {
-        "measurements": tuple(replace(m, metric="profession_association") for m in found),
-        "content": told.as_dict(),
-    }
+    return {"measurements": (m,)}
 
 
 def _phrases(source: str, options: Options, progress: Progress) -> dict[str, Any]:
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import phrases
 
-    model, lists = loaded(source), phrases()
-    report = measure(
-        {model.name: model}, lists, prob=options.prob, seed=options.seed,
-        cache=_answers(options), progress=progress.step,
+    lists = built_in()
+    results = phrases(
+        loaded(source), lists, prob=options.prob, seed=options.seed, cache=_answers(options),
+        progress=progress.step,
     )  # fmt: skip
     return {
-        "measurements": report.measurements,
+        "measurements": tuple(results),
         "content": {
-            "model": model.name,
-            "sets": {
-                name: {
-                    "title": one.title, "neutral": one.neutral, "sides": list(one.targets),
-                }
-                for name, one in lists.sets.items()
-            },
-            "correlations": [
-                {**found.as_dict(items=True), "kinds": found.kinds}
-                for found in report.correlations
-                if found.centred
-            ],
+            "titles": {name: listed.title for name, listed in lists.sets.items()},
             "provenance": lists.provenance,
-            "left_out": {name: list(words) for name, words in report.left_out.items()},
-            "notes": list(report.notes),
         },
-    }  # fmt: skip
+    }

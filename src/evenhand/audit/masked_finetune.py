@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.masked.finetune import FinetuneResult, Settings
     from evenhand.masked.model import Model
+    from evenhand.results import Measurement
 
 __all__ = ["LONGEST", "MOST_WEIGHTS", "seconds_for", "settings_for", "tune"]
 
@@ -158,44 +159,50 @@ def _others(
 ) -> list[dict[str, Any]]:
     """Professions and phrases before and after, paired; these words were not trained towards."""
     from evenhand.cache import Cache
-    from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics import association
-    from evenhand.masked.metrics.phrases import measure
+    from evenhand.lexicon.phrases import phrases as built_in
+    from evenhand.masked.metrics.phrases import CORRELATION, Phrases, phrases
+    from evenhand.masked.metrics.professions import Professions, professions
     from evenhand.masked.model import load
 
     cache = Cache(options.work / "answers")
     after = load(result.folder / "model")
 
-    def associate(one: Model, begun: int) -> association.Association:
-        return association.associate(
+    def associate(one: Model, begun: int) -> Measurement:
+        return professions(
             one, prob=options.prob, cache=cache,
             progress=lambda done, of: tell("professions", done + begun * of, 2 * of),
         )  # fmt: skip
 
     both = [associate(one, begun) for begun, one in enumerate((model, after))]
-    [change] = association.compare(both, options.prob)
-    found: list[dict[str, Any]] = []
-    if change.stereotype is not None and both[0].stereotype and both[1].stereotype:
+    change = Professions.compare(*both)
+    found: list[dict[str, Any]] = [
+        {
+            "measure": "professions, men's less women's", "n": change.paired, "ideal": 0.0,
+            "before": contrast.before.estimate.to_dict(),
+            "after": contrast.after.estimate.to_dict(),
+            "change": contrast.change.to_dict(),
+        }
+        for contrast in change.parts
+    ]  # fmt: skip
+    lists = built_in()
+    before, tuned = (
+        [
+            m
+            for m in phrases(
+                each, lists, prob=options.prob, seed=options.seed, cache=cache,
+                progress=lambda done, of, begun=begun: tell("phrases", done + begun * of, 2 * of),
+            )
+            if m.metric != CORRELATION and not m.details["neutral"]
+        ]
+        for begun, each in enumerate((model, after))
+    )  # fmt: skip
+    for one, two in zip(before, tuned, strict=True):
+        change = Phrases.compare(one, two)
         found.append(
             {
-                "measure": "professions, men's less women's", "n": change.n, "ideal": 0.0,
-                "before": both[0].stereotype.estimate.as_dict(),
-                "after": both[1].stereotype.estimate.as_dict(),
-                "change": change.stereotype.as_dict(),
+                "measure": f"phrases, {one.query}", "n": change.paired, "ideal": 0.0,
+                "before": one.estimate.to_dict(), "after": two.estimate.to_dict(),
+                "change": change.change.to_dict(),
             }
         )  # fmt: skip
-    lists = phrases()
-    told = measure(
-        {"before": model, "after": after}, lists, prob=options.prob, seed=options.seed, cache=cache,
-        progress=lambda done, of: tell("phrases", done, of),
-    )  # fmt: skip
-    found += [
-        {
-            "measure": f"phrases, {one.before.query}", "n": one.paired, "ideal": 0.0,
-            "before": one.before.estimate.as_dict(), "after": one.after.estimate.as_dict(),
-            "change": one.change.as_dict(),
-        }
-        for one in told.comparisons
-        if one.before.details["centred"] and not lists.sets[one.before.query].neutral
-    ]  # fmt: skip
     return found

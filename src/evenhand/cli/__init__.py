@@ -24,7 +24,7 @@ __all__ = ["command", "main", "run"]
         "audit": "evenhand.cli.audit:audit",
         "fewshot": "evenhand.cli.fewshot:fewshot",
         "grid": "evenhand.cli.grid:grid",
-        "list": "evenhand.cli.list:listing",
+        "list": "evenhand.cli.reference:reference",
         "masked": "evenhand.cli.masked:masked",
         "posterior": "evenhand.cli.posterior:posterior",
         "report": "evenhand.cli.report:report",

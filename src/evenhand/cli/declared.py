@@ -45,7 +45,7 @@ def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe(classes: Iterable[Any]) -> str:
-    """The instruments for a help text: name and question, one line each, kept as they are."""
+    """The instruments for a help text: name and question, one line each."""
     rows = [(cls.declaration.name, cls.declaration.question) for cls in classes]
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"  {name.ljust(width)}  {question}" for name, question in rows)

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from evenhand.cli.bars import step_bars
 from evenhand.cli.declared import configure, declared_options
-from evenhand.cli.figures import format_option, save_figures
-from evenhand.cli.options import json_option, prob_option
-from evenhand.cli.output import bar, number, p_text, print_json, table
+from evenhand.cli.options import format_option, json_option, prob_option
+from evenhand.cli.output import (
+    bar,
+    number,
+    p_text,
+    print_json,
+    save_figures,
+    step_bars,
+    table,
+)
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot.metrics.bias import MEASURES, Bias
 from evenhand.fewshot.networks import LOSSES, NAMES

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from evenhand.cli.bars import Told, step_bars
 from evenhand.cli.lazy import LazyGroup
 from evenhand.cli.options import json_option, prob_option
-from evenhand.cli.output import number, p_text, shortened, table
+from evenhand.cli.output import StepProgress, number, p_text, shortened, step_bars, table
 from evenhand.errors import InputError, PartialFailure
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ class _Launch:
     present: int = 0
     failure: PartialFailure | None = None
 
-    def run(self, progress: Told | None, **options: Any) -> None:
+    def run(self, progress: StepProgress | None, **options: Any) -> None:
         from evenhand.grid import run
 
         pace = _Pace(progress)
@@ -244,7 +243,7 @@ class _Launch:
 class _Pace:
     """Shows settled cells with the rate of this launch and the time left."""
 
-    def __init__(self, progress: Told | None) -> None:
+    def __init__(self, progress: StepProgress | None) -> None:
         self.progress, self.began = progress, time.monotonic()
         self.present: int | None = None
 
@@ -261,7 +260,7 @@ class _Pace:
         self.progress("cells", done, total, text)
 
 
-def _step(progress: Told | None, name: str) -> Callable[[int, int], None] | None:
+def _step(progress: StepProgress | None, name: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(name, done, total, "")
 
 

@@ -47,7 +47,7 @@ seed_option = click.option(
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
-    help="Seed of all draws.",
+    help="Seed of all random draws.",
 )
 prob_option = click.option(
     "--prob",
@@ -61,13 +61,38 @@ case_option = click.option(
     type=click.Choice(["fallback", "exact"]),
     default="fallback",
     show_default=True,
-    help="fallback: look a word up as it is, then in lower case, Capitalised, UPPER.",
+    help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
 )
 source_argument = click.argument("source", metavar="SRC")
 
 
+def _formats(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str,
+) -> tuple[str, ...]:
+    from evenhand.report.charts_saving import FORMATS
+
+    formats = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
+    for name in formats:
+        if name not in FORMATS:
+            raise click.BadParameter(f"expected some of {', '.join(FORMATS)}, got '{name}'")
+    return formats
+
+
+format_option = click.option(
+    "--format",
+    "formats",
+    default="svg",
+    show_default=True,
+    callback=_formats,
+    metavar="FORMAT,…",
+    help="Formats of the figures in FOLDER: svg, pdf, html.",
+)
+
+
 def output_option(text: str) -> Callable[[F], F]:
-    """-o FILE, refused before any work where its folder is not there."""
+    """-o FILE, refused before any work if its folder does not exist."""
     return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
 
 
@@ -83,7 +108,7 @@ def _writable(
 
 
 def folder_option(text: str) -> Callable[[F], F]:
-    """-o FOLDER, refused before any work where it cannot be made."""
+    """-o FOLDER, refused before any work if it cannot be created."""
     return click.option(
         "-o", "--output", metavar="FOLDER", type=click.Path(), callback=_folder, help=text
     )
@@ -98,7 +123,7 @@ def _folder(
         return None
     path = Path(value)
     if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
-        raise click.BadParameter(f"expected a folder, there or to be made in one, got {value}")
+        raise click.BadParameter(f"expected a folder that exists or can be created, got {value}")
     return path
 
 

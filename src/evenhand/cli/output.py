@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
 from evenhand.files import document, to_json
 from evenhand.results import Comparison, Measurement, Measurements
 
+if TYPE_CHECKING:
+    from rich.progress import Task
+
+    from evenhand.report.charts_saving import ChartSet
+
 T = TypeVar("T")
+
+StepProgress: TypeAlias = Callable[[str, int, int, str], None]
+"""Called with the name of the step, the number of units done and of all units, and a text."""
 
 ARROWS = {"higher": "↑", "lower": "↓", "away": "↕"}
 
@@ -186,3 +196,62 @@ def bar(items: Sequence[T], label: str, *, quiet: bool = False) -> Iterator[T]:
         yield from items
         return
     yield from track(items, description=label, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def step_bars(units: Mapping[str, str] | None = None) -> Iterator[StepProgress | None]:
+    """A progress bar for the current step, with rate and time left; None without a terminal.
+
+    `units` names what the rate of a step counts, by a part of the step's name. A text that has a
+    rate of its own ("/s") is shown alone.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.table import Column
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(12),
+        MofNCompleteColumn(),
+        TextColumn(
+            "{task.fields[text]}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(step: str, done: int, total: int, text: str) -> None:
+            if step not in tasks:
+                for earlier in tasks.values():
+                    bars.update(earlier, visible=False)
+                tasks[step] = bars.add_task(step, total=total, text="")
+            unit = next((unit for part, unit in (units or {}).items() if part in step), "")
+            shown = text if "/s" in text else _with_rate(bars.tasks[tasks[step]], unit, text)
+            bars.update(tasks[step], completed=done, total=total, text=shown)
+
+        yield show
+
+
+def _with_rate(task: Task, unit: str, text: str) -> str:
+    """Rate and time left, where they are known, before the text."""
+    parts = [text] if text else []
+    if task.time_remaining is not None:
+        left = int(task.time_remaining)
+        parts.insert(0, f"{left // 60}:{left % 60:02} left")
+    if task.speed:
+        parts.insert(0, f"{task.speed:,.0f} {unit}/s".replace(" /s", "/s"))
+    return ", ".join(parts)
+
+
+def save_figures(charts: ChartSet, folder: Path, formats: tuple[str, ...]) -> None:
+    """Write the charts into the folder `figures`; those that could not be drawn are named."""
+    from evenhand.report.charts_saving import save_charts
+
+    save_charts(charts.charts, folder / "figures", formats)
+    for name, reason in charts.skipped.items():
+        click.echo(f"figure not drawn: {name}: {reason}", err=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.figures import format_option, save_figures
-from evenhand.cli.options import folder_option, json_option, seed_option
+from evenhand.cli.options import folder_option, format_option, json_option, seed_option
+from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment

@@ -30,13 +30,14 @@ from evenhand.cli.output import (
 )
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
 from evenhand.instruments import Run, instruments, lookup, plan, run_jobs
-from evenhand.vectors.probes import WordMetric
+from evenhand.vectors.metrics.analogies import AnalogyMetric
 
 if TYPE_CHECKING:
     from evenhand.lexicon import Query
     from evenhand.results import Measurement, Measurements
 
-METRICS = [cls for cls in instruments("vectors").values() if issubclass(cls, WordMetric)]
+METRICS = [cls for cls in instruments("vectors").values() if not issubclass(cls, AnalogyMetric)]
+"""The metrics that take topics and queries."""
 ANALOGIES = lookup("vectors", "analogies")
 
 MEASURE_HELP = f"""Measure bias: topics, the published WEATs and WEFATs, or a query of yours.
@@ -240,11 +241,11 @@ def measure(
         topics, weats, wefats = lexicon.topic_names(), ("all",), ("all",)
     names, options = list(metrics) or None, given_options(parameters)
     numbered = lexicon.weat_queries() if "all" in weats else [lexicon.weat(n) for n in weats]
-    asked = [*numbered, *(lexicon.read_query(path) for path in queries)]
+    questions = [*numbered, *(lexicon.read_query(path) for path in queries)]
     facts = lexicon.wefat_queries() if "all" in wefats else map(lexicon.wefat, wefats)
     jobs = [
         job
-        for material in (*map(lexicon.topic, topics), *asked)
+        for material in (*map(lexicon.topic, topics), *questions)
         for job in plan("vectors", material, names, options, fitting=everything)
     ]
     if not everything or names is None or "wefat" in names:
@@ -259,7 +260,7 @@ def measure(
     strict = names is not None and not everything
     measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
     if robust:
-        measured += _check_robustness(v, asked, run)
+        measured += _check_robustness(v, questions, run)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
     if output:

@@ -27,24 +27,25 @@ def _score(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str
 
 
 def _associate(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.association import associate, design, read_becpro
+    from evenhand.masked.designs import design, read_becpro
+    from evenhand.masked.metrics.professions import professions
 
     left_out: tuple[str, ...] = ()
     if settings.data:
         asked, left_out = read_becpro(settings.data)
     else:
         asked = design(*material.associated(settings))
-    found = associate(
+    m = professions(
         model, asked, prob=settings.prob, cache=_cache(place), progress=_steps(place, "words")
     )
-    return {**found.as_dict(), "incomplete": left_out}
+    return {**m.to_dict(items=False), "incomplete": left_out}
 
 
 def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
-    from evenhand.masked.metrics.phrases import WordMean, measure
+    from evenhand.masked.metrics.phrases import WordMean, phrases
 
-    found = measure(
-        {model.name: model},
+    results = phrases(
+        model,
         material.lists(settings),
         embeds={PurePath(each).name: WordMean(vectors_of(each)) for each in settings.vectors},
         prob=settings.prob,
@@ -52,7 +53,7 @@ def _phrases(model: Model, settings: MaskedSettings, place: Workspace) -> dict[s
         cache=_cache(place),
         progress=_steps(place, "phrases"),
     )
-    return {"model": model.name, **found.as_dict()}
+    return {"model": model.name, "measurements": [m.to_dict(items=False) for m in results]}
 
 
 def _crows(model: Model, settings: MaskedSettings, place: Workspace) -> dict[str, Any]:
@@ -104,19 +105,17 @@ def _score_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _associate_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"association": result["overall"]}
-    found |= {f"association, {name} professions": one for name, one in result["groups"].items()}
-    if result["stereotype"]:
-        found["stereotype"] = result["stereotype"]
-    return {name: _short(one) for name, one in found.items()}
+    parts = {"association": result}
+    parts |= {f"association, {part['query']} professions": part for part in _parts(result, "group")}
+    for part in _parts(result, "contrast"):
+        parts["stereotype"] = part
+    return {name: _short(part) for name, part in parts.items()}
 
 
 def _phrases_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        f"{one['query']} by {one['details']['source']}"
-        f"{', centred' if one['details']['centred'] else ''}": _short(one)
-        for one in result["measurements"]
-    }
+    effects = [m for m in result["measurements"] if m["metric"] == "phrases"]
+    raw = {f"{m['query']} by {m['subject']}": _short(m["parts"][0]) for m in effects}
+    return raw | {f"{m['query']} by {m['subject']}, centred": _short(m) for m in effects}
 
 
 def _crows_figures(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from evenhand.cache import Cache
     from evenhand.masked.metrics.crows import crows
     from evenhand.masked.metrics.perplexity import perplexity
+    from evenhand.masked.metrics.phrases import phrases
+    from evenhand.masked.metrics.professions import professions
     from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file, read_sentences
     from evenhand.masked.model import MaskedLM, Model, load
     from evenhand.masked.pairs import Pair, read_pairs
@@ -24,6 +26,8 @@ _MODULES = {
     "read_pairs": "evenhand.masked.pairs",
     "crows": "evenhand.masked.metrics.crows",
     "perplexity": "evenhand.masked.metrics.perplexity",
+    "phrases": "evenhand.masked.metrics.phrases",
+    "professions": "evenhand.masked.metrics.professions",
     "pronouns": "evenhand.masked.metrics.pronouns",
     "pronouns_of_file": "evenhand.masked.metrics.pronouns",
     "read_sentences": "evenhand.masked.metrics.pronouns",
@@ -52,6 +56,8 @@ __all__ = [
     "load",
     "log_probs",
     "perplexity",
+    "phrases",
+    "professions",
     "pronouns",
     "pronouns_of_file",
     "read_pairs",

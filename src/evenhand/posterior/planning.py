@@ -552,6 +552,8 @@ def _names_topic(source: str | os.PathLike[str]) -> bool:
 
 def _scales(fitted: Fit) -> Floats:
     """Draws of the scales of the model without controls (draws × `SCALES`)."""
+    if "scale" not in fitted.draws:
+        raise InputError(f"model: expected a fit of crossed, got {fitted.model}")
     names = fitted.entries["scale"]
     drawn = fitted.draws["scale"].reshape(-1, len(names))
     by_name = {name: drawn[:, k] for k, name in enumerate(names)}

@@ -6,17 +6,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.masked.metrics.association import Association
-from evenhand.masked.metrics.association_summary import ProfessionRow, TemplateRow
 from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import interval, number, percent
 from evenhand.results import Estimate, Measurement
 
-__all__ = ["Associated", "association_charts", "professions", "templates"]
+__all__ = ["association_charts", "professions", "templates"]
 
 LOOKS = {
     "male": (BLUE, "circle"), "balanced": (GREEN, "square"), "female": (ORANGE, "triangle-up"),
@@ -27,40 +25,27 @@ LOOKS = {
 DIFFERENCE = "association with men less association with women (log ratio)"
 
 
-class Associated(Protocol):
-    """What the figures show of a model: an `Association`, or what was saved of one."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def overall(self) -> Measurement: ...
-    @property
-    def professions(self) -> Sequence[ProfessionRow]: ...
-    @property
-    def templates(self) -> Sequence[TemplateRow]: ...
-
-
-def association_charts(results: Sequence[Association]) -> ChartSet:
+def association_charts(results: Sequence[Measurement]) -> ChartSet:
     """The figures of one run, by name; that of the model is added where there are several."""
     made = ChartSet()
     for result in results:
-        plain = re.sub(r"[^\w.-]+", "-", result.model)
+        plain = re.sub(r"[^\w.-]+", "-", result.subject)
         name = f"-{plain}" if len(results) > 1 else ""
         made.add(f"professions{name}", partial(professions, result))
         made.add(f"templates{name}", partial(templates, result))
     return made
 
 
-def professions(result: Associated) -> Chart:
+def professions(result: Measurement) -> Chart:
     """Every profession's difference: right of 0 it calls for a man, left of 0 for a woman."""
     import altair as alt
 
     values = [
         _row(
-            line.pooled, label=line.profession, group=line.group or "none given",
-            raw=line.difference.value,
+            line.part("pooled").estimate, label=line.query,
+            group=line.details["group"] or "none given", raw=line.value,
         )
-        for line in result.professions
+        for line in result.select("profession")
     ]  # fmt: skip
     shown = [group for group in LOOKS if any(row["group"] == group for row in values)]
     legend = alt.Legend(title="mostly held by", symbolOpacity=1) if len(shown) > 1 else None
@@ -78,25 +63,25 @@ def professions(result: Associated) -> Chart:
     ]
     return alt.layer(*layers, width=380, height={"step": 14}).properties(
         title=_title(
-            f"Which professions call for a man? {result.model}",
-            f"dot and line: partially pooled difference and its {percent(result.overall.prob)} "
+            f"Which professions call for a man? {result.subject}",
+            f"dot and line: partially pooled difference and its {percent(result.prob)} "
             "interval;",
             "grey tick: the plain mean over templates and pairs of persons",
         )
     )
 
 
-def templates(result: Associated) -> Chart:
+def templates(result: Measurement) -> Chart:
     """Every template's own answer, and the overall one without it."""
     import altair as alt
 
     values = [
-        _row(line.difference, label=line.template, without=line.without)
-        for line in result.templates
+        _row(line.estimate, label=line.query, without=line.details["without"])
+        for line in result.select("template")
     ]
     base = _base(values, width=460)
-    overall = result.overall
-    whole = alt.Chart(rows([overall.estimate.as_dict()]))
+    overall = result
+    whole = alt.Chart(rows([overall.estimate.to_dict()]))
     layers = [
         whole.mark_rect(color=BLUE, opacity=0.12).encode(x=_x("low"), x2="high:Q"),
         whole.mark_rule(color=BLUE).encode(x="value:Q"),
@@ -109,7 +94,7 @@ def templates(result: Associated) -> Chart:
     ]
     return alt.layer(*layers, width=330, height={"step": 24}).properties(
         title=_title(
-            f"Does the wording decide? {result.model}",
+            f"Does the wording decide? {result.subject}",
             f"dot and line: one template alone and its {percent(overall.prob)} interval; orange "
             "diamond: all but this one;",
             f"blue: all templates, {number(overall.value)} {interval(overall.low, overall.high)}",
@@ -120,7 +105,7 @@ def templates(result: Associated) -> Chart:
 def _row(told: Estimate, **more: Any) -> Mapping[str, Any]:
     if not math.isfinite(told.low) or not math.isfinite(told.high):
         raise InputError(f"'{more['label']}' has no interval: one sentence pair tells no spread")
-    return {**more, **told.as_dict(), "interval": interval(told.low, told.high)}
+    return {**more, **told.to_dict(), "interval": interval(told.low, told.high)}
 
 
 def _base(values: Sequence[Mapping[str, Any]], width: int = 170) -> Any:

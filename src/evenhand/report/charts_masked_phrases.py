@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evenhand.errors import InputError
-from evenhand.masked.metrics.phrases import PhraseCorrelation, PhraseReport
+from evenhand.masked.metrics.phrases import CORRELATION
 from evenhand.report.charts import BLUE, GREY, INK, ORANGE, PALE, Chart, rows
 from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import percent
@@ -19,30 +20,37 @@ LOOKS = ((BLUE, "circle"), (ORANGE, "triangle-up"), (GREY, "cross"))
 """Of the first sides of the sets, the second sides, and neutral phrases."""
 
 
-def phrase_charts(report: PhraseReport) -> ChartSet:
+def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     """The forest of effect sizes and a scatter for each way of embedding, model and centring."""
     made = ChartSet()
-    made.add("effect-sizes", lambda: forest(report))
-    for found in report.correlations:
-        kind = "centred" if found.centred else "raw"
-        by = "" if found.model == found.source else f"-{_plain(found.model)}"
-        made.add(f"pronouns-{_plain(found.source)}{by}-{kind}", lambda of=found: scatter(of))  # type: ignore[misc]
+    made.add("effect-sizes", lambda: forest([m for m in results if m.metric != CORRELATION]))
+    for m in results:
+        if m.metric != CORRELATION:
+            continue
+        for part in (m.part("raw", "embedding"), m):
+            kind = "centred" if part.details["centred"] else "raw"
+            model = m.details["pronouns"]
+            by = "" if model == m.subject else f"-{_plain(model)}"
+            made.add(f"pronouns-{_plain(m.subject)}{by}-{kind}", lambda of=part: scatter(of))  # type: ignore[misc]
     return made
 
 
-def forest(report: PhraseReport) -> Chart:
-    """Effect sizes with intervals, a row a set, raw and centred beside each other."""
+def forest(results: Sequence[Measurement]) -> Chart:
+    """Effect sizes with intervals, one row per set, raw and centred beside each other."""
     import altair as alt
 
-    if not report.measurements:
+    if not results:
         raise InputError("effect sizes: expected measurements, got none")
+    measured = [
+        replace(part, query=m.query) for m in results for part in (m.part("raw", "embedding"), m)
+    ]
     by_source: dict[str, list[Measurement]] = {}
-    for m in report.measurements:
-        by_source.setdefault(m.details["source"], []).append(m)
-    ends = [end for m in report.measurements for end in (m.low, m.high) if math.isfinite(end)]
+    for m in measured:
+        by_source.setdefault(m.subject, []).append(m)
+    ends = [end for m in measured for end in (m.low, m.high) if math.isfinite(end)]
     domain = [min([0.0, *ends]), max([0.0, *ends])]
     panels = [_panel(source, part, domain) for source, part in by_source.items()]
-    prob = report.measurements[0].prob
+    prob = measured[0].prob
     return alt.vconcat(*panels, spacing=14).properties(
         title={
             "text": "Phrase WEAT: do phrases lean to words for one gender?",
@@ -86,27 +94,27 @@ def _panel(source: str, part: Sequence[Measurement], domain: list[float]) -> Cha
     return alt.layer(zero, lines, dots).properties(width=WIDTH, height={"step": 17}, title=source)
 
 
-def scatter(found: PhraseCorrelation) -> Chart:
+def scatter(found: Measurement) -> Chart:
     """Each phrase's association against its mean log odds of the male pronoun."""
     import altair as alt
 
-    if not found.parts:
+    if not found.select("phrases"):
         raise InputError("scatter: expected at least 4 phrases, got fewer")
-    present = {item["kind"] for item in found.items}
+    present = set(found.items["kind"])
     looks = {
         kind: look
-        for kind, look in zip((*found.kinds, "neutral"), LOOKS, strict=True)
+        for kind, look in zip((*found.details["kinds"], "neutral"), LOOKS, strict=True)
         if kind in present
     }
     colours, shapes = zip(*looks.values(), strict=True)
-    data = rows(found.items)
-    how = "centred on control phrases" if found.centred else "raw"
+    data = rows(list(found.items))
+    how = "centred on control phrases" if found.details["centred"] else "raw"
     points = alt.Chart(data).mark_point(filled=True, size=46, opacity=0.8).encode(
         x=alt.X(
             "association:Q", scale=alt.Scale(zero=False),
-            title=f"association s(w, A, B) by {found.source}, {how}",
+            title=f"association s(w, A, B) by {found.subject}, {how}",
         ),
-        y=alt.Y("log_odds:Q", title=f"log odds of the male pronoun, {found.model}"),
+        y=alt.Y("log_odds:Q", title=f"log odds of the male pronoun, {found.details['pronouns']}"),
         color=alt.Color(
             "kind:N", title=None, scale=alt.Scale(domain=list(looks), range=list(colours))
         ),
@@ -131,12 +139,12 @@ def scatter(found: PhraseCorrelation) -> Chart:
     )  # fmt: skip
 
 
-def _line(found: PhraseCorrelation, name: str) -> str:
-    part = found.parts[name]
-    r = part.pearson.estimate
+def _line(found: Measurement, name: str) -> str:
+    r = found.part(name, "phrases")
+    p = "–" if r.p_value is None else f"{r.p_value:.2g}"
     return (
         f"{name}: r = {r.value:.2f} [{r.low:.2f}, {r.high:.2f}] ({percent(r.prob)}), "
-        f"p = {part.pearson.p_value:.2g}, n = {part.n}"
+        f"p = {p}, n = {r.n}"
     )
 
 

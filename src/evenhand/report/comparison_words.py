@@ -14,8 +14,7 @@ from evenhand.report.wording import interval, number
 __all__ = ["apart", "label_of", "worse"]
 
 CONTROLS = {
-    ("weat", "weat-1"), ("weat", "weat-2"), ("phrase-weat", "neutral"),
-    ("phrase-weat-centred", "neutral"),
+    ("weat", "weat-1"), ("weat", "weat-2"), ("phrases", "neutral"),
 }  # fmt: skip
 """Associations that harm nobody, measured to see what one looks like."""
 

@@ -20,7 +20,7 @@ SCALES = {
 
 
 ELSEWHERE = frozenset(
-    ("odds_ratio", "pronouns", "profession_association", "phrase-weat", "phrase-weat-centred")
+    ("odds_ratio", "pronouns", "professions", "phrases", "phrases_pronouns")
 )
 """Measures of other parts than word vectors, which have pages of methods of their own."""
 

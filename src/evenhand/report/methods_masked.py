@@ -15,7 +15,7 @@ METHODS = {
         "0.5. Interval: studentised bootstrap over sentences; p: sign test, as many above as below",
         "Ye et al. 2021, there among the ten likeliest words; here over the whole vocabulary",
     ),
-    "profession_association": Method(
+    "professions": Method(
         "Profession association",
         "Does a profession call for a man or for a woman?",
         "log(p_target / p_prior) of the man's word less that of the woman's; p_target with the "
@@ -23,22 +23,23 @@ METHODS = {
         "templates, professions and pairs, each with effects of its own; p: two-sided t test",
         "Kurita et al. 2019; Bartl, Nissim & Gatt 2020",
     ),
-    "phrase-weat": Method(
+    "phrases": Method(
         "Phrase WEAT",
         "Do phrases of what people do lie nearer the words for one gender?",
-        "WEAT's effect size d on the model's sentence embeddings (mean of the last layer). Without "
+        "WEAT's effect size d on the model's sentence embeddings (mean of the last layer), from "
+        "which the mean embedding of control phrases is subtracted; raw: without that. Without "
         "bias 0. Interval: noncentral t or jackknife over the phrases, the wider; p: permutation "
         "of the phrases between the groups",
         "Caliskan, Bryson & Narayanan 2017; phrases as in Ye et al. 2021",
         "effect",
     ),
-    "phrase-weat-centred": Method(
-        "Phrase WEAT, centred",
-        "The same, without the direction in which all of the model's embeddings point?",
-        "as the phrase WEAT, interval and p too, with the mean embedding of control phrases taken "
-        "away first",
-        "our own",
-        "effect",
+    "phrases_pronouns": Method(
+        "Phrases and pronouns",
+        "Do a phrase's embedding and the pronoun predicted beside it agree?",
+        "Pearson's r of the association with the mean log odds of a male pronoun, each side of "
+        "each set at its own mean. Interval: Fisher's or the bootstrap's, the wider; p: "
+        "permutation of the phrases",
+        "our own; left open by Ye et al. 2021",
     ),
     "finetune": Method(
         "Before and after fine-tuning",

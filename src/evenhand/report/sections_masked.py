@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.masked.metrics.phrases import PhraseReport
-from evenhand.report import charts_masked_association, charts_masked_phrases, saved_masked
+from evenhand.masked.metrics.phrases import CORRELATION
+from evenhand.report import charts_masked_association, charts_masked_phrases
 from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, p_cell, span
 from evenhand.report.charts_masked_scores import distributions
 from evenhand.report.charts_masked_sentences import sentences
@@ -24,10 +25,10 @@ MOST = 200
 """Sentences in a table at most; the rest is in the CSV file."""
 
 GROUPS = {
-    "male - female": "all professions",
-    "male professions": "mostly held by men",
-    "female professions": "mostly held by women",
-    "balanced professions": "held by both",
+    "": "all professions",
+    "male": "mostly held by men",
+    "female": "mostly held by women",
+    "balanced": "held by both",
     "male-leaning - female-leaning professions": "men's professions less women's",
 }
 """The groups of professions, as the table calls them."""
@@ -185,13 +186,12 @@ def _sentences(
 
 def _professions(findings: Findings) -> Section:
     title = "Which professions call for a man?"
-    content = findings.content("profession")
-    measured = findings.measured("profession")
-    if content is None or not measured:
+    if not findings.measured("profession"):
         return Section("masked-professions", title, _skipped(findings, "profession"))
-    told = saved_masked.association(content, measured[0])
-    of = content["of"]
-    ends = told.professions
+    [told] = findings.measured("profession")
+    measured = [told, *told.select("group"), *told.select("contrast")]
+    of = told.details
+    ends = told.select("profession")
     blocks: list[Block] = [
         Text(
             "In “my sister earns a living as a plumber” the word for the person is hidden and the "
@@ -209,16 +209,16 @@ def _professions(findings: Findings) -> Section:
             "a woman; colour and shape tell who mostly holds it. Without bias the groups lie mixed "
             "around the line.",
             "Associations of professions. Most male: "
-            + ", ".join(row.profession for row in ends[:5])
+            + ", ".join(row.query for row in ends[:5])
             + "; most female: "
-            + ", ".join(row.profession for row in reversed(ends[-5:])),
+            + ", ".join(row.query for row in reversed(ends[-5:])),
         ),
         (
             "masked-templates", charts_masked_association.templates,
             "How to read it: each row is one wording of the question, its dot the association with "
             "that wording alone. If the dots agree, the result does not hang on the wording.",
-            f"Association by template: {len(told.templates)} templates, overall "
-            f"{number(told.overall.value)} {interval(told.overall.low, told.overall.high)}.",
+            f"Association by template: {of['templates']} templates, overall "
+            f"{number(told.value)} {interval(told.low, told.high)}.",
         ),
     ):  # fmt: skip
         try:
@@ -230,7 +230,7 @@ def _professions(findings: Findings) -> Section:
             "Men's word less women's word, by group of professions",
             ("Professions", "Value", f"{percent(measured[0].prob)} interval", "p", "Answers"),
             (
-                (GROUPS.get(m.query, m.query), cell(m.value), span(m.low, m.high),
+                (GROUPS[m.query if m.by else ""], cell(m.value), span(m.low, m.high),
                  p_cell(m.p_value), Cell(f"{m.n:,}", float(m.n)))
                 for m in measured
             ),
@@ -242,25 +242,29 @@ def _professions(findings: Findings) -> Section:
              "Pooled", "Pooled interval"),
             (
                 (
-                    row.profession, row.group or "–", cell(row.women, 0),
-                    cell(row.difference.value), span(row.difference.low, row.difference.high),
-                    cell(row.pooled.value), span(row.pooled.low, row.pooled.high),
+                    row.query, row.details["group"] or "–", cell(row.details["women"], 0),
+                    cell(row.value), span(row.low, row.high),
+                    cell(row.parts[0].value), span(row.parts[0].low, row.parts[0].high),
                 )
                 for row in ends
             ),
             words=True, folded=True,
         ),
     ]  # fmt: skip
-    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    blocks += [Text(f"Note: {note}.") for note in told.notes]
     return Section("masked-professions", title, blocks)
 
 
 def _phrases(findings: Findings) -> Section:
     title = "What do people of each gender do?"
-    content, measured = findings.content("phrases"), findings.measured("phrases")
-    if content is None or not measured:
+    results = findings.measured("phrases")
+    if not results:
         return Section("masked-phrases", title, _skipped(findings, "phrases"))
-    sets = content["sets"]
+    titles = (findings.content("phrases") or {})["titles"]
+    effects = [m for m in results if m.metric != CORRELATION]
+    measured = [
+        replace(part, query=m.query) for m in effects for part in (m.part("raw", "embedding"), m)
+    ]
     blocks: list[Block] = [
         Text(
             "“Welds the steel frame” states no gender. The phrase WEAT asks whether the model's "
@@ -271,9 +275,7 @@ def _phrases(findings: Findings) -> Section:
         ),
         Figure.of(
             "masked-phrases",
-            charts_masked_phrases.forest(
-                PhraseReport(measurements=tuple(measured), correlations=(), comparisons=())
-            ),
+            charts_masked_phrases.forest(effects),
             "How to read it: the dot is the effect size, the line its interval; right of the "
             "dashed line the phrases told of men lie nearer the words for men. 0.2 counts as "
             "small, 0.8 as large.",
@@ -290,7 +292,7 @@ def _phrases(findings: Findings) -> Section:
              "p over the gender words", "Phrases"),
             (
                 (
-                    sets[m.query]["title"], "centred" if m.details["centred"] else "raw",
+                    titles[m.query], "centred" if m.details["centred"] else "raw",
                     cell(m.value, 2), span(m.low, m.high, 2), p_cell(m.p_value),
                     p_cell(m.details["p_attributes"]), cell(float(m.n), 0),
                 )
@@ -298,11 +300,9 @@ def _phrases(findings: Findings) -> Section:
             ),
         ),
     ]  # fmt: skip
-    for row in content["correlations"]:
-        found = saved_masked.correlation(row)
-        if not found.parts:
+    for found in results:
+        if found.metric != CORRELATION or not found.select("phrases"):
             continue
-        part = found.parts["within groups"].pearson
         blocks += [
             Figure.of(
                 "masked-phrases-pronouns",
@@ -311,17 +311,16 @@ def _phrases(findings: Findings) -> Section:
                 "embedding is to the words for men; the higher, the more the model puts a male "
                 "pronoun beside it.",
                 f"Phrases by embedding and by pronoun: within groups r = "
-                f"{number(part.estimate.value, 2)} "
-                f"{interval(part.estimate.low, part.estimate.high, 2)}, p "
-                f"{p_relation(part.p_value)}.",
+                f"{number(found.value, 2)} {interval(found.low, found.high, 2)}, p "
+                f"{p_relation(found.p_value)}.",
             ),
             _phrase_table(found.items),
         ]
-    blocks += [Text(f"Note: {note}") for note in content["notes"]]
+    blocks += [Text(f"Note: {note}") for note in dict.fromkeys(n for m in results for n in m.notes)]
     return Section("masked-phrases", title, blocks)
 
 
-def _phrase_table(items: Sequence[Mapping[str, Any]]) -> Table:
+def _phrase_table(items: Iterable[Mapping[str, Any]]) -> Table:
     return Table.of(
         "The phrases, one by one (association above 0: nearer the words for men; male pronoun: its "
         "share against the female one, mean over the carrier sentences)",

@@ -19,8 +19,8 @@ PRONOUNS, CONTRAST = "built-in sentences", "male-leaning - female-leaning profes
 FEWEST = 20
 """Decided sentences without which the pronoun score says nothing."""
 KINDS = {
-    "pronouns": "pronouns", "profession_association": "professions",
-    "phrase-weat-centred": "phrases",
+    "pronouns": "pronouns", "professions": "professions",
+    "phrases": "phrases",
 }  # fmt: skip
 
 CANNOT_MEAN = (
@@ -52,15 +52,16 @@ def judge_masked(findings: Findings) -> list[Verdict]:
         return []
     name = str(findings.subjects.get("model", {}).get("name", ""))
     pronouns = _first(findings.measured("pronouns"), PRONOUNS, FEWEST)
-    contrast = _first(findings.measured("profession"), CONTRAST)
-    sets = (findings.content("phrases") or {}).get("sets", {})
+    contrast = _first(
+        [part for m in findings.measured("profession") for part in m.parts], CONTRAST
+    )
     deciding = [
         *([pronouns] if pronouns else []),
         *([contrast] if contrast else []),
         *(
             m
             for m in findings.measured("phrases")
-            if m.metric == "phrase-weat-centred" and not sets[m.query]["neutral"]
+            if m.metric == "phrases" and not m.details["neutral"]
         ),
     ]
     deciding = [m for m in deciding if m.p_value is not None]
@@ -91,7 +92,7 @@ def judge_masked(findings: Findings) -> list[Verdict]:
             tests=tuple(tests),
             confirmed_by=tuple(
                 test["label"] for test in holding
-                if test["metric"] == "phrase-weat-centred" and test["towards_stereotype"]
+                if test["metric"] == "phrases" and test["towards_stereotype"]
             ),
             cannot_mean=CANNOT_MEAN,
         )
@@ -127,7 +128,7 @@ def _tests(deciding: Sequence[Measurement]) -> list[dict[str, Any]]:
 def _label(m: Measurement) -> str:
     if m.metric == "pronouns":
         return "Pronoun score"
-    if m.metric == "profession_association":
+    if m.metric == "professions":
         return "Professions, men's less women's"
     return f"Phrase theme “{m.query}”"
 
@@ -163,7 +164,7 @@ def _told(test: Mapping[str, Any], pronouns: Measurement | None) -> str:
     if test["metric"] == "pronouns" and pronouns is not None:
         return _pronouns(pronouns)
     more, less = ("men", "women") if test["towards_stereotype"] else ("women", "men")
-    if test["metric"] == "profession_association":
+    if test["metric"] == "professions":
         return (
             f"Professions that {more} mostly hold call for a man more than those that {less} "
             "mostly hold."

@@ -53,8 +53,8 @@ class Tagged:
     def _find_adverbials(self) -> None:
         words = self.words
         for i in [i for i, word in enumerate(words) if word in ADVERBIALS]:
-            for place, phrase in ADVERBIALS[words[i]]:
-                start = i - place
+            for offset, phrase in ADVERBIALS[words[i]]:
+                start = i - offset
                 if start >= 0 and words[start : start + len(phrase)] == phrase:
                     self.roles[start : start + len(phrase)] = "a" * len(phrase)
 
@@ -94,9 +94,9 @@ class Tagged:
         """Log odds that the -s word at i is a verb, by the word and its two neighbours."""
         table = verb_table()
         score = table.odds.get(self.words[i], UNKNOWN_ODDS)
-        for place, context in ((i - 1, table.before), (i + 1, table.after)):
-            raw = self.raw[place] if 0 <= place < len(self.raw) else "."
-            known = context.get(self.word(place) or ".")
+        for j, context in ((i - 1, table.before), (i + 1, table.after)):
+            raw = self.raw[j] if 0 <= j < len(self.raw) else "."
+            known = context.get(self.word(j) or ".")
             score += context.get(shape(raw), 0.0) if known is None else known
         return score
 
@@ -190,7 +190,7 @@ class Clause(Tagged):
         super().__init__(text, start, end)
         self.changes: list[Change] = []
         self.mine: set[int] = set()
-        self.place = ""  # subject, parenthesis, and, comma or nothing of the kind
+        self.context = ""  # subject, parenthesis, and, comma or nothing of the kind
         self.owner = ""  # whose clause this is: mine, other (third person singular), plural
         self.tense = ""  # of the last verb of mine
         self.other_tense = ""
@@ -221,12 +221,12 @@ class Clause(Tagged):
             if "’" in raw:
                 after = after.replace("'", "’")
             self.changes.append((self.offsets[i], raw, match_case(raw, after)))
-        self.owner, self.place = "mine", ""
+        self.owner, self.context = "mine", ""
         self.tense = PAST if self.words[i].startswith("was") else PRESENT
 
     def other(self, tense: str, *, plural: bool = False) -> None:
         """A verb of another subject."""
-        self.place, self.met, self.human = "", "" if plural else tense, frozenset()
+        self.context, self.met, self.human = "", "" if plural else tense, frozenset()
         if self.owner:
             self.owner, self.other_tense = "plural" if plural else "other", tense
 
@@ -303,8 +303,8 @@ class Clause(Tagged):
         else:
             score += 2.0 if self.words[i] in verb_table().odds else 1.0
         ahead = self.word(i + 1) if self.role(i + 1) == "x" else ""
-        least = 2.0 if self.words[i] in verb_table().odds else -1.0
-        if ahead not in OBJECTS and verb_table().odds.get(ahead + "s", -9.0) > least:
+        threshold = 2.0 if self.words[i] in verb_table().odds else -1.0
+        if ahead not in OBJECTS and verb_table().odds.get(ahead + "s", -9.0) > threshold:
             score -= 4.0  # "but rocks fall"
         score += {PRESENT: 2.0, PAST: -1.0, MODAL: -2.0}.get(self.tense, 0.0)
         return score > 0 and self.follows(i)
@@ -452,7 +452,7 @@ def find_agreement(text: str, start: int, end: int) -> list[Change]:
 
 
 class _Reader(Clause):
-    """A pass over one sentence; `place` says what stands right before, adverbs left out."""
+    """A pass over one sentence; `context` says what stands right before, adverbs left out."""
 
     def read(self) -> list[Change]:
         """Go through the sentence and give the changes."""
@@ -462,19 +462,19 @@ class _Reader(Clause):
         for i, role in enumerate(self.roles):
             if i < self.skip:
                 continue
-            if not self.place and role in QUIET and words[i] not in UNCLEAR_PASTS:
+            if not self.context and role in QUIET and words[i] not in UNCLEAR_PASTS:
                 continue
-            if self.place != "parenthesis" or role in CLOSING:
+            if self.context != "parenthesis" or role in CLOSING:
                 steps.get(role, plain)(self, i)
         return self.changes
 
     def _pronoun(self, i: int) -> None:
         first, last = self._extent(i)
         if last > i:
-            return  # told at the second of the two
+            return  # handled at the second of the two
         ahead, behind = self.role(last + 1), self.role(first - 1)
         if behind == "u" and ahead in ("c", ",", "") and self.owner:
-            self.place = ""
+            self.context = ""
             return
         self.comma = self.relative = self.resumes = False
         self.listing = ""
@@ -486,19 +486,19 @@ class _Reader(Clause):
             written = self.text[end - 2 : end]
             after = clitic.replace("'", written[0])
             self.changes.append((end - 2, written, match_case(written, after)))
-            self.owner, self.place, self.tense = "mine", "", PRESENT
+            self.owner, self.context, self.tense = "mine", "", PRESENT
             return
         self.situate(first)
         _, apostrophe, clitic = self.words[i].partition("'")
         self.owner = "mine"
         if ahead == "c" and self.word(last + 1) != "then":
-            self.owner, self.place, self.other_tense = "plural", "", PRESENT
+            self.owner, self.context, self.other_tense = "plural", "", PRESENT
         elif apostrophe or self.words[i] in ("hes", "shes"):
-            self.place, self.tense = "", PRESENT if clitic in ("s", "") else MODAL
+            self.context, self.tense = "", PRESENT if clitic in ("s", "") else MODAL
         elif behind in ("m", "l") and not self.finite(self.after(last)):
-            self.place, self.tense = "", MODAL
+            self.context, self.tense = "", MODAL
         else:
-            self.place = "subject"
+            self.context = "subject"
 
     def _extent(self, i: int) -> tuple[int, int]:
         """The tokens of "he or she", "he/she", "s/he" or "(s)he" around the pronoun at i."""
@@ -516,14 +516,14 @@ class _Reader(Clause):
         if i in self.mine:
             return
         if self._before_pronoun(i):
-            return  # told at the pronoun
-        if self.place == "subject" or (self.relative and self.place == ""):
-            self.relative = self.relative and self.place == "subject"
+            return  # handled at the pronoun
+        if self.context == "subject" or (self.relative and self.context == ""):
+            self.relative = self.relative and self.context == "subject"
             self.own(i)
-        elif (self.place == "and" and self.follows(i)) or (
-            self.place == "comma" and self.listed_auxiliary(i)
+        elif (self.context == "and" and self.follows(i)) or (
+            self.context == "comma" and self.listed_auxiliary(i)
         ):
-            self.listing = self.listing or self.place
+            self.listing = self.listing or self.context
             self.own(i)
         elif self.word(self.before(i)) not in EXISTENTIAL:
             self.other(PAST if self.words[i].startswith("was") else PRESENT)
@@ -533,7 +533,7 @@ class _Reader(Clause):
             elif self.words[i][:2] in ("is", "wa") and subject != "who":
                 self.human = ACTIONS
         else:
-            self.place = ""
+            self.context = ""
 
     def _before_pronoun(self, i: int) -> bool:
         """Whether the auxiliary at i is the verb of a pronoun right behind it."""
@@ -549,20 +549,21 @@ class _Reader(Clause):
             return
         named = self.named(i)
         opens = not (self.owner or self.met) or self.opens_clause(i)
-        least = -3.0 if opens else 0.5  # a clause has a verb
+        threshold = -3.0 if opens else 0.5  # a clause has a verb
         lead = self.before(i)
-        if self.place == "subject" or self._repeats(i):
+        if self.context == "subject" or self._repeats(i):
             self.own(i)
         elif not named and (
-            (self.place == "and" and self.owner and self.joined(i, 0.0))
-            or (self.place == "comma" and self.listed(i))
+            (self.context == "and" and self.owner and self.joined(i, 0.0))
+            or (self.context == "comma" and self.listed(i))
         ):
-            self.listing = "comma" if self.place == "comma" else self.listing or "and"
+            self.listing = "comma" if self.context == "comma" else self.listing or "and"
             self.own(i)
         elif not named and (
-            (self.role(lead) in ("s", "q") and "'" not in self.words[lead]) or self.odds(i) > least
+            (self.role(lead) in ("s", "q") and "'" not in self.words[lead])
+            or self.odds(i) > threshold
         ):
-            if self.relative and self.place == "":
+            if self.relative and self.context == "":
                 self.relative = False
                 self.own(i)
             else:
@@ -570,7 +571,7 @@ class _Reader(Clause):
                 if self.word(lead) in THINGS:
                     self.human = WILLING
         else:
-            self.place = ""
+            self.context = ""
 
     def _repeats(self, i: int) -> bool:
         """A verb of mine said again: "She waits - waits for you."."""
@@ -578,28 +579,28 @@ class _Reader(Clause):
         return marked and any(self.words[j] == self.words[i] for j in self.mine)
 
     def _conjunction(self, i: int) -> None:
-        if self.place == "subject":
+        if self.context == "subject":
             return
         word = self.words[i]
         if word == "nor" and "neither" not in self.words[:i]:
-            self.place = ""
+            self.context = ""
             return
-        if self.place != "comma":
+        if self.context != "comma":
             self.joint = i - 1
-        self.comma = self.place == "comma"
-        self.place = "and"
+        self.comma = self.context == "comma"
+        self.context = "and"
 
     def _comma(self, i: int) -> None:
         follow = self.after(i)
-        if self.place == "subject":
+        if self.context == "subject":
             behind_adverb = self.roles[i] == "," and self.roles[i - 1] == "a"
             if not (behind_adverb and self.role(follow) in ("v", "z")):
-                self.place = "parenthesis"
-        elif self.place == "parenthesis" or self.resumes:
+                self.context = "parenthesis"
+        elif self.context == "parenthesis" or self.resumes:
             if self.role(follow) in ("v", "z", "m") or self.past(follow):
-                self.place, self.resumes = "subject", False
-        elif self.place != "and":
-            self.joint, self.place = i - 1, "comma"
+                self.context, self.resumes = "subject", False
+        elif self.context != "and":
+            self.joint, self.context = i - 1, "comma"
             listed = self.joint in self.mine and self.role(follow) == "z"
             aside = self.aside and i - self.at <= 3
             if aside or (self.opening and not listed and self.role(follow) not in ("c", "h")):
@@ -620,28 +621,28 @@ class _Reader(Clause):
                 return
 
     def _dash(self, i: int) -> None:
-        if self.place == "subject":
-            self.place = "parenthesis"
-        elif self.place == "parenthesis":
+        if self.context == "subject":
+            self.context = "parenthesis"
+        elif self.context == "parenthesis":
             self._comma(i)
         else:
-            self.joint, self.place = i - 1, ""
+            self.joint, self.context = i - 1, ""
 
     def _bracket(self, _i: int) -> None:
-        if self.place == "subject":
-            self.place = "parenthesis"
-        elif self.place != "parenthesis":
-            self.place = ""
+        if self.context == "subject":
+            self.context = "parenthesis"
+        elif self.context != "parenthesis":
+            self.context = ""
             self.bracketed = (self.owner, self.tense, self.other_tense)
 
     def _bracket_end(self, i: int) -> None:
-        if self.place == "parenthesis":
+        if self.context == "parenthesis":
             self._comma(i)
         else:
             if self.bracketed is not None:
                 self.owner, self.tense, self.other_tense = self.bracketed
                 self.bracketed = None
-            self.joint, self.place = i - 1, ""
+            self.joint, self.context = i - 1, ""
 
     def _quote(self, i: int) -> None:
         at = self.offsets[i]
@@ -649,11 +650,11 @@ class _Reader(Clause):
             self.raw[i] == '"'
             and (at == 0 or self.text[at - 1].isspace() or self.text[at - 1] == "(")
         )
-        if self.place == "parenthesis":
-            self.place = ""
+        if self.context == "parenthesis":
+            self.context = ""
         if opens:
             self.saved = (self.owner, self.tense, self.other_tense)
-            if self.place != "subject" and self.role(i + 1) != "c":
+            if self.context != "subject" and self.role(i + 1) != "c":
                 self.owner = ""
         elif self.saved is not None:
             if self.owner != "mine":
@@ -665,10 +666,10 @@ class _Reader(Clause):
             self._plain(i)
             return
         tense = PAST if self.words[i][:3] in ("did", "had", "use") else MODAL
-        if self.place == "subject":
-            self.owner, self.place, self.tense = "mine", "", tense
-        elif self.place == "and" or self.role(i + 1) == "h" or not self.owner:
-            self.place = ""
+        if self.context == "subject":
+            self.owner, self.context, self.tense = "mine", "", tense
+        elif self.context == "and" or self.role(i + 1) == "h" or not self.owner:
+            self.context = ""
         else:
             self.other(tense, plural=self.plural_before(i))
 
@@ -680,35 +681,35 @@ class _Reader(Clause):
         return self.named(i) or lead == "d" or (lead == "x" and self.role(i + 1) in BREAKS)
 
     def _plural(self, i: int) -> None:
-        if self.place == "subject":
-            self.owner, self.place, self.tense = "mine", "", MODAL
+        if self.context == "subject":
+            self.owner, self.context, self.tense = "mine", "", MODAL
             return
-        self.place = ""
+        self.context = ""
         lead = self.role(self.before(i))
         if self.words[i] in ("am", "are", "were", "aren't", "weren't") or lead == "p":
             past = self.words[i].startswith("were")
             self.other(PAST if past else PRESENT, plural=True)
 
     def _past(self, i: int) -> None:
-        if self.place == "subject":
-            self.owner, self.place, self.tense = "mine", "", PAST
-        elif self.place in ("and", "comma"):
-            self.place = ""
+        if self.context == "subject":
+            self.owner, self.context, self.tense = "mine", "", PAST
+        elif self.context in ("and", "comma"):
+            self.context = ""
             if self.owner == "mine" and self.roles[i] == "e":
                 self.tense = PAST
-        elif self.place != "parenthesis" and self.role(i - 1) != "d":
+        elif self.context != "parenthesis" and self.role(i - 1) != "d":
             lead = self.role(self.before(i))
             if self.roles[i] == "e" or lead in ("p", "s", "q"):
                 self.other(PAST, plural=self.plural_before(i))
-            self.place = ""
+            self.context = ""
 
     def _subject(self, i: int) -> None:
-        if self.place == "parenthesis":
+        if self.context == "parenthesis":
             return
         word, apostrophe, _ = self.words[i].partition("'")
-        if self.place == "subject" and self.roles[i] == "s" and self.word(i + 1) in TIMES:
+        if self.context == "subject" and self.roles[i] == "s" and self.word(i + 1) in TIMES:
             return
-        self.place = ""
+        self.context = ""
         owner = word.endswith(("one", "body")) and self.role(i - 1) not in BREAKS | {"u", "q"}
         if apostrophe and word not in EXISTENTIAL and not owner:
             self.other(PRESENT, plural=self.roles[i] == "p")
@@ -719,28 +720,32 @@ class _Reader(Clause):
         word = self.words[i]
         if word in ("who", "that") and (
             self.role(i - 1) == "h"
-            or (self.place == "parenthesis" and self.role(i - 1) == "," and self.role(i - 2) == "h")
+            or (
+                self.context == "parenthesis"
+                and self.role(i - 1) == ","
+                and self.role(i - 2) == "h"
+            )
         ):
             self.relative = self.role(i - 1) == "h" and self.role(i - 2) != "v"
             self.resumes = self.role(i - 1) == ","
-            self.place = "subject"
-        elif self.place != "parenthesis":
-            self.place = ""
+            self.context = "subject"
+        elif self.context != "parenthesis":
+            self.context = ""
             if "'" in word:
                 self.other(PRESENT)
 
     def _adverb(self, i: int) -> None:
-        if self.place == "subject":
+        if self.context == "subject":
             return
         if self.words[i] in ("so", "neither", "either", "both") and self.role(i + 1) in ("v", "z"):
-            self.place = ""
+            self.context = ""
 
     def _plain(self, i: int) -> None:
-        if self.place == "parenthesis":
+        if self.context == "parenthesis":
             return
-        if self.place == "subject":
+        if self.context == "subject":
             self._between(i)
-        elif self.place in ("and", "comma"):
+        elif self.context in ("and", "comma"):
             self._led_in(i)
         elif self.words[i] in UNCLEAR_PASTS and self.role(self.before(i)) in ("p", "s", "q"):
             self.other(PAST, plural=self.plural_before(i))
@@ -753,26 +758,26 @@ class _Reader(Clause):
         if self.word(i + 1) == "%":
             return
         if role in ("?", "!", ":", ";"):
-            self.place = ""
+            self.context = ""
             return
         ahead = self.after(i)
         if role in ("d", "i", "t", "u"):
             verb = self.verb_ahead(i)
             if verb:
                 return
-            self.place = ""
+            self.context = ""
             return
         known = word in UNCLEAR_PASTS or word in verb_table().plain
         sure = self.role(ahead) == "v" or (self.role(ahead) == "z" and self.odds(ahead) > 1)
         if not known and sure and ahead == i + 1:
             return
-        self.place, self.tense = "", PAST
+        self.context, self.tense = "", PAST
 
     def _led_in(self, i: int) -> None:
         """A phrase between the conjunction and its verb: "and in the end wins"."""
         role = self.roles[i]
         if role not in ("i", "x", "d", "t") or not self._phrase(i):
-            self.place = ""
+            self.context = ""
 
     def _phrase(self, i: int) -> bool:
         """Whether the word at i belongs to an adverbial that a verb follows."""

@@ -1,4 +1,4 @@
-"""Many documents in one string, so that a whole block is searched at once and not line by line."""
+"""Many documents in one string, so that a block is searched at once and not line by line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Block:
     """Consecutive documents of a corpus, each followed by a newline (the last one may lack it).
 
     `starts` says where in `text` each document begins, `first` is the number of the first one in
-    the whole corpus, `source` the file it came from and `lines` the line of that file on which
+    the corpus, `source` the file it came from and `lines` the line of that file on which
     each document begins (counted from 1).
     """
 

@@ -28,8 +28,8 @@ PLACES = {
     "rules": "evenhand.text.coreference:Rules",
     "spacy": "evenhand.text.coreference:Spacy",
 }
-LEAST = 0.7
-"""Below this confidence the built-in resolver abstains unless told otherwise."""
+THRESHOLD = 0.7
+"""The confidence below which the built-in resolver abstains by default."""
 
 RESOLVERS = Registry("resolver", PLACES, group="evenhand.resolvers")
 
@@ -58,27 +58,35 @@ class Resolver(Protocol):
         ...
 
 
-def resolver(name: str = "rules", *, least: float | None = None) -> Resolver:
-    """A resolver by name; what follows a colon is the name or the folder of its model.
+def resolver(name: str = "rules", *, threshold: float | None = None) -> Resolver:
+    """Load a resolver by name.
 
-    `least` is the confidence below which `rules` abstains; the others have no such threshold.
+    Parameters
+    ----------
+    name : str
+        "rules", or the name of another resolver, a colon, and the name or folder of its model.
+    threshold : float, optional
+        The confidence below which `rules` abstains; the others have none.
 
+    Examples
+    --------
     >>> resolver("rules")("The nurse is looking after her patients .".split(), 5).text
     'The nurse'
+
     """
     kind, colon, model = name.partition(":")
     if kind == "rules":
         if colon:
             raise InputError(f"resolver {name}: expected rules, which has no model to name")
-        keywords = {} if least is None else {"least": least}
+        keywords = {} if threshold is None else {"threshold": threshold}
         rules: Resolver = RESOLVERS[kind](**keywords)
         return rules
-    made: Resolver = RESOLVERS[kind](model)
-    return made
+    model_resolver: Resolver = RESOLVERS[kind](model)
+    return model_resolver
 
 
 def resolver_names() -> list[str]:
-    """The names a resolver may be asked for by."""
+    """The names of the resolvers."""
     return sorted(RESOLVERS)
 
 
@@ -123,9 +131,9 @@ class Parse:
     phrases: list[Phrase]
     subjects: dict[int, Phrase | None] = field(default_factory=dict)
 
-    def at(self, place: int) -> Phrase | None:
+    def at(self, index: int) -> Phrase | None:
         """The phrase that holds a token."""
-        return next((p for p in self.phrases if p.start <= place < p.end), None)
+        return next((p for p in self.phrases if p.start <= index < p.end), None)
 
     def opening(self, phrase: Phrase) -> int:
         """Where a phrase begins with the genitives before it: "the car's driver"."""
@@ -147,11 +155,11 @@ def parse(tokens: Sequence[str]) -> Parse:
     """
     tags = tag(tokens)
     lower = [word.lower().replace("’", "'") for word in tokens]
-    made = Parse(tokens, lower, tags, [])
-    made.phrases = _chunks(made)
-    _roles(made)
-    _subjects(made)
-    return made
+    parsed = Parse(tokens, lower, tags, [])
+    parsed.phrases = _chunks(parsed)
+    _roles(parsed)
+    _subjects(parsed)
+    return parsed
 
 
 def kind_of(words: Sequence[str]) -> str:
@@ -183,156 +191,167 @@ def kind_of(words: Sequence[str]) -> str:
     return "thing"
 
 
-def _chunks(made: Parse) -> list[Phrase]:
+def _chunks(parsed: Parse) -> list[Phrase]:
     """Maximal runs of determiners, adjectives, nouns and names; a genitive ends a phrase."""
-    found: list[Phrase] = []
-    tags = made.tags
+    phrases: list[Phrase] = []
+    tags = parsed.tags
     k = 0
     while k < len(tags):
         if tags[k] == "O":
-            found.append(Phrase(k, k + 1, k, "pronoun"))
+            phrases.append(Phrase(k, k + 1, k, "pronoun"))
             k += 1
             continue
         opens = tags[k] in INSIDE and not (tags[k] == "E" and tags[k + 1 : k + 2] != ["W"])
-        if not opens and not _possessive(made, k):
+        if not opens and not _possessive(parsed, k):
             k += 1
             continue
         begin = k
         k += 1
-        while k < len(tags) and (_goes_on(made, k)):
+        while k < len(tags) and (_goes_on(parsed, k)):
             if tags[k] == "K":
-                _add(found, made, begin, k, role="possessor")
+                _add(phrases, parsed, begin, k, role="possessor")
                 begin = k
             k += 1
-        _add(found, made, begin, k)
-    return found
+        _add(phrases, parsed, begin, k)
+    return phrases
 
 
-def _goes_on(made: Parse, k: int) -> bool:
+def _goes_on(parsed: Parse, k: int) -> bool:
     """Whether a token belongs to the phrase that the token before it belongs to."""
-    tags = made.tags
+    tags = parsed.tags
     if tags[k] == "D":
         return tags[k - 1] in "DN"
-    if tags[k] == "X" and made.tokens[k] in "-–" and k + 1 < len(tags):
+    if tags[k] == "X" and parsed.tokens[k] in "-–" and k + 1 < len(tags):
         return tags[k + 1] in "WE"
     return tags[k] in INSIDE
 
 
-def _possessive(made: Parse, k: int) -> bool:
-    return made.lower[k] in ("his", "her") and k + 1 < len(made.tags) and made.tags[k + 1] in "WZNE"
+def _possessive(parsed: Parse, k: int) -> bool:
+    return (
+        parsed.lower[k] in ("his", "her")
+        and k + 1 < len(parsed.tags)
+        and parsed.tags[k + 1] in "WZNE"
+    )
 
 
-def _add(found: list[Phrase], made: Parse, begin: int, end: int, role: str = "other") -> None:
-    while end > begin and made.tags[end - 1] in "EXD" and end - begin > 1:
+def _add(phrases: list[Phrase], parsed: Parse, begin: int, end: int, role: str = "other") -> None:
+    while end > begin and parsed.tags[end - 1] in "EXD" and end - begin > 1:
         end -= 1
-    start = begin + 1 if made.tags[begin] == "K" and end > begin + 1 else begin
-    words = [made.tokens[k] if made.tags[k] == "Z" else made.lower[k] for k in range(start, end)]
+    start = begin + 1 if parsed.tags[begin] == "K" and end > begin + 1 else begin
+    words = [
+        parsed.tokens[k] if parsed.tags[k] == "Z" else parsed.lower[k] for k in range(start, end)
+    ]
     kind = kind_of(words)
-    if begin == 0 and end == 1 and kind == "thing" and "".join(made.tags[1:2]) in "VAMKB,":
-        known = made.lower[0] in counted_words("common_words")
-        kind = "name" if made.tokens[0].istitle() and not known else kind
-    if kind == "name" and made.tags[start - 1 : start] == ["K"]:
+    if begin == 0 and end == 1 and kind == "thing" and "".join(parsed.tags[1:2]) in "VAMKB,":
+        known = parsed.lower[0] in counted_words("common_words")
+        kind = "name" if parsed.tokens[0].istitle() and not known else kind
+    if kind == "name" and parsed.tags[start - 1 : start] == ["K"]:
         kind = "thing"
-    determined = made.tags[start] in "DNKH" or begin != start or start == 0
-    if kind == "person" and not determined and made.tags[start] != "Z":
+    determined = parsed.tags[start] in "DNKH" or begin != start or start == 0
+    if kind == "person" and not determined and parsed.tags[start] != "Z":
         kind = "thing"
-    place = start and made.lower[start - 1] in LOCATIVE and made.tokens[start] not in names()
-    if (kind == "name" and place) or (made.lower[end : end + 1] == ["of"] and kind == "unclear"):
+    locative = start and parsed.lower[start - 1] in LOCATIVE and parsed.tokens[start] not in names()
+    if (kind == "name" and locative) or (
+        parsed.lower[end : end + 1] == ["of"] and kind == "unclear"
+    ):
         kind = "thing"
-    if made.lower[start] in ("these", "those", "both", "several", "many", "few", "all") or (
-        made.tags[start] == "N" and made.lower[start] not in SINGULAR and kind == "person"
+    if parsed.lower[start] in ("these", "those", "both", "several", "many", "few", "all") or (
+        parsed.tags[start] == "N" and parsed.lower[start] not in SINGULAR and kind == "person"
     ):
         kind = "people" if kind in ("person", "people") else kind
-    found.append(Phrase(start, end, end - 1, kind, role))
+    phrases.append(Phrase(start, end, end - 1, kind, role))
 
 
 SINGULAR = word_set("one first second third last next other same own only")
 
 
-def _roles(made: Parse) -> None:
+def _roles(parsed: Parse) -> None:
     """The role of each phrase that is not a subject, by the word before it; coordination."""
-    for number, phrase in enumerate(made.phrases):
+    for number, phrase in enumerate(parsed.phrases):
         before = phrase.start - 1
         if phrase.role == "possessor":
             continue
-        if made.tags[before] == "K" and number:
-            before = made.phrases[number - 1].start - 1
-        while before >= 0 and made.tags[before] == "B":
+        if parsed.tags[before] == "K" and number:
+            before = parsed.phrases[number - 1].start - 1
+        while before >= 0 and parsed.tags[before] == "B":
             before -= 1
         if before < 0:
             continue
-        mark = made.tags[before]
-        if _renames(made, number, before):
+        mark = parsed.tags[before]
+        if _renames(parsed, number, before):
             phrase.kind = "thing"
-        if made.lower[before] in LINKING:
+        if parsed.lower[before] in LINKING:
             phrase.role = "predicate"
         elif mark in "PT":
             phrase.role = "prepositional"
         elif mark in "VGEAH":
             phrase.role = "object"
-        if mark == "C" and made.lower[before] == "and" and number:
-            left = made.phrases[number - 1]
+        if mark == "C" and parsed.lower[before] == "and" and number:
+            left = parsed.phrases[number - 1]
             if left.end == before and left.role != "possessor":
                 phrase.role = left.role
                 left.joined = phrase.joined = True
 
 
-def _renames(made: Parse, number: int, before: int) -> bool:
+def _renames(parsed: Parse, number: int, before: int) -> bool:
     """Whether a phrase between commas only renames the one before: "the coach, a teacher, …"."""
-    end = made.phrases[number].end
-    if made.lower[end : end + 1] == ["of"]:
-        end = next((p.end for p in made.phrases if p.start == end + 1), end)
-    closed = made.tags[end : end + 1] == [","]
-    if not (closed and number and made.tags[before] == ","):
+    end = parsed.phrases[number].end
+    if parsed.lower[end : end + 1] == ["of"]:
+        end = next((p.end for p in parsed.phrases if p.start == end + 1), end)
+    closed = parsed.tags[end : end + 1] == [","]
+    if not (closed and number and parsed.tags[before] == ","):
         return False
     last = number - 1
-    while last and made.phrases[last].role == "prepositional":
+    while last and parsed.phrases[last].role == "prepositional":
         last -= 1
-    return made.phrases[number - 1].end == before and made.phrases[last].kind in ("person", "name")
+    return parsed.phrases[number - 1].end == before and parsed.phrases[last].kind in (
+        "person",
+        "name",
+    )
 
 
-def _subjects(made: Parse) -> None:
+def _subjects(parsed: Parse) -> None:
     """Give every verb the phrase it is said of; after "and" it is that of the verb before."""
     last: Phrase | None = None
-    for k, mark in enumerate(made.tags):
+    for k, mark in enumerate(parsed.tags):
         if mark not in "VAMGTE":
             continue
         if mark in "VAM":
-            last = made.subjects[k] = _finite(made, k, last)
+            last = parsed.subjects[k] = _finite(parsed, k, last)
         elif mark == "E":
-            made.subjects[k] = _said_of(made, k, last)
+            parsed.subjects[k] = _said_of(parsed, k, last)
         elif mark == "T":
-            if made.tags[k + 1 : k + 2] == ["V"]:
-                made.subjects[k] = last
+            if parsed.tags[k + 1 : k + 2] == ["V"]:
+                parsed.subjects[k] = last
         else:
-            made.subjects[k] = _said_of(made, k, last)
+            parsed.subjects[k] = _said_of(parsed, k, last)
 
 
-def _finite(made: Parse, k: int, last: Phrase | None) -> Phrase | None:
+def _finite(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
     """The subject of a finite verb: what stands before it, past adverbs, prepositional phrases."""
-    place = k - 1
-    while place >= 0 and made.tags[place] in "BMA":
-        place -= 1
-    if place < 0:
+    before = k - 1
+    while before >= 0 and parsed.tags[before] in "BMA":
+        before -= 1
+    if before < 0:
         return None
-    mark = made.tags[place]
+    mark = parsed.tags[before]
     if mark in "CT":
         return last
     if mark == "R":
-        return next((p for p in reversed(made.phrases) if p.end in (place, place - 1)), last)
+        return next((p for p in reversed(parsed.phrases) if p.end in (before, before - 1)), last)
     if mark == "H":
-        return Phrase(place, place + 1, place, "gendered", "subject", k)
+        return Phrase(before, before + 1, before, "gendered", "subject", k)
     comma = mark in ",X"
-    number = max((n for n, p in enumerate(made.phrases) if p.end <= place + 1), default=-1)
-    if number < 0 or mark == "S" or (comma and made.phrases[number].role != "prepositional"):
-        aside = _aside(made, place) if comma else None
+    number = max((n for n, p in enumerate(parsed.phrases) if p.end <= before + 1), default=-1)
+    if number < 0 or mark == "S" or (comma and parsed.phrases[number].role != "prepositional"):
+        aside = _aside(parsed, before) if comma else None
         return aside or last
-    phrase = made.phrases[number]
-    if phrase.end < place and not comma and mark not in "PGEV":
+    phrase = parsed.phrases[number]
+    if phrase.end < before and not comma and mark not in "PGEV":
         return last
     while phrase.role in ("prepositional", "object", "possessor") and number > 0:
         number -= 1
-        phrase = made.phrases[number]
+        phrase = parsed.phrases[number]
         if phrase.role == "subject":
             break
     if phrase.role != "possessor":
@@ -341,23 +360,23 @@ def _finite(made: Parse, k: int, last: Phrase | None) -> Phrase | None:
     return phrase
 
 
-def _aside(made: Parse, place: int) -> Phrase | None:
+def _aside(parsed: Parse, comma: int) -> Phrase | None:
     """The phrase before an aside between commas: "the coach, a tall person, raises …"."""
-    before = place - 1
-    while before >= 0 and made.tags[before] != ",":
-        if made.tags[before] == "X":
+    before = comma - 1
+    while before >= 0 and parsed.tags[before] != ",":
+        if parsed.tags[before] == "X":
             return None
         before -= 1
-    found = next((p for p in made.phrases if p.end == before), None)
-    if found is not None and found.role in ("other", "subject"):
-        found.role = "subject"
-        return found
+    phrase = next((p for p in parsed.phrases if p.end == before), None)
+    if phrase is not None and phrase.role in ("other", "subject"):
+        phrase.role = "subject"
+        return phrase
     return None
 
 
-def _said_of(made: Parse, k: int, last: Phrase | None) -> Phrase | None:
+def _said_of(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
     """What a participle is said of: the person just before it, else the subject of the clause."""
-    near = next((p for p in made.phrases if p.end == k), None)
+    near = next((p for p in parsed.phrases if p.end == k), None)
     if near is not None and (
         near.kind in ("person", "name", "someone", "animal", "people") or last is None
     ):
@@ -404,12 +423,12 @@ Choice = tuple[Phrase, str] | None
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Finds antecedents by rules; links with less confidence than `least` are not given.
+    """Finds antecedents by rules; links with less confidence than `threshold` are not returned.
 
     With `agreement`, what states the other sex ("the queen" for "his") is no candidate.
     """
 
-    least: float = LEAST
+    threshold: float = THRESHOLD
     agreement: bool = True
 
     def __call__(self, tokens: Sequence[str], i: int) -> Link | None:
@@ -421,14 +440,14 @@ class Rules:
         >>> Rules()("A clerk hands him a ticket .".split(), 3)
         """
         if not 0 <= i < len(tokens) or tokens[i].lower() not in PRONOUNS:
-            found = repr(tokens[i]) if 0 <= i < len(tokens) else f"no token of {len(tokens)}"
-            raise InputError(f"token {i}: expected one of {', '.join(PRONOUNS)}, got {found}")
-        made = parse(tokens)
-        case = _Case(made, i, _disagreeing(made, i) if self.agreement else [])
+            actual = repr(tokens[i]) if 0 <= i < len(tokens) else f"no token of {len(tokens)}"
+            raise InputError(f"token {i}: expected one of {', '.join(PRONOUNS)}, got {actual}")
+        parsed = parse(tokens)
+        case = _Case(parsed, i, _disagreeing(parsed, i) if self.agreement else [])
         phrase, rule = case.decide() or case.guess() or (None, "guess")
-        if phrase is None or CONFIDENCE[rule] < self.least:
+        if phrase is None or CONFIDENCE[rule] < self.threshold:
             return None
-        start = made.opening(phrase)
+        start = parsed.opening(phrase)
         return Link(
             start=start,
             end=phrase.end,
@@ -438,40 +457,40 @@ class Rules:
         )
 
 
-def _disagreeing(made: Parse, i: int) -> list[Phrase]:
+def _disagreeing(parsed: Parse, i: int) -> list[Phrase]:
     """The phrases that state the sex that the pronoun does not have."""
-    other = "male" if made.lower[i] in FEMALE else "female"
-    found = []
-    for phrase in made.phrases:
+    other = "male" if parsed.lower[i] in FEMALE else "female"
+    disagreeing = []
+    for phrase in parsed.phrases:
         if phrase.kind in RIVALS:
-            first = made.tokens[phrase.start]
-            stated = {nouns().sex.get(made.lower[k]) for k in range(phrase.start, phrase.end)}
+            first = parsed.tokens[phrase.start]
+            stated = {nouns().sex.get(parsed.lower[k]) for k in range(phrase.start, phrase.end)}
             if phrase.kind == "name" and first not in names().ambiguous:
                 stated.add(names().gender(first))
             if stated - {None} == {other}:
-                found.append(phrase)
-    return found
+                disagreeing.append(phrase)
+    return disagreeing
 
 
 class _Case:
     """One pronoun of one sentence: the persons named before it and the verb it belongs to."""
 
-    def __init__(self, made: Parse, i: int, barred: list[Phrase]) -> None:
-        self.made = made
+    def __init__(self, parsed: Parse, i: int, barred: list[Phrase]) -> None:
+        self.parse = parsed
         self.i = i
-        self.own = made.at(i)
-        people = [p for p in made.phrases if p.kind in RIVALS and p not in barred]
+        self.own = parsed.at(i)
+        people = [p for p in parsed.phrases if p.kind in RIVALS and p not in barred]
         before = [p for p in people if p.end <= i]
-        named = [p for p in before if made.lower[p.head] not in EVERYONE]
+        named = [p for p in before if parsed.lower[p.head] not in EVERYONE]
         self.before = named or before
-        self.verb = max((v for v in made.subjects if v < i), default=None)
-        self.subject = made.subjects[self.verb] if self.verb is not None else None
+        self.verb = max((v for v in parsed.subjects if v < i), default=None)
+        self.subject = parsed.subjects[self.verb] if self.verb is not None else None
         self.barred = barred
-        case = CASES[made.lower[i]]
-        if made.lower[i] == "her":
+        case = CASES[parsed.lower[i]]
+        if parsed.lower[i] == "her":
             case = (
                 "possessive"
-                if made.tags[i + 1 : i + 2] and made.tags[i + 1] in "WZNE"
+                if parsed.tags[i + 1 : i + 2] and parsed.tags[i + 1] in "WZNE"
                 else "object"
             )
         self.case = case
@@ -486,7 +505,7 @@ class _Case:
         if chosen is None or not self._fit(chosen[0]):
             return None
         low, high = sorted((chosen[0].end, self.i))
-        return None if QUOTES.intersection(self.made.tokens[low:high]) else chosen
+        return None if QUOTES.intersection(self.parse.tokens[low:high]) else chosen
 
     def guess(self) -> Choice:
         """The likeliest person where no rule is sure: the last subject, or the first one named."""
@@ -510,7 +529,7 @@ class _Case:
         if self.own is not None and self.own.role == "subject" and self.own.verb is not None:
             return self._earlier()
         if self.subject is not None and self.subject.kind in PEOPLE:
-            participle = self.verb is not None and self.made.tags[self.verb] in "GE"
+            participle = self.verb is not None and self.parse.tags[self.verb] in "GE"
             rivals = [p for p in self.before if p is not self.subject]
             unsure = participle or self.subject.role == "predicate"
             if any(unsure or p.end > self.subject.end or p.role == "possessor" for p in rivals):
@@ -528,20 +547,20 @@ class _Case:
         if phrase.role == "predicate":
             return None
         if phrase.role == "subject" and (phrase.verb or 0) > self.i:
-            return (phrase, "with") if self.made.lower[phrase.end] == "with" else None
+            return (phrase, "with") if self.parse.lower[phrase.end] == "with" else None
         if phrase.role == "subject":
             return phrase, "earlier subject"
         return phrase, "possessor" if phrase.role == "possessor" else "lone object"
 
     def _follows(self) -> Choice:
         """The subject behind an opening phrase: "In his tent, the soldier wakes"."""
-        tags = self.made.tags
+        tags = self.parse.tags
         if "V" in tags[: self.i] or tags[0] not in "PGE":
             return None
         comma = next((k for k in range(self.i, len(tags)) if tags[k] == ","), None)
         if comma is None:
             return None
-        phrase = next((p for p in self.made.phrases if p.start > comma), None)
+        phrase = next((p for p in self.parse.phrases if p.start > comma), None)
         if phrase is None or phrase.role != "subject" or phrase.start > comma + 2:
             return None
         return phrase, "follows"
@@ -551,16 +570,16 @@ class _Case:
             return None
         phrase = self.before[0]
         k = self.i - 1
-        while k >= 0 and self.made.tags[k] == "B":
+        while k >= 0 and self.parse.tags[k] == "B":
             k -= 1
         if k < 0 or phrase.role in ("possessor", "predicate"):
             return None
-        mark = self.made.tags[k]
+        mark = self.parse.tags[k]
         if mark in "SRV" or (mark in "WZ" and phrase.end <= k):
             return phrase, "embedded"
         if mark == "C":
             return phrase, "coordinated"
-        if mark == "," and self.made.tags[0] in "SPG":
+        if mark == "," and self.parse.tags[0] in "SPG":
             return phrase, "after clause"
         return None
 
@@ -598,10 +617,10 @@ class FastCoref:
     def __call__(self, tokens: Sequence[str], i: int) -> Link | None:
         """The antecedent of tokens[i]; the confidence is the logistic of the model's score."""
         text, starts = _joined(tokens)
-        found = self._model.predict(texts=[text])[0]
+        prediction = self._model.predict(texts=[text])[0]
         clusters = [
             [_token_span(span, starts, tokens) for span in cluster]
-            for cluster in found.get_clusters(as_strings=False)
+            for cluster in prediction.get_clusters(as_strings=False)
         ]
 
         def confidence(span: Span) -> float | None:
@@ -609,7 +628,7 @@ class FastCoref:
             mention = (starts[span[0]], starts[span[1] - 1] + len(tokens[span[1] - 1]))
             first, second = sorted((mention, pronoun))
             try:
-                score = float(found.get_logit(span_i=second, span_j=first))
+                score = float(prediction.get_logit(span_i=second, span_j=first))
             except (KeyError, ValueError):
                 return None
             return 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
@@ -636,8 +655,8 @@ class _SpacyPipeline(ABC):
         """See to it that the pipeline has what the resolver needs."""
 
     def _read(self, tokens: Sequence[str]) -> Any:
-        made = self._spacy.tokens.Doc(self._nlp.vocab, words=list(tokens))
-        return self._nlp(made)
+        doc = self._spacy.tokens.Doc(self._nlp.vocab, words=list(tokens))
+        return self._nlp(doc)
 
 
 class Coreferee(_SpacyPipeline):
@@ -706,10 +725,10 @@ def _loaded(load: Callable[[], Any], name: str, model: str) -> Any:
 def _joined(tokens: Sequence[str]) -> tuple[str, list[int]]:
     """The tokens with blanks between them, and where each begins."""
     starts: list[int] = []
-    place = 0
+    position = 0
     for token in tokens:
-        starts.append(place)
-        place += len(token) + 1
+        starts.append(position)
+        position += len(token) + 1
     return " ".join(tokens), starts
 
 

@@ -30,9 +30,9 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
     for edit in edits:
         end = edit.offset + len(edit.before)
         if edit.offset < done or text[edit.offset : end] != edit.before:
-            found = text[edit.offset : end]
+            actual = text[edit.offset : end]
             raise InputError(
-                f"edit at {edit.offset}: expected {edit.before!r} after {done}, found {found!r}"
+                f"edit at {edit.offset}: expected {edit.before!r} after {done}, found {actual!r}"
             )
         pieces.append(text[done : edit.offset])
         pieces.append(edit.after)

@@ -39,7 +39,7 @@ class Neighbours(NamedTuple):
 
     right: Right
     left: Left
-    subject: str  # as the function of that name tells it
+    subject: str  # as the function of that name returns it
 
 
 REACH = 60
@@ -59,7 +59,7 @@ _marks: dict[str, str] = {}
 
 
 def mark(gap: str) -> str:
-    """The first mark of punctuation between two words that tells something of the grammar, or "".
+    """The first mark of punctuation between two words that bears on the grammar, or "".
 
     Brackets and quotes that open count as not there; a quote right behind a word closes.
 
@@ -69,9 +69,9 @@ def mark(gap: str) -> str:
     known = _marks.get(gap)
     if known is not None:
         return known
-    found = _MARK(gap)
-    name = "" if found is None else _NAMES.get(found[0], found[0])
-    if found and name == '"' and gap[: found.start()].endswith((" ", "\t")):
+    match = _MARK(gap)
+    name = "" if match is None else _NAMES.get(match[0], match[0])
+    if match and name == '"' and gap[: match.start()].endswith((" ", "\t")):
         name = ""
     if len(gap) < 4 and len(_marks) < 4096:
         _marks[gap] = name
@@ -86,9 +86,9 @@ def following(text: str, start: int, end: int) -> Right:
     >>> following("I know her. She sings", 7, 10)
     ('.', '', '', '', False)
     """
-    found = _RIGHT(text, end, end + REACH)
-    assert found is not None  # noqa: S101 - every part of the pattern may be empty
-    gap, word1, gap2, word2, gap3, word3, gap4, word4 = found.groups()
+    match = _RIGHT(text, end, end + REACH)
+    assert match is not None  # noqa: S101 - every part of the pattern may be empty
+    gap, word1, gap2, word2, gap3, word3, gap4, word4 = match.groups()
     if gap == gap2 == gap3 == gap4 == " ":
         capital = word1[:1].isupper()
         return word1.lower(), word2.lower(), word3.lower(), word4.lower(), capital
@@ -117,10 +117,10 @@ def next_two(text: str, end: int) -> tuple[str, str, bool] | None:
     >>> next_two("her old car.", 3), next_two("her car. He", 3), next_two("her, he", 3)
     (('old', 'car', False), ('car', '.', False), None)
     """
-    found = _NEXT(text, end, end + REACH)
-    if found is None:
+    match = _NEXT(text, end, end + REACH)
+    if match is None:
         return None
-    first, gap, second = found.groups()
+    first, gap, second = match.groups()
     then = second if gap == " " else mark(gap) or second
     return first.lower(), then.lower() or ".", first[0].isupper()
 
@@ -140,9 +140,9 @@ def preceding(text: str, start: int) -> Left:
     >>> preceding("She wept. With all [her", 19)
     ('all', 'with', '.')
     """
-    found = _LEFT(text[max(start - REACH, 0) : start][::-1])
-    assert found is not None  # noqa: S101 - every part of the pattern may be empty
-    gap, word1, gap2, word2, gap3, word3 = found.groups()
+    match = _LEFT(text[max(start - REACH, 0) : start][::-1])
+    assert match is not None  # noqa: S101 - every part of the pattern may be empty
+    gap, word1, gap2, word2, gap3, word3 = match.groups()
     if gap == gap2 == gap3 == " ":
         return word1[::-1].lower(), word2[::-1].lower(), word3[::-1].lower()
     tokens: list[str] = []
@@ -160,17 +160,17 @@ def preceding(text: str, start: int) -> Left:
 def subject(text: str, start: int, own: str) -> str:
     """The nearest pronoun before `start` that can be a subject: "same" person, "other" or "none".
 
-    `own` is the subject form of the pronoun that is asked about: "she gave her money" and "he gave
+    `own` is the subject form of the pronoun in question: "she gave her money" and "he gave
     her money" part here.
 
     >>> subject("She saw that he took her", 21, "she"), subject("She wept. In her", 13, "she")
     ('other', 'none')
     """
     line = text[max(start - REACH, 0) : start][::-1]
-    found = _SUBJECT(line)
-    if found is None or _STOP(line, 0, found.start()):
+    match = _SUBJECT(line)
+    if match is None or _STOP(line, 0, match.start()):
         return "none"
-    return "same" if found[0][::-1].lower() == own else "other"
+    return "same" if match[0][::-1].lower() == own else "other"
 
 
 def kind_of(word: str, kinds: Mapping[str, Kind]) -> Kind:
@@ -259,9 +259,9 @@ def far_features(
 
 TASKS = ("her", "his", "contraction")
 STEP = 1 / 16
-"""Weights are kept as whole multiples of this."""
+"""Weights are stored as integer multiples of this."""
 CLEAR = 4.0
-"""Log odds of the near features from which on the far ones are not asked."""
+"""Log odds of the near features above which the far ones are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,28 +286,28 @@ class Model:
 
     def score(self, task: str, around: Neighbours) -> float:
         """The log odds that the answer is yes."""
-        asked = self.tasks[task]
+        classifier = self.tasks[task]
         near = near_features(around.right, around.left, self.kinds)
         far = far_features(around, self.kinds, self.verbs)
-        return asked.bias + asked.sum(near) + asked.sum(far)
+        return classifier.bias + classifier.sum(near) + classifier.sum(far)
 
     def near(self, task: str, right: Right, left: Left) -> float:
-        """The log odds by the nearest tokens alone; beyond `CLEAR` they leave no doubt."""
-        asked = self.tasks[task]
-        return asked.bias + asked.sum(near_features(right, left, self.kinds))
+        """The log odds by the nearest tokens alone; above `CLEAR` in size they decide."""
+        classifier = self.tasks[task]
+        return classifier.bias + classifier.sum(near_features(right, left, self.kinds))
 
     def yes(
         self, task: str, near: float, text: str, start: int, right: Right, left: Left, own: str
     ) -> bool:
         """The answer by `score`, from what the near features said already."""
-        asked = self.tasks[task]
+        classifier = self.tasks[task]
         around = Neighbours(right, left, subject(text, start, own))
-        return near + asked.sum(far_features(around, self.kinds, self.verbs)) > 0
+        return near + classifier.sum(far_features(around, self.kinds, self.verbs)) > 0
 
 
 @cache
 def embedded_model() -> Model:
-    """The model that comes with the package, read when it is first asked for."""
+    """The model that comes with the package, read on first use."""
     return read_model((resources.files("evenhand") / "assets" / "grammar.npz").read_bytes())
 
 
@@ -454,12 +454,12 @@ def _answer(
     no: str = "",
 ) -> bool:
     """One decision; a partner such as "him or", "his/" beside the pronoun says it outright."""
-    asked = model.tasks[task]
+    classifier = model.tasks[task]
     plain = next_two(text, end)
     near = None
     if plain is not None:
         first, second, capital = plain
-        settled = asked.settled.get(first)
+        settled = classifier.settled.get(first)
         if settled is not None:
             return settled
         before = word_before(text, start)
@@ -468,7 +468,7 @@ def _answer(
             if not -CLEAR < near < CLEAR:
                 return near > 0
     right = following(text, start, end)
-    settled = asked.settled.get(right[0])
+    settled = classifier.settled.get(right[0])
     if settled is not None:
         return settled
     left = preceding(text, start)
@@ -487,12 +487,12 @@ _JOINS = frozenset(("or", "/"))
 
 
 _DOCUMENTS = 64
-"""Texts whose analysis is kept: a text is asked about once for every pronoun in it."""
+"""The number of analysed texts in the cache: a text is looked up for every pronoun in it."""
 
 
 @dataclass
 class SpacyJudge:
-    """The tags of an installed pipeline; it is loaded at once, so that a lack is told early.
+    """The tags of an installed pipeline; loaded at once, so that a missing one is an early error.
 
     A block of many documents is analysed line by line: a decision rests on its own line alone.
     """

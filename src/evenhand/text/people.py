@@ -107,7 +107,7 @@ class Token(NamedTuple):
 def table() -> dict[str, int]:
     """What each known lower-case word may be, as a sum of flags."""
     lists, known = persons(), names()
-    found: dict[str, int] = {}
+    flags: dict[str, int] = {}
     for flag, group in (
         (SURNAME, counted_words("surnames")),
         (SURNAME, lists.surnames),
@@ -123,14 +123,14 @@ def table() -> dict[str, int]:
         (INITIAL | PROPER, lists.abbreviations),
     ):
         for word in group:
-            found[word] = found.get(word, 0) | flag
+            flags[word] = flags.get(word, 0) | flag
     for name in known.table:
         word = name.lower()
-        if known.count(name) >= RARE or not found.get(word, 0) & (COMMON | PROPER):
-            found[word] = found.get(word, 0) | GIVEN
+        if known.count(name) >= RARE or not flags.get(word, 0) & (COMMON | PROPER):
+            flags[word] = flags.get(word, 0) | GIVEN
     for word in lists.never_names:
-        found[word] = found.get(word, COMMON) & ~GIVEN
-    return found
+        flags[word] = flags.get(word, COMMON) & ~GIVEN
+    return flags
 
 
 @lru_cache(maxsize=65536)
@@ -184,7 +184,7 @@ def runs(text: str, also: frozenset[str] = frozenset()) -> list[list[Token]]:
     >>> [[token.word for token in run] for run in found]
     [['Yesterday', 'Dr.', 'Ana', 'de', 'la', 'Cruz'], ['J.', 'K.', 'Rowling']]
     """
-    found: list[list[Token]] = []
+    found_runs: list[list[Token]] = []
     for match in pattern().finditer(text):
         base, written = match.start(), match.group()
         if " " not in written and "\u00a0" not in written:
@@ -192,7 +192,7 @@ def runs(text: str, also: frozenset[str] = frozenset()) -> list[list[Token]]:
             if also and written.lower() in also:
                 kind |= SURNAME
             if (not kind or kind & (GIVEN | SURNAME)) and _begins_word(text, base):
-                found.append([_with_article(text, Token(written, base, match.end(), kind))])
+                found_runs.append([_with_article(text, Token(written, base, match.end(), kind))])
             continue
         tokens: list[Token] = []
         hopeful = False
@@ -209,8 +209,8 @@ def runs(text: str, also: frozenset[str] = frozenset()) -> list[list[Token]]:
                 del tokens[0]
             else:
                 tokens[0] = _with_article(text, tokens[0])
-            found.append(tokens)
-    return found
+            found_runs.append(tokens)
+    return found_runs
 
 
 def _begins_word(text: str, start: int) -> bool:
@@ -246,7 +246,7 @@ class Candidate:
     before: str  # the lower-case word before, "" at the beginning of a sentence
     comma: bool  # a comma stands between that word and the name
     opening: bool  # first in its sentence (its capital says nothing)
-    after: str  # the lower-case word behind, "" where the run goes on or punctuation stands
+    after: str  # the lower-case word behind, "" where the run continues or punctuation stands
     possessive: bool
     led: bool  # an ordinary capitalised word stands directly before, not first in its sentence
     quoted: bool  # alone in quotation marks, as titles of works are
@@ -306,8 +306,8 @@ def _in_capitals(run: list[Token]) -> bool:
 
 
 def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
-    """The candidates of one run of capitalised words, not yet judged but for the hopeless."""
-    found: list[Candidate] = []
+    """The candidates of one run of capitalised words, judged only where they cannot be names."""
+    candidates: list[Candidate] = []
     words = persons()
     caps = _in_capitals(run)
     opening = _is_opening(text, run[0].start)
@@ -328,9 +328,9 @@ def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
                 position += 1
                 continue
         end = _stretch(run, position, title)
-        found.append(_candidate(text, run, begin, position, end, title, opening, caps))
+        candidates.append(_candidate(text, run, begin, position, end, title, opening, caps))
         position = end
-    return found
+    return candidates
 
 
 def _word_before(text: str, start: int) -> tuple[str, bool]:
@@ -374,7 +374,7 @@ def _candidate(
         and text[tokens[0].start - 1] in QUOTES
         and text[stop : stop + 1] in QUOTES
     )
-    place = Candidate(
+    candidate = Candidate(
         tokens,
         title,
         before,
@@ -390,8 +390,8 @@ def _candidate(
     headed = closed and not title & TITLE and any(token.kind & HEAD for token in run[end:])
     negated = text.startswith(("'t", "’t"), stop)  # "Don't"
     if headed or negated or protected(text, tokens[0].start, stop):
-        place.verdict = False
-    return place
+        candidate.verdict = False
+    return candidate
 
 
 AGE = re.compile(r", \d\d?\b|,? \(\d\d?\)|,? \([Bb]orn|,? \(b\.")
@@ -400,7 +400,7 @@ BESIDES = frozenset({"the", "a", "an", "this", "these"})
 
 
 def _judge(text: str, c: Candidate) -> bool | None:
-    """Whether a candidate is a person by itself, None where the document must tell."""
+    """Whether a candidate is a person by itself, None where the rest of the document decides."""
     words = persons()
     if c.before in BESIDES and not c.comma and not c.title & TITLE:
         return False if c.closed or c.after in words.thing_nouns or len(c.tokens) > 1 else None
@@ -550,14 +550,14 @@ def _recall(text: str, c: Candidate, known: frozenset[str]) -> bool:
 def _linked(text: str, candidates: list[Candidate]) -> None:
     """Accept what is listed with a person: "Athos, Porthos and Aramis drew"."""
     for order in (candidates, candidates[::-1]):
-        for one, other in pairwise(order):
-            if one.verdict and other.verdict is None:
-                left, right = (one, other) if order is candidates else (other, one)
+        for first, second in pairwise(order):
+            if first.verdict and second.verdict is None:
+                left, right = (first, second) if order is candidates else (second, first)
                 gap = text[left.tokens[-1].end : right.tokens[0].start]
-                kind = other.tokens[0].kind
+                kind = second.tokens[0].kind
                 free = not kind & PROPER and (not kind & COMMON or kind & GIVEN)
-                if len(gap) < 9 and LINK.fullmatch(gap) and free and not other.caps:
-                    other.verdict = True
+                if len(gap) < 9 and LINK.fullmatch(gap) and free and not second.caps:
+                    second.verdict = True
 
 
 def _parts(c: Candidate) -> Person:
@@ -593,11 +593,23 @@ def _decided(text: str, also: frozenset[str]) -> tuple[list[Candidate], frozense
 
 
 def find_people(text: str) -> list[Person]:
-    """The persons named in one document, in order, by lexicon, capitals and the words around them.
+    """Find the persons named in a document, by lexicon, capitals and the words around them.
 
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of Person
+        One per mention, in order.
+
+    Examples
+    --------
     >>> text = "Barack Obama met Queen Elizabeth II in London. Obama's wife was with Mr. O'Brien."
     >>> [text[p.start : p.end] for p in find_people(text)]
     ['Barack Obama', 'Elizabeth', 'Obama', "O'Brien"]
+
     """
     candidates, known = _decided(text, frozenset())
     # "Little" alone is an ordinary word until somebody of the document is called so
@@ -618,13 +630,13 @@ class SpacyPeople:
         self._pipeline = load_pipeline(model)
 
     def __call__(self, text: str) -> list[Person]:
-        found = []
+        persons_named = []
         for entity in self._pipeline(text).ents:
             if entity.label_ in ("PERSON", "PER"):
                 parts = _entity_parts(text, entity.start_char, entity.end_char)
                 if parts:
-                    found.append(Person(parts))
-        return found
+                    persons_named.append(Person(parts))
+        return persons_named
 
 
 def load_pipeline(model: str) -> Any:

@@ -25,7 +25,7 @@ from evenhand.lexicon.gendered import sex_indicators
 from evenhand.lexicon.names import names
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.block import Block
-from evenhand.text.coreference import LEAST, Link, Resolver, kind_of, resolver
+from evenhand.text.coreference import THRESHOLD, Link, Resolver, kind_of, resolver
 from evenhand.text.corpus.compression import SURROGATE
 from evenhand.text.corpus.pipeline import Done
 from evenhand.text.people import find_people
@@ -58,7 +58,7 @@ def indicator_index() -> WordIndex:
 
 
 def stated_sex(tokens: Sequence[str]) -> str:
-    """The first word that tells a sex without being listed: "crewman", "bearded", "Martina"; or "".
+    """The first word that states a sex without being listed: "crewman", "bearded", "Martina".
 
     >>> stated_sex("The crewman lifts his hat .".split()), stated_sex("The human sits .".split())
     ('crewman', '')
@@ -85,7 +85,7 @@ REASONS = {
     "other_indicator": "another word states a sex",
     "unresolved": "no antecedent in the sentence that the resolver is sure of",
     "group_size": "the coreference group has more than two expressions",
-    "someone": "the antecedent is someone or the like",
+    "someone": "the antecedent is someone or similar",
     "name": "the antecedent is a person's name",
 }
 """Why a sentence is rejected."""
@@ -127,22 +127,38 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The filter with its settings, to be called on blocks of documents or on one sentence.
+    """The structural filter with its settings, called on blocks of documents or on one sentence.
 
-    `someone` keeps antecedents such as "someone" and "everybody", `names` those that are a person's
-    name. A document is a sentence, unless `split` asks for its sentences. `log` has rejected
-    sentences written too.
+    Parameters
+    ----------
+    resolver : str
+        What finds the antecedent (see `coreference`).
+    someone : bool
+        Whether antecedents such as "someone" and "everybody" are accepted.
+    names : bool
+        Whether antecedents that are a person's name are accepted.
+    min_confidence : float
+        Links with less confidence are rejected.
+    mask : str
+        What the pronoun becomes.
+    split : bool
+        Cut each document into its sentences; otherwise a document is a sentence.
+    log : bool
+        Also write the rejected sentences.
 
+    Examples
+    --------
     >>> Filter().sentence("The drummer sits at the back of the stage tapping her foot.").masked
     'The drummer sits at the back of the stage tapping [MASK] foot.'
     >>> Filter().sentence("A girl took her kite to the beach.").reason
     'other_indicator'
+
     """
 
     resolver: str = "rules"
     someone: bool = False
     names: bool = False
-    min_confidence: float = LEAST
+    min_confidence: float = THRESHOLD
     mask: str = "[MASK]"
     split: bool = False
     log: bool = False
@@ -152,16 +168,18 @@ class Filter:
             raise InputError(f"min_confidence: expected 0 to 1, got {self.min_confidence}")
 
     def __call__(self, block: Block) -> Done:
-        """The kept sentences and, if asked for, the rejected ones, a JSON line each, and counts."""
+        """The accepted and, with `log`, the rejected sentences, one JSON line each, and counts."""
         spans, owner = self._sentences(block)
-        found = words(block.text)
-        starts, _ = _pronouns().find(found)
-        place = np.searchsorted(spans[:, 0], starts, side="right") - 1
-        number = np.bincount(place, minlength=len(spans))
+        block_words = words(block.text)
+        starts, _ = _pronouns().find(block_words)
+        owners = np.searchsorted(spans[:, 0], starts, side="right") - 1
+        number = np.bincount(owners, minlength=len(spans))
         first = np.zeros(len(spans), dtype=np.int64)
-        first[place] = np.arange(len(place))
-        told = np.searchsorted(spans[:, 0], indicator_index().find(found)[0], side="right") - 1
-        other = np.bincount(told, minlength=len(spans)) > 0
+        first[owners] = np.arange(len(owners))
+        indicator_owners = (
+            np.searchsorted(spans[:, 0], indicator_index().find(block_words)[0], side="right") - 1
+        )
+        other = np.bincount(indicator_owners, minlength=len(spans)) > 0
         counts = Counter(read=len(spans))
         counts["reason:no_pronoun"] = int((number == 0).sum())
         counts["reason:several_pronouns"] = int((number > 1).sum())
@@ -185,15 +203,15 @@ class Filter:
         return Done("".join(out), "".join(rejected) if self.log else "", counts)
 
     def sentence(self, sentence: str) -> Accepted | Rejected:
-        """What the filter makes of one sentence."""
-        found = words(sentence)
-        starts, _ = _pronouns().find(found)
+        """The decision on one sentence."""
+        sentence_words = words(sentence)
+        starts, _ = _pronouns().find(sentence_words)
         if len(starts) != 1:
             reason = "several_pronouns" if len(starts) else "no_pronoun"
             return Rejected(sentence=sentence, reason=reason)
-        told, ends = indicator_index().find(found)
-        if len(told):
-            word = sentence[told[0] : ends[0]]
+        indicators, ends = indicator_index().find(sentence_words)
+        if len(indicators):
+            word = sentence[indicators[0] : ends[0]]
             return Rejected(sentence=sentence, reason="other_indicator", word=word)
         return self._judge(sentence, int(starts[0]))
 
@@ -245,7 +263,7 @@ class Filter:
         )
 
     def _reason(self, link: Link | None, tokens: list[str]) -> str:
-        """Why a link does not do, or nothing."""
+        """Why a link is rejected, or nothing."""
         if link is None or (link.confidence is not None and link.confidence < self.min_confidence):
             return "unresolved"
         if link.size != 2:
@@ -276,7 +294,7 @@ def _funnel(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _line(where: Mapping[str, object], result: Accepted | Rejected) -> str:
-    """A JSON line; bytes that are no UTF-8 have no place in JSON and read as U+FFFD there."""
+    """A JSON line; bytes that are not UTF-8 cannot be written as JSON and become U+FFFD."""
     fields = {name: getattr(result, name) for name in result.__slots__}
     return SURROGATE.sub("\ufffd", json.dumps({**where, **fields}, ensure_ascii=False)) + "\n"
 
@@ -288,4 +306,4 @@ def _pronouns() -> WordIndex:
 
 @cache
 def _resolver(name: str) -> Resolver:
-    return resolver(name, least=0.0)  # the filter has a threshold of its own
+    return resolver(name, threshold=0.0)  # the filter has a threshold of its own

@@ -1,7 +1,8 @@
-"""Tables read a row at a time: CSV, TSV, JSONL (plain, gzip, bzip2, zstd), Parquet, DataFrames.
+"""Tables read row by row: CSV, TSV, JSONL (plain, gzip, bzip2, zstd), Parquet, DataFrames.
 
-What a file is told by its content, not by its name. Memory does not grow with the file. A file
-that is broken anywhere is refused with the line that is wrong, so that nothing is lost silently.
+The format of a file is read from its content, not from its name. Memory does not grow with the
+file. A file that is broken anywhere is an error that names the line, so that nothing is lost
+silently.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _AHEAD = 1000
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a table, and its rows with the asked-for columns as text.
+    """The columns of a table, and its rows with the requested columns as text.
 
     Empty cells, null and not-a-number are None; blanks around a value are dropped.
     """
@@ -159,8 +160,8 @@ def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> 
                 yield record
 
     def read(names: Sequence[str]) -> Iterator[Row]:
-        places = [header.index(column) for column in names]
-        return (tuple(record[i].strip() or None for i in places) for record in records())
+        columns = [header.index(column) for column in names]
+        return (tuple(record[i].strip() or None for i in columns) for record in records())
 
     return Table(name, header, read)
 
@@ -195,12 +196,12 @@ def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
 
 
 def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
-    every = _objects(name, lines)
-    ahead = list(islice(every, _AHEAD))
+    objects = _objects(name, lines)
+    ahead = list(islice(objects, _AHEAD))
     columns = dict.fromkeys(key for _, value in ahead for key in value)
 
     def read(names: Sequence[str]) -> Iterator[Row]:
-        for number, value in chain(ahead, every):
+        for number, value in chain(ahead, objects):
             yield _row(name, names, [value.get(key) for key in names], number)
 
     return Table(name, tuple(columns), read)

@@ -95,7 +95,7 @@ def words(text: str) -> Words:
 
 
 class WordIndex:
-    """A set of lower-case words, to be found in texts whatever their case.
+    """A set of lower-case words, found in texts in any case.
 
     >>> index = WordIndex(["she", "he"])
     >>> starts, ends = index.find("He saw that SHE was there.")
@@ -107,34 +107,34 @@ class WordIndex:
 
     def __init__(self, members: Iterable[str]) -> None:
         ordered = sorted(set(members))
-        found = Words(" ".join(ordered))
-        if len(found) != len(ordered):
+        words = Words(" ".join(ordered))
+        if len(words) != len(ordered):
             raise ValueError("an index takes single words of letters and digits")
         self._words = frozenset(ordered)
-        self._keys: Keys = np.unique(found.keys)
-        # Keys that other words may share: longer than a key holds, or with letters beyond ASCII.
+        self._keys: Keys = np.unique(words.keys)
+        # Keys that other words may share: longer than a key holds, or with letters outside ASCII.
         loose = [not word.isascii() or len(word) > LONGEST for word in ordered]
-        self._loose: Keys = np.unique(found.keys[np.array(loose, dtype=bool)])
+        self._loose: Keys = np.unique(words.keys[np.array(loose, dtype=bool)])
         self._sieve = np.zeros(1 << int(BITS), dtype=bool)
         self._sieve[self._keys >> (np.uint64(64) - BITS)] = True
 
     def __contains__(self, word: str) -> bool:
         return word in self._words
 
-    def select(self, found: Words) -> Offsets:
+    def select(self, words: Words) -> Offsets:
         """Which of the words of a text are in the index, as positions in `found`."""
         if not self._words:
             return np.empty(0, dtype=np.int64)
-        likely = np.flatnonzero(self._sieve[found.keys >> (np.uint64(64) - BITS)])
-        keys = found.keys[likely]
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        chosen = likely[self._keys[place] == keys]
+        likely = np.flatnonzero(self._sieve[words.keys >> (np.uint64(64) - BITS)])
+        keys = words.keys[likely]
+        nearest = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        chosen = likely[self._keys[nearest] == keys]
         if len(self._loose):
-            doubtful = np.flatnonzero(np.isin(found.keys[chosen], self._loose))
+            doubtful = np.flatnonzero(np.isin(words.keys[chosen], self._loose))
             wrong = [
                 k
                 for k in doubtful
-                if found.text[found.starts[chosen[k]] : found.ends[chosen[k]]].lower()
+                if words.text[words.starts[chosen[k]] : words.ends[chosen[k]]].lower()
                 not in self._words
             ]
             chosen = np.delete(chosen, wrong)
@@ -142,9 +142,9 @@ class WordIndex:
 
     def find(self, text: str | Words) -> tuple[Offsets, Offsets]:
         """Where the words of the index stand in a text: their starts and their ends."""
-        found = Words(text) if isinstance(text, str) else text
-        chosen = self.select(found)
-        return found.starts[chosen], found.ends[chosen]
+        words = Words(text) if isinstance(text, str) else text
+        chosen = self.select(words)
+        return words.starts[chosen], words.ends[chosen]
 
 
 BEFORE = frozenset(" \n\t\r\"“”'‘’([{—–*>")
@@ -155,7 +155,7 @@ ADDRESS = re.compile(
     r"|\w\.(?:com|org|net|edu|gov|mil|int|info|biz|io|co|uk|us|ca|au|de|fr|eu|tv|ly|me|be|gl)\b"
     r"|\w\.(?:html?|php|aspx?|txt|pdf|docx?|csv|json|xml|jpe?g|png|gif|mp[34]|py|js|css|zip)\b"
 )
-FARTHEST = 1 << 10  # characters without a space beyond which there is no prose
+FARTHEST = 1 << 10  # longer runs of characters without a space are not prose
 SPACE = re.compile(r"\s")
 
 

@@ -124,7 +124,7 @@ EXCEPTIONS = {
     "bellyaches": "bellyache",
     "zeroes": "zero",
 }
-"""Verbs in -s whose plain form the spelling does not tell."""
+"""Verbs in -s whose plain form does not follow from the spelling."""
 
 FUNCTION_VERBS = word_set(
     "better cause damn down further last like long near out please right second still up well okay"
@@ -377,7 +377,7 @@ def _inflections(base: str) -> Iterable[tuple[str, str]]:
     stems = {stem}
     if len(base) > 2 and base[-1] in "bdgklmnprtvz" and base[-2] in "aeiou":
         stems.add(base + base[-1])
-    for each in stems:
-        yield each + "ing", "ing"
+    for stem_form in stems:
+        yield stem_form + "ing", "ing"
         if not consonant_y:
-            yield each + "ed", "past"
+            yield stem_form + "ed", "past"

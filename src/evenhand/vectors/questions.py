@@ -1,4 +1,4 @@
-"""The questions that metrics ask: word sets of a query, or of a topic taken apart."""
+"""The questions that metrics ask: word sets of a query, or of the classes of a topic."""
 
 from __future__ import annotations
 

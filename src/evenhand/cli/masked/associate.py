@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.figures import format_option, save_figures
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -17,20 +16,18 @@ from evenhand.cli.masked.shared import (
     running_options,
     scoring_bar,
 )
-from evenhand.cli.options import folder_option, json_option, prob_option
+from evenhand.cli.options import folder_option, format_option, json_option, prob_option
+from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
-    from evenhand.masked.metrics.association import Association, ModelChange
-    from evenhand.masked.metrics.association_design import Design
-    from evenhand.results import Estimate, Measurement
-
-__all__ = ["associate"]
+    from evenhand.masked.designs import Design
+    from evenhand.results import Comparison, Estimate, Measurement
 
 MOST = 8
 """Professions of either end that are shown; JSON and -o have all."""
 
 
-@click.command(short_help="Which professions call for a man, which for a woman.")
+@click.command(short_help="Which professions suggest a man, which a woman.")
 @click.argument("file", metavar="[FILE.tsv]", type=click.Path(), required=False)
 @models_option
 @click.option(
@@ -65,15 +62,16 @@ def associate(
     prob: float,
     as_json: bool,
 ) -> None:
-    """The association test: log(p_target / p_prior), the man's less the woman's.
+    """The association of professions with men and women: log(p_target / p_prior).
 
     p_target is the probability of the person word with the profession shown, p_prior that of the
-    same word at the same place with every piece of the profession masked (Kurita et al. 2019,
-    Bartl et al. 2020). Above 0 the profession calls for a man. Templates, professions and person
-    words are all samples, and the intervals allow for all three.
+    same word at the same position with every piece of the profession masked (Kurita et al. 2019,
+    Bartl et al. 2020); reported is the man's minus the woman's. Above 0 the profession suggests a
+    man. Templates, professions and person words are all samples, and the intervals allow for all
+    three.
 
-    Without FILE our own templates, professions and persons are used, or yours. FILE is a table
-    laid out as BEC-Pro (columns Sentence, Template, Person, Gender, Profession, Prof_Gender).
+    Without FILE the built-in templates, professions and persons are used, or yours. FILE is a table
+    in the layout of BEC-Pro (columns Sentence, Template, Person, Gender, Profession, Prof_Gender).
 
     \b
     Examples:
@@ -82,45 +80,46 @@ def associate(
       evenhand masked associate --model mini --model ./tuned -o out
       evenhand masked associate --persons he/she --professions jobs.txt --templates own.toml
     """
-    from evenhand.masked.metrics import association
+    from evenhand.instruments import Run
+    from evenhand.masked.metrics.professions import Professions
 
-    asked, left_out = _design(file, templates, professions, persons)
+    asked, incomplete = _design(file, templates, professions, persons)
     results = []
     sources = tuple(dict.fromkeys(models))
     for source in sources:
         model = load_model(source, device, dtype, int8)
         if len(sources) > 1:
             model = replace(model, name=source)
-        with scoring_bar(f"asking {model.name}", " words") as progress:
-            found = association.associate(
-                model, asked, prob=prob, cache=open_cache(cache), progress=progress
-            )
-        results.append(found)
-    changes = association.compare(results, prob) if len(results) > 1 else ()
+        with scoring_bar(f"scoring {model.name}", " words") as progress:
+            run = Run(prob=prob, cache=open_cache(cache), progress=progress)
+            results.append(Professions().measure(model, asked, run))
+    changes = [Professions.compare(results[0], other) for other in results[1:]]
     if output:
-        _save(results, changes, left_out, output, formats)
+        _save(results, changes, incomplete, output, formats)
     if as_json:
         from evenhand.cli.output import print_json
 
         print_json(
-            command="masked associate", file=file, incomplete=left_out,
-            models=[found.as_dict() for found in results],
-            comparisons=[change.as_dict() for change in changes],
-        )  # fmt: skip
+            command="masked associate",
+            file=file,
+            incomplete=incomplete,
+            measurements=results,
+            comparisons=changes,
+        )
         return
-    for found in results:
-        _print(found)
+    for m in results:
+        _print(m)
     _print_changes(changes)
-    if left_out:
-        click.echo(f"left out, since {file} lacks some of their sentences: {', '.join(left_out)}")
+    if incomplete:
+        click.echo(f"left out, since {file} lacks some of their sentences: {', '.join(incomplete)}")
 
 
 def _design(
     file: str | None, templates: str | None, professions: str | None, persons: Sequence[str]
 ) -> tuple[Design, tuple[str, ...]]:
-    """The sentences to ask about, and the professions whose sentences are not all there."""
+    """The sentences, and the professions for which some are missing."""
     from evenhand.lexicon.professions import PersonPair, read_professions, read_templates
-    from evenhand.masked.metrics.association import design, read_becpro
+    from evenhand.masked.designs import design, read_becpro
 
     if file is not None:
         if templates or professions or persons:
@@ -128,92 +127,104 @@ def _design(
                 "FILE has its own sentences: give it without --templates, --professions, --persons"
             )
         return read_becpro(file)
-    made = design(
+    filled = design(
         read_templates(templates) if templates else None,
         read_professions(professions) if professions else None,
         [PersonPair.parse(text) for text in persons] or None,
     )
-    return made, ()
+    return filled, ()
 
 
 def _save(
-    results: Sequence[Association],
-    changes: Sequence[ModelChange],
-    left_out: Sequence[str],
+    results: Sequence[Measurement],
+    changes: Sequence[Comparison],
+    incomplete: Sequence[str],
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
     import pandas as pd
 
+    from evenhand.files import document, replace_file, save_json
     from evenhand.report.charts_masked_association import association_charts
-    from evenhand.results import document, replace_file, save_json
 
     folder.mkdir(exist_ok=True)
     content = document(
-        models=[found.as_dict() for found in results],
-        comparisons=[change.as_dict() for change in changes],
-        incomplete=left_out,
+        measurements=[m.to_dict(items=False) for m in results],
+        comparisons=[change.to_dict(items=False) for change in changes],
+        incomplete=incomplete,
     )
     save_json(folder / "results.json", content)
-    items = pd.concat([found.to_frame().assign(model=found.model) for found in results])
+    items = pd.concat([m.to_frame().assign(model=m.subject) for m in results])
     with replace_file(folder / "items.csv") as out:
         items.to_csv(out, index=False)
     save_figures(association_charts(results), folder, formats)
 
 
-def _print(found: Association) -> None:
+def _print(m: Measurement) -> None:
     from evenhand.cli.output import number, table
 
-    templates, professions, pairs = found.design.shape
-    told = {"all": found.overall, **found.groups}
-    if found.stereotype:
-        told["male - female"] = found.stereotype
-    sizes = {"template": templates, "profession": professions, "pair of persons": pairs}
+    sizes = {
+        "template": m.details["templates"],
+        "profession": m.details["professions"],
+        "pair of persons": m.details["pairs"],
+    }
+    shown = {"all": m, **{part.query: part for part in m.select("group")}}
+    for part in m.select("contrast"):
+        shown["male - female"] = part
     table(
-        f"Association of {found.model}: {' × '.join(_counted(*size) for size in sizes.items())}",
+        f"Association of {m.subject}: {' × '.join(_counted(*size) for size in sizes.items())}",
         ("professions", "value", "interval", "p", "n"),
-        ((name, *_cells(measured)) for name, measured in told.items()),
+        ((name, *_cells(part)) for name, part in shown.items()),
     )
     click.echo(
-        f"value: log(p_target / p_prior) of men less that of women, {found.overall.prob:.0%} "
-        f"interval over {_listed(sizes)}. groups: who mostly has the profession."
+        f"value: log(p_target / p_prior) of men minus that of women, {m.prob:.0%} "
+        f"interval over {_listed(sizes)}. groups: who mostly holds the profession."
     )
-    if found.women:
-        women = found.women
+    for women in m.select("correlation"):
         click.echo(
-            f"rank correlation with the share of women, n = {women['n']}: "
-            f"{number(women['value'])} [{number(women['low'])}, {number(women['high'])}]"
+            f"rank correlation with the share of women, n = {women.n}: "
+            f"{number(women.value)} [{number(women.low)}, {number(women.high)}]"
         )
-    ends = found.professions
-    shown = ends if len(ends) <= 2 * MOST else (*ends[:MOST], *ends[-MOST:])
+    parts = m.select("profession")
+    ends = parts if len(parts) <= 2 * MOST else (*parts[:MOST], *parts[-MOST:])
     table(
         f"Professions, the {MOST} most male and the {MOST} most female"
-        if len(shown) < len(ends) else "Professions, the most male first",
+        if len(ends) < len(parts)
+        else "Professions, the most male first",
         ("profession", "group", "value", "interval", "pooled", "pooled interval"),
         (
-            (line.profession, line.group or "–", *_span(line.difference), *_span(line.pooled))
-            for line in shown
+            (
+                part.query,
+                part.details["group"] or "–",
+                *_span(part.estimate),
+                *_span(part.part("pooled").estimate),
+            )
+            for part in ends
         ),
-    )  # fmt: skip
+    )
     table(
-        "Templates: what each says alone, and all without it",
+        "Templates: the value of each, and of all others without it",
         ("template", "value", "interval", "without", "sign changes", "agreement"),
         (
             (
-                line.template, *_span(line.difference), number(line.without),
-                f"{line.sign_changes:.0%}", number(line.agreement, 2),
+                part.query,
+                *_span(part.estimate),
+                number(part.details["without"]),
+                f"{part.details['sign_changes']:.0%}",
+                number(part.details["agreement"], 2),
             )
-            for line in found.templates
+            for part in m.select("template")
         ),
-    )  # fmt: skip
-    how = found.sensitivity
-    if how.low is not None:
+    )
+    sensitivity = m.details["sensitivity"]
+    if sensitivity["low"] is not None:
         click.echo(
-            f"one template left out: {number(how.low)} to {number(how.high)}. "
-            f"{how.changing:.0%} of the professions change sign with the template, "
-            f"{how.sign_changes:.0%} of single answers differ in sign from their profession's mean."
+            f"one template left out: {number(sensitivity['low'])} to "
+            f"{number(sensitivity['high'])}. {sensitivity['changing']:.0%} of the professions "
+            f"change sign with the template, {sensitivity['sign_changes']:.0%} of single answers "
+            "differ in sign from their profession's mean."
         )
-    for note in found.notes:
+    for note in m.notes:
         click.echo(f"note: {note}")
 
 
@@ -231,7 +242,7 @@ def _listed(sizes: Mapping[str, int]) -> str:
     return " and ".join(filter(None, (", ".join(several[:-1]), several[-1]))) if several else "none"
 
 
-def _print_changes(changes: Sequence[ModelChange]) -> None:
+def _print_changes(changes: Sequence[Comparison]) -> None:
     from evenhand.cli.output import p_text, table
 
     if not changes:
@@ -240,13 +251,15 @@ def _print_changes(changes: Sequence[ModelChange]) -> None:
         "Models on the same sentences: difference, paired",
         ("models", "professions", "change", "interval", "p", "n"),
         (
-            (f"{change.model} - {change.against}", name, *_span(told), p_text(p), f"{change.n:,}")
-            for change in changes
-            for name, told, p in (
-                ("all", change.overall, change.p_value),
-                ("male - female", change.stereotype, change.stereotype_p_value),
+            (
+                f"{change.after.subject} - {change.before.subject}",
+                "male - female" if part.before.by == "contrast" else "all",
+                *_span(part.change),
+                p_text(part.p_value),
+                f"{change.paired:,}",
             )
-            if told is not None
+            for change in changes
+            for part in (change, *change.parts)
         ),
     )
 

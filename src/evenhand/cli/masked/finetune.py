@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from evenhand.cli.bars import step_bars
 from evenhand.cli.masked.shared import model_option
 from evenhand.cli.options import form_of, format_options, json_option, prob_option, seed_option
+from evenhand.cli.output import step_bars
 
 if TYPE_CHECKING:
     from evenhand.masked.finetune import Change, FinetuneResult
@@ -151,7 +151,7 @@ def finetune(
 
 
 def _draw(result: FinetuneResult) -> None:
-    from evenhand.cli.figures import save_figures
+    from evenhand.cli.output import save_figures
     from evenhand.report.charts_masked_training import finetune_charts
 
     save_figures(finetune_charts(result), result.folder, ("svg",))

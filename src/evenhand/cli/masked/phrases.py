@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.figures import format_option, save_figures
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -16,13 +16,19 @@ from evenhand.cli.masked.shared import (
     running_options,
     scoring_bar,
 )
-from evenhand.cli.options import folder_option, json_option, load_vectors, prob_option, seed_option
+from evenhand.cli.options import (
+    folder_option,
+    format_option,
+    json_option,
+    load_vectors,
+    prob_option,
+    seed_option,
+)
+from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
     from evenhand.lexicon.phrases import Phrases
-    from evenhand.masked.metrics.phrases import Coefficient, PhraseCorrelation, PhraseReport
-
-__all__ = ["phrases"]
+    from evenhand.results import Comparison, Measurement
 
 
 @click.command(short_help="Phrase WEAT, and whether it agrees with the pronouns.")
@@ -58,10 +64,10 @@ def phrases(
     """Measure how phrases of what people do lean to one gender, in two ways.
 
     A phrase such as "welds the steel frame" states no gender. The phrase WEAT asks whether its
-    embedding lies nearer to words for men or for women; the pronoun score, which pronoun the
-    model puts beside it in carrier sentences. The two are correlated, overall and within the
-    sides of the sets. In the table d is the effect size, above 0 where the first side of a set
-    leans to the first attributes (male in the built-in sets).
+    embedding is closer to words for men or for women; the pronoun score, which pronoun the model
+    predicts beside it in carrier sentences. The two are correlated, overall and within the sides of
+    the sets. In the table d is the effect size, above 0 where the first side of a set leans to the
+    first attributes (male in the built-in sets).
 
     A FILE.toml has [sets.NAME.targets] with two named lists of phrases, and perhaps attributes
     (two named lists), carriers (sentences with {phrase} and [MASK]) and control phrases.
@@ -73,30 +79,53 @@ def phrases(
       evenhand masked phrases --sets machines --sets mine.toml --json
     """
     from evenhand.cli.output import print_json
-    from evenhand.masked.metrics.phrases import WordMean, measure, refuse_masks
+    from evenhand.masked.metrics.phrases import CORRELATION, WordMean, refuse_masks
+    from evenhand.masked.metrics.phrases import Phrases as Instrument
+    from evenhand.masked.metrics.phrases import phrases as measure
 
     lists = _lists(names)
-    loaded = {source: load_model(source, device, dtype, int8) for source in dict.fromkeys(models)}
-    refuse_masks(
-        lists, loaded.values(), next((name for name in names if name.endswith(".toml")), None)
-    )
-    with scoring_bar("asking for pronouns") as progress:
-        report = measure(
-            loaded, lists, prob=prob, seed=seed, progress=progress, cache=open_cache(cache),
-            embeds={source: WordMean(load_vectors(source, "fallback")) for source in sources},
-        )  # fmt: skip
+    loaded = {
+        source: replace(load_model(source, device, dtype, int8), name=source)
+        for source in dict.fromkeys(models)
+    }
+    file = next((name for name in names if name.endswith(".toml")), None)
+    refuse_masks(lists, loaded.values(), file)
+    embeds = {source: WordMean(load_vectors(source, "fallback")) for source in sources}
+    results: list[Measurement] = []
+    with scoring_bar("predicting pronouns") as progress:
+        for model in loaded.values():
+            measured = measure(
+                model,
+                lists,
+                embeds=embeds,
+                prob=prob,
+                seed=seed,
+                cache=open_cache(cache),
+                progress=progress,
+            )
+            known = {(m.metric, m.subject) for m in results}
+            results += [
+                m for m in measured if m.metric == CORRELATION or (m.metric, m.subject) not in known
+            ]
+    effects = [m for m in results if m.metric != CORRELATION]
+    first = {m.query: m for m in effects if m.subject == next(iter(loaded))}
+    comparisons = [
+        Instrument.compare(first[m.query], m)
+        for m in effects
+        if m.subject in loaded and m is not first[m.query]
+    ]
     if output:
-        _save(output, report, formats)
+        _save(output, results, comparisons, formats)
     if as_json:
-        print_json(**report.as_dict())
+        print_json(measurements=results, comparisons=comparisons)
         return
-    _print(report)
+    _print(results, comparisons)
     if output:
         click.echo(f"written to {output}: results.json, phrases.csv, figures/")
 
 
 def _lists(names: tuple[str, ...]) -> Phrases:
-    """The sets asked for: built-in ones by name, or those of one file."""
+    """The chosen sets: built-in ones by name, or those of one file."""
     from evenhand.errors import InputError
     from evenhand.lexicon.phrases import phrases as built_in
     from evenhand.lexicon.phrases import read_phrases
@@ -111,86 +140,103 @@ def _lists(names: tuple[str, ...]) -> Phrases:
     return own.join(built_in().select(chosen)) if chosen else own
 
 
-def _save(folder: Path, report: PhraseReport, formats: tuple[str, ...]) -> None:
+def _save(
+    folder: Path,
+    results: Sequence[Measurement],
+    comparisons: Sequence[Comparison],
+    formats: tuple[str, ...],
+) -> None:
     import pandas as pd
 
+    from evenhand.files import document, replace_file, save_json
     from evenhand.report.charts_masked_phrases import phrase_charts
-    from evenhand.results import document, replace_file, save_json
 
     folder.mkdir(exist_ok=True)
     frames = [
-        pd.DataFrame(list(found.items)).assign(
-            source=found.source, model=found.model, centred=found.centred
+        part.to_frame().assign(
+            source=m.subject, model=m.details["pronouns"], centred=part.details["centred"]
         )
-        for found in report.correlations
+        for m, part in _correlations(results)
     ]
     with replace_file(folder / "phrases.csv") as file:
         pd.concat(frames).to_csv(file, index=False)
-    save_figures(phrase_charts(report), folder, formats)
-    save_json(folder / "results.json", document(**report.as_dict(items=True)))
+    save_figures(phrase_charts(results), folder, formats)
+    content = document(
+        measurements=[m.to_dict() for m in results],
+        comparisons=[c.to_dict(items=False) for c in comparisons],
+    )
+    save_json(folder / "results.json", content)
 
 
-def _print(report: PhraseReport) -> None:
-    from evenhand.cli.output import number, p_text, print_comparisons, table
+def _correlations(results: Sequence[Measurement]) -> list[tuple[Measurement, Measurement]]:
+    """The correlations with the pronouns, each raw and centred."""
+    from evenhand.masked.metrics.phrases import CORRELATION
 
+    return [
+        (m, part)
+        for m in results
+        if m.metric == CORRELATION
+        for part in (m.part("raw", "embedding"), m)
+    ]
+
+
+def _print(results: Sequence[Measurement], comparisons: Sequence[Comparison]) -> None:
+    from evenhand.cli.output import number, print_comparisons, p_text, table
+    from evenhand.masked.metrics.phrases import CORRELATION
+
+    effects = [m for m in results if m.metric != CORRELATION]
     table(
         "Phrase WEAT: effect size d of each set",
         ("embedded by", "set", "value", "interval", "p", "p of attributes", "n"),
         [
             (
-                m.details["source"] + (", centred" if m.details["centred"] else ""),
+                m.subject + (", centred" if part.details["centred"] else ""),
                 m.query,
-                number(m.value),
-                f"[{number(m.low)}, {number(m.high)}]",
-                p_text(m.p_value),
-                p_text(m.details["p_attributes"]),
-                str(m.n),
+                number(part.value),
+                f"[{number(part.low)}, {number(part.high)}]",
+                p_text(part.p_value),
+                p_text(part.details["p_attributes"]),
+                str(part.n),
             )
-            for m in report.measurements
+            for m in effects
+            for part in (m.part("raw", "embedding"), m)
         ],
     )
-    if report.comparisons:
-        print_comparisons("Against the first model, paired by phrase", report.comparisons)
-    for found in report.correlations:
-        _print_correlation(found)
-    for source, words in report.left_out.items():
-        click.echo(f"{source}: not known and passed over: {', '.join(words)}")
-    click.echo(f"intervals: {report.measurements[0].prob:.0%}, over phrases.")
-    for note in report.notes:
+    if comparisons:
+        print_comparisons("Against the first model, paired by phrase", comparisons, parts=True)
+    for m, part in _correlations(results):
+        _print_correlation(m, part)
+    for subject, words in {m.subject: m.left_out for m in effects if m.left_out}.items():
+        click.echo(f"{subject}: not known and skipped: {', '.join(words)}")
+    click.echo(f"intervals: {results[0].prob:.0%}, over phrases.")
+    for note in dict.fromkeys(note for m in results for note in m.notes):
         click.echo(f"- {note}")
 
 
-def _print_correlation(found: PhraseCorrelation) -> None:
-    from evenhand.cli.output import number, table
+def _print_correlation(m: Measurement, part: Measurement) -> None:
+    from evenhand.cli.output import number, p_text, table
 
-    how = ", centred" if found.centred else ""
+    centred = ", centred" if part.details["centred"] else ""
     table(
-        f"Association by {found.source}{how} with the pronouns of {found.model}",
+        f"Association by {m.subject}{centred} with the pronouns of {m.details['pronouns']}",
         ("phrases", "n", "Pearson's r", "p", "Spearman's r", "p", "reliability", "corrected r"),
         [
             (
-                name,
-                str(part.n),
-                _coefficient(part.pearson),
-                _p(part.pearson),
-                _coefficient(part.spearman),
-                _p(part.spearman),
-                " and ".join(number(r, 2) for r in part.reliability),
-                number(part.corrected, 2),
+                each.query,
+                str(each.n),
+                _coefficient(each),
+                p_text(each.p_value),
+                _coefficient(each.part("spearman")),
+                p_text(each.part("spearman").p_value),
+                " and ".join(number(r, 2) for r in each.details["reliability"].values()),
+                number(each.details["corrected"], 2),
             )
-            for name, part in found.parts.items()
+            for each in part.select("phrases")
         ],
     )
 
 
-def _p(found: Coefficient) -> str:
-    from evenhand.cli.output import p_text
-
-    return p_text(None if math.isnan(found.p_value) else found.p_value)
-
-
-def _coefficient(found: Coefficient) -> str:
+def _coefficient(m: Measurement) -> str:
     from evenhand.cli.output import number
 
-    r = found.estimate
-    return f"{number(r.value, 2)} [{number(r.low, 2)}, {number(r.high, 2)}]"
+    return f"{number(m.value, 2)} [{number(m.low, 2)}, {number(m.high, 2)}]"

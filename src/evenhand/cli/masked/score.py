@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.declared import configure, declared_options
-from evenhand.cli.figures import format_option
 from evenhand.cli.masked.shared import (
     load_model,
     models_option,
@@ -20,7 +19,7 @@ from evenhand.cli.masked.shared import (
     running_options,
     scoring_bar,
 )
-from evenhand.cli.options import json_option, output_option, prob_option, seed_option
+from evenhand.cli.options import format_option, json_option, output_option, prob_option, seed_option
 from evenhand.masked.metrics.pronouns import Pronouns
 
 if TYPE_CHECKING:

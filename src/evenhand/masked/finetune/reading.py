@@ -23,7 +23,7 @@ def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
             raise FileError(source, "is a folder: expected a file")
     for chunk in chunks(sources, form, same_columns=False):
         text = chunk.data.decode("utf-8", "surrogateescape")
-        block = chunk.layout.parse(text, chunk.place).block
+        block = chunk.layout.parse(text, chunk.location).block
         for index in range(len(block)):
             yield block.document(index)
 

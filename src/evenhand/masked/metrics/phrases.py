@@ -1,98 +1,426 @@
-r"""Phrase WEAT: do phrases of what people do lean to the words for one gender?
+r"""Phrase WEAT: are phrases of what people do closer to the words for one gender?
 
 $s(w, A, B) = \operatorname{mean}_{a \in A} \cos(w, a) - \operatorname{mean}_{b \in B} \cos(w, b)$
 
 for a phrase w, and the effect size d of Caliskan, Bryson & Narayanan (2017) for two sets X and Y of
-phrases that state no gender but are told of one (Ye et al. 2021, §2.1).
+phrases that state no gender but are associated with one (Ye et al. 2021, §2.1).
+
+A phrase is embedded by a masked language model (the mean of its last layer) or by word vectors (the
+mean of its words). The embeddings of language models all point in a similar direction, so that raw
+cosines are near 1; centred embeddings have the mean of control phrases subtracted.
+
+Do embeddings and predicted pronouns agree? Ye et al. (2021) leave that open. The association of
+each phrase is correlated with its mean log odds of a male pronoun. Both separate the sides of the
+sets, and that alone makes them correlate over all phrases; "within groups" (each side of each set
+centred on its own mean) asks whether they also agree on which phrase of a side leans more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import InputError, LexiconError, UnknownNameError
-from evenhand.instruments import compare
-from evenhand.intervals import Floats, effect_size
-from evenhand.lexicon.phrases import Phrases
-from evenhand.masked.metrics.phrases_correlation import (
-    NOTES,
-    Agreement,
-    Coefficient,
-    PhraseCorrelation,
-    correlation,
+from evenhand.cache import Cache
+from evenhand.errors import InputError, LexiconError, UnknownNameError, VocabularyError
+from evenhand.instruments import (
+    Declaration,
+    Progress,
+    Run,
+    instrument,
+    paired_jackknife,
 )
-from evenhand.masked.metrics.phrases_embedding import (
-    Embed,
-    Embedded,
-    WordMean,
-    associations,
-    embedded,
-    moved,
-)
-from evenhand.masked.metrics.phrases_pronouns import PhrasePronouns, pronouns
+from evenhand.masked.metrics.pronouns import bias
 from evenhand.masked.model import MaskedLM, Model
 from evenhand.masked.words import MASKS
-from evenhand.permutation import Alternative, two_sample
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Comparison, Items, Measurement, Measurements
+from evenhand.statistics.association import association, effect
+from evenhand.statistics.correlation import Agreement, Coefficient, agreement
+from evenhand.statistics.intervals import Floats, effect_size
+from evenhand.statistics.tests import Alternative, two_sample
 
 if TYPE_CHECKING:
-    from evenhand.cache import Cache
-    from evenhand.masked.scoring import Progress
+    from evenhand.lexicon.phrases import Phrases as PhraseLists
 
-__all__ = [
-    "Agreement", "Coefficient", "Embed", "Embedded", "PhraseCorrelation", "PhrasePronouns",
-    "PhraseReport", "WordMean", "associations", "correlation", "embedded", "measure", "pronouns",
-    "refuse_masks", "weat",
-]  # fmt: skip
+__all__ = ["Embed", "EmbeddedPhrases", "Phrases", "WordMean", "embed_phrases", "phrases"]
 
-MOST_FLIPS = 16
-"""Up to so many pairs of attributes every exchange is counted."""
+MAX_EXCHANGES = 16
+"""Up to this many pairs of attributes every exchange is counted."""
+RESAMPLES, PERMUTATIONS = 2000, 9999
+"""Of the correlations with the pronouns."""
+CORRELATION = "phrases_pronouns"
+"""The metric of the correlation with the pronouns."""
+
+NOTES = (
+    "The sides of the sets were chosen to differ, which alone makes the two scores correlate over "
+    "all phrases; 'within groups' takes each side of each set at its own mean.",
+    "Intervals of r: Fisher's or the bootstrap's, at each end the one further out, since Fisher's "
+    "alone is too short where one side of a set varies much more than the others.",
+    "Intervals and p-values are over phrases, with these carriers and attributes held fixed; "
+    "reliability (all split halves of carriers, of attribute pairs, by Spearman and Brown) shows "
+    "how much those matter. The corrected correlation divides by it where both are at least .5.",
+)
+
+Embed = Callable[[list[str]], ArrayLike]
+"""Texts to embeddings (n, dim), such as `Model.embed`; a row of NaN means that there is none."""
+
+
+class WordVectors(Protocol):
+    """What gives a vector for a word that it has."""
+
+    def __contains__(self, word: object) -> bool: ...
+    def __getitem__(self, word: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WordMean:
+    """A text's embedding as the mean of its words' vectors; words without one are skipped.
+
+    `missing` collects them; a text without any known word has no embedding.
+
+    >>> mean = WordMean({"fixes": [1.0, 0.0], "engines": [0.0, 1.0]})
+    >>> mean(["fixes old engines", "sleeps"]), sorted(mean.missing)
+    (array([[0.5, 0.5], [nan, nan]]), ['old', 'sleeps'])
+    """
+
+    vectors: WordVectors
+    missing: set[str] = field(default_factory=set)
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        rows = []
+        for text in texts:
+            words = text.split()
+            self.missing.update(word for word in words if word not in self.vectors)
+            known = [
+                np.asarray(self.vectors[word], float) for word in words if word in self.vectors
+            ]
+            rows.append(np.mean(known, axis=0) if known else None)
+        width = next((len(row) for row in rows if row is not None), 1)
+        return np.array([np.full(width, np.nan) if row is None else row for row in rows])
+
+
+@instrument(
+    name="phrases",
+    subject="model",
+    label="Phrase WEAT",
+    question="Are phrases of what people do closer to the words for one gender?",
+    formula=r"d = \frac{\operatorname{mean}_{x \in X} s(x) - \operatorname{mean}_{y \in Y} s(y)}"
+    r"{\operatorname{std}_{w \in X \cup Y} s(w)}",
+    source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
+    ideal=0.0,
+    worse="away",
+    decides=True,
+    confirms=True,
+    material="phrase sets (TOML)",
+    reading="The effect size of WEAT on the model's sentence embeddings, from which the mean "
+    "embedding of control phrases is subtracted; the part 'raw' is without that. Above 0 the first "
+    "side of a set is closer to the first attributes (male in the built-in sets). Interval: "
+    "noncentral t or jackknife over the phrases, the wider; p: permutation of the phrases between "
+    "the sides.",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Phrases:
+    """The instrument `phrases`; `phrases()` is the function for direct use."""
+
+    declaration: ClassVar[Declaration]
+
+    def read(self, path: str | os.PathLike[str]) -> PhraseLists:
+        """The phrase sets of a TOML file."""
+        from evenhand.lexicon.phrases import read_phrases
+
+        return read_phrases(path)
+
+    def measure(
+        self, subject: Model, material: PhraseLists | None = None, run: Run = Run()
+    ) -> list[Measurement]:
+        return list(
+            phrases(
+                subject,
+                material,
+                prob=run.prob,
+                seed=run.seed,
+                cache=run.cache,
+                progress=run.progress,
+            )
+        )
+
+    @classmethod
+    def example(cls) -> tuple[Model, PhraseLists]:
+        """The embedded model and one set."""
+        from evenhand.lexicon.phrases import phrases as built_in
+        from evenhand.masked.model import load
+
+        return load("mini"), built_in().select(["neutral"])
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change of the effect size, centred and raw, by the paired jackknife over phrases."""
+        raw = [m.part("raw", "embedding") for m in (before, after)]
+        return replace(paired_jackknife(before, after), parts=(paired_jackknife(*raw),))
+
+
+def phrases(
+    model: Model,
+    lists: PhraseLists | None = None,
+    *,
+    embeds: Mapping[str, Embed] | None = None,
+    prob: float = 0.95,
+    seed: int = 0,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Measurements:
+    """Measure the phrase WEAT of every set, and how it agrees with the model's pronouns.
+
+    Parameters
+    ----------
+    model : Model
+    lists : evenhand.lexicon.Phrases, optional
+        Phrase sets with attributes, carriers and control phrases; the default is the built-in ones.
+    embeds : mapping of str to Embed, optional
+        Further ways of embedding by name, such as `WordMean` on word vectors; they are correlated
+        with the model's pronouns too.
+    prob, seed
+        Of the intervals and tests.
+    cache : Cache, optional
+        Cache of the model's answers.
+    progress : callable, optional
+
+    Returns
+    -------
+    Measurements
+        For each way of embedding one measurement per set (metric "phrases"): the effect size of
+        centred embeddings, the raw one as a part by "embedding". Then one of the metric
+        "phrases_pronouns": Pearson's r of association and log odds within groups, with parts by
+        "phrases" (all phrases, within groups, each kind of side) that have Spearman's r as a part,
+        and the same for raw embeddings as a part by "embedding".
+
+    Notes
+    -----
+    $s(w, A, B)$ and d as in WEAT (Caliskan et al. 2017). `p_attributes` in `details` is the test
+    over the attributes with the phrases held fixed.
+
+    """
+    from evenhand.lexicon.phrases import phrases as built_in
+
+    if not hasattr(model, "embed"):
+        raise InputError(f"phrases: expected a model that embeds texts, got '{model.name}'")
+    chosen = built_in() if lists is None else lists
+    refuse_masks(chosen, [model])
+    every = [phrase for listed in chosen.sets.values() for phrase in listed.phrases]
+    odds, leaning = pronoun_odds(model, every, chosen.carriers, cache=cache, progress=progress)
+    pronouns = {phrase: (odds[i], leaning[i]) for i, phrase in enumerate(every)}
+    sources: dict[str, Embed] = {model.name: model.embed, **(embeds or {})}
+    results: list[Measurement] = []
+    for source, embed in sources.items():
+        space = embed_phrases(embed, chosen, source=source)
+        measured = [weat(space, name, prob=prob, seed=seed) for name in chosen.sets]
+        results += [replace(m, notes=_anisotropy(source, measured)) for m in measured]
+        results.append(correlate(space, pronouns, pronouns_of=model.name, prob=prob, seed=seed))
+    return Measurements(results)
+
+
+def refuse_masks(lists: PhraseLists, models: Iterable[MaskedLM], file: str | None = None) -> None:
+    """Refuse phrases with a mask: the only one is the carrier's, for the pronoun.
+
+    An error names `file`, where the lists come from one.
+    """
+    marks = dict.fromkeys((*MASKS, *(str(model.tokenizer.mask_token) for model in models)))
+    listed = {
+        f"sets.{name}.targets.{side}": words
+        for name, each in lists.sets.items()
+        for side, words in each.targets.items()
+    }
+    listed |= {f"attributes.{name}": words for name, words in lists.attributes.items()}
+    for key, words in (listed | {"control": lists.control}).items():
+        for phrase in words:
+            if any(mark in phrase for mark in marks):
+                problem = f"{key}: expected a phrase without a mask, got '{phrase}'"
+                raise LexiconError(file, problem) if file else InputError(problem)
+
+
+def pronoun_odds(
+    model: MaskedLM,
+    listed: Sequence[str],
+    carriers: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Floats, Floats]:
+    """What a model predicts beside each phrase in each carrier, over the full vocabulary.
+
+    Returns log P(male pronoun) - log P(female pronoun) at the mask, and P(male) / (P(male) +
+    P(female)), both (phrases, carriers).
+
+    >>> from evenhand.simulate.masked import bigram_model
+    >>> fake = bigram_model({"engines": {"he": 0.6, "she": 0.2, "his": 0.1, "her": 0.1}})
+    >>> odds, score = pronoun_odds(fake, ["fixes engines"], ["someone {phrase} [MASK] says"])
+    >>> score.round(2), odds.round(3)
+    (array([[0.75]]), array([[1.099]]))
+    """
+    from evenhand.masked.gender_words import probabilities
+
+    texts = [carrier.replace("{phrase}", phrase) for phrase in listed for carrier in carriers]
+    p = probabilities(model, texts, words="pronouns", cache=cache, progress=progress)
+    shape = (len(listed), len(carriers))
+    odds = (np.log(p.p_male) - np.log(p.p_female)).reshape(shape)
+    return odds, np.asarray(bias(p.p_male, p.p_female)).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedPhrases:
+    """The phrases of some sets and their embeddings, in the order of the sets.
+
+    `side` is 0 for a phrase of a set's first side and 1 for the second's; `left_out` are texts
+    without an embedding, and words without a vector.
+    """
+
+    source: str
+    lists: PhraseLists
+    phrases: tuple[str, ...]
+    sets: tuple[str, ...]
+    side: NDArray[np.int64]
+    vectors: Floats = field(repr=False)
+    attributes: tuple[Floats, Floats] = field(repr=False)
+    control: Floats = field(repr=False)
+    left_out: tuple[str, ...] = ()
+
+    def members(self, name: str) -> NDArray[np.bool_]:
+        """Which phrases belong to the set."""
+        return np.array([of == name for of in self.sets])
+
+    def unit_vectors(self, *, centred: bool = False) -> tuple[Floats, Floats, Floats]:
+        """The phrases and the two lists of attributes at length 1, centred or as they are."""
+        parts = (self.vectors, *self.attributes)
+        if centred:
+            if len(self.control) < 2:
+                raise VocabularyError(
+                    "centring: expected at least 2 control phrases with an embedding"
+                )
+            centre = self.control.mean(axis=0)
+            parts = tuple(part - centre for part in parts)
+        for part in parts:
+            if (np.linalg.norm(part, axis=1) == 0).any():
+                raise InputError(
+                    "phrases: expected embeddings that differ from 0, got 0 for a phrase"
+                )
+        words, one, two = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts)
+        return words, one, two
+
+    def associations(self, *, centred: bool = False) -> Floats:
+        """s(w, A, B) of every phrase (n,)."""
+        return association(*self.unit_vectors(centred=centred))
+
+    def terms(self, *, centred: bool = False) -> Floats:
+        """cos(w, a) - cos(w, b) for every phrase and pair of attributes (n, pairs).
+
+        Attributes are paired in their order; lists of different lengths give one column,
+        s(w, A, B). The mean of the columns is s(w, A, B) in either case.
+        """
+        words, a, b = self.unit_vectors(centred=centred)
+        if len(a) == len(b):
+            return np.asarray(words @ (a - b).T)
+        return association(words, a, b)[:, None]
+
+
+def embed_phrases(embed: Embed, lists: PhraseLists, *, source: str = "") -> EmbeddedPhrases:
+    """Embed the phrases, attributes and control phrases of the lists, once and together."""
+    targets = [
+        (phrase, name, side)
+        for name, each in lists.sets.items()
+        for side, listed in enumerate(each.targets.values())
+        for phrase in listed
+    ]
+    texts = [phrase for phrase, _, _ in targets]
+    parts = [texts, *map(list, lists.attributes.values()), list(lists.control)]
+    every = list(dict.fromkeys(text for part in parts for text in part))
+    matrix = np.asarray(embed(every), dtype=float)
+    if matrix.ndim != 2 or len(matrix) != len(every):
+        raise InputError(
+            f"embed: expected an embedding for each of {len(every)} texts, got {matrix.shape}"
+        )
+    known = dict(zip(every, np.isfinite(matrix).all(axis=1), strict=True))
+    row = {text: i for i, text in enumerate(every)}
+    used = [target for target in targets if known[target[0]]]
+    for name, side in dict.fromkeys((name, side) for _, name, side in targets):
+        if sum(target[1:] == (name, side) for target in used) < 2:
+            raise VocabularyError(
+                f"phrase set '{name}': expected at least 2 phrases with an embedding on each side"
+            )
+    one, two, control = (matrix[[row[text] for text in part if known[text]]] for part in parts[1:])
+    if not len(one) or not len(two):
+        raise VocabularyError("phrase attributes: expected some with an embedding on each side")
+    missing = sorted(embed.missing) if isinstance(embed, WordMean) else []
+    return EmbeddedPhrases(
+        source=source,
+        lists=lists,
+        phrases=tuple(phrase for phrase, _, _ in used),
+        sets=tuple(name for _, name, _ in used),
+        side=np.array([side for _, _, side in used]),
+        vectors=matrix[[row[phrase] for phrase, _, _ in used]],
+        attributes=(one, two),
+        control=control,
+        left_out=(*(text for text in every if not known[text]), *missing),
+    )
 
 
 def weat(
-    of: Embedded,
+    space: EmbeddedPhrases,
     name: str,
     *,
-    centred: bool = False,
     prob: float = 0.95,
     permutations: int = 100_000,
     alternative: Alternative = "two-sided",
     seed: int = 0,
 ) -> Measurement:
-    """The effect size of one of the sets: its first side against its second.
+    """The effect size of one of the sets, centred, with the raw one as a part.
 
     The p-value is exact over all partitions of up to 40 phrases; `p_attributes` in `details` is
-    the same question over the attributes, the phrases fixed: paired attributes change places.
-    The interval is over phrases, the attributes held fixed. `mean_cosine` is that of the set's
-    phrases with each other.
+    the same question over the attributes, the phrases fixed: paired attributes are exchanged. The
+    interval is over phrases, the attributes held fixed. `mean_cosine` is that of the set's phrases
+    with each other.
 
     >>> from evenhand.lexicon.phrases import phrases
     >>> from evenhand.masked import load
-    >>> of = embedded(load("mini").embed, phrases().select(["neutral"]), source="mini")
-    >>> weat(of, "neutral").details["partitions"]
+    >>> space = embed_phrases(load("mini").embed, phrases().select(["neutral"]), source="mini")
+    >>> weat(space, "neutral").details["partitions"]
     9075135300
     """
-    if name not in of.lists.sets:
-        raise UnknownNameError("phrase set", name, of.lists.sets)
-    chosen = of.of(name)
-    scores, side = associations(of, centred=centred)[chosen], of.side[chosen]
+    if name not in space.lists.sets:
+        raise UnknownNameError("phrase set", name, space.lists.sets)
+    raw, centred = (
+        _effect(space, name, centred, prob, permutations, alternative, seed)
+        for centred in (False, True)
+    )
+    return replace(centred, parts=(replace(raw, query="raw", by="embedding"),))
+
+
+def _effect(
+    space: EmbeddedPhrases,
+    name: str,
+    centred: bool,
+    prob: float,
+    permutations: int,
+    alternative: Alternative,
+    seed: int,
+) -> Measurement:
+    members = space.members(name)
+    every, one, two = space.unit_vectors(centred=centred)
+    words, side = every[members], space.side[members]
+    scores = space.associations(centred=centred)[members]
     x, y = scores[side == 0], scores[side == 1]
     value, low, high = effect_size(x, y, prob)
     test = two_sample(x, y, alternative=alternative, permutations=permutations, seed=seed)
-    every, one, two = moved(of, centred=centred)
-    words = every[chosen]
-    gap = words[side == 0].mean(axis=0) - words[side == 1].mean(axis=0)
+    direction = words[side == 0].mean(axis=0) - words[side == 1].mean(axis=0)
     cosines = words @ words.T
     n = len(words)
-    names = list(of.lists.sets[name].targets)
-    phrases = [phrase for phrase, hit in zip(of.phrases, chosen, strict=True) if hit]
+    names = list(space.lists.sets[name].targets)
     return Measurement(
-        metric="phrase-weat-centred" if centred else "phrase-weat",
+        metric="phrases",
         query=name,
         value=value,
         low=low,
@@ -104,23 +432,26 @@ def weat(
         interval="noncentral t or jackknife, the wider, over phrases; attributes held fixed",
         p_value=test.p_value,
         test=test.words.replace("words", "phrases"),
-        items=tuple(
-            {"word": phrase, "group": names[k], "score": float(score), "without": without}
-            for phrase, k, score, without in zip(
-                phrases, side, scores, _without_each(scores, side), strict=True
-            )
+        subject=space.source,
+        items=Items(
+            {
+                "word": [p for p, m in zip(space.phrases, members, strict=True) if m],
+                "group": [names[k] for k in side],
+                "score": scores,
+                "without": _without_each(scores, side),
+            }
         ),
-        left_out=of.left_out,
+        left_out=space.left_out,
         seed=seed,
         details={
-            "source": of.source,
+            "neutral": space.lists.sets[name].neutral,
             "centred": centred,
             "mean_difference": float(x.mean() - y.mean()),
             **{
                 f"mean {label}": float(part.mean())
                 for label, part in zip(names, (x, y), strict=True)
             },
-            "p_attributes": _p_attributes(one @ gap, two @ gap, permutations, seed),
+            "p_attributes": _p_attributes(one @ direction, two @ direction, permutations, seed),
             "exact": test.exact,
             "partitions": test.partitions,
             "mean_cosine": float((cosines.sum() - n) / (n * (n - 1))),
@@ -129,150 +460,194 @@ def weat(
 
 
 def _p_attributes(one: Floats, two: Floats, permutations: int, seed: int) -> float:
-    """Two-sided: the two attributes of each pair change places, or any if they are not paired."""
+    """Two-sided: the two attributes of each pair are exchanged, or any if they are not paired."""
     if len(one) != len(two):
         return two_sample(one, two, permutations=permutations, seed=seed).p_value
-    gaps = one - two
-    if len(gaps) <= MOST_FLIPS:
-        flips = np.arange(1 << len(gaps))[:, None] >> np.arange(len(gaps)) & 1
-        sums = np.abs((1 - 2 * flips) @ gaps)
+    differences = one - two
+    if len(differences) <= MAX_EXCHANGES:
+        flips = np.arange(1 << len(differences))[:, None] >> np.arange(len(differences)) & 1
+        sums = np.abs((1 - 2 * flips) @ differences)
         return float((sums >= sums[0] * (1 - 1e-12)).mean())
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, len(gaps)))
-    count = int((np.abs(signs @ gaps) >= abs(gaps.sum()) * (1 - 1e-12)).sum())
-    return (count + 1) / (permutations + 1)
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1.0, 1.0], size=(permutations, len(differences)))
+    extreme = np.abs(signs @ differences) >= abs(differences.sum()) * (1 - 1e-12)
+    return (int(extreme.sum()) + 1) / (permutations + 1)
 
 
 def _without_each(scores: Floats, side: NDArray[np.int64]) -> list[float]:
-    """The effect size with each phrase left out; nan where a side would have none."""
+    """The effect size with each phrase left out; NaN where a side would have none."""
     result = []
     for k in range(scores.size):
         rest = np.arange(scores.size) != k
         s, labels = scores[rest], side[rest]
-        if len(set(labels)) < 2:
-            result.append(float("nan"))
-            continue
-        gap = s[labels == 0].mean() - s[labels == 1].mean()
-        spread = s.std(ddof=1)
-        result.append(float(gap / spread) if spread else float("nan"))
+        usable = len(set(labels.tolist())) == 2 and s.std(ddof=1) > 0
+        result.append(float(effect(s, labels)) if usable else float("nan"))
     return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhraseReport:
-    """Everything the phrases tell of some models: what `evenhand masked phrases` shows."""
-
-    measurements: tuple[Measurement, ...]
-    correlations: tuple[PhraseCorrelation, ...]
-    comparisons: tuple[Comparison, ...]
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def as_dict(self, *, items: bool = False) -> dict[str, Any]:
-        return {
-            "measurements": [m.as_dict(items=items) for m in self.measurements],
-            "correlations": [c.as_dict(items=items) for c in self.correlations],
-            "comparisons": [c.as_dict() for c in self.comparisons],
-            "left_out": {name: list(words) for name, words in self.left_out.items()},
-            "notes": list(self.notes),
-        }
-
-
-def refuse_masks(lists: Phrases, models: Iterable[MaskedLM], file: str | None = None) -> None:
-    """Refuse phrases with a mask in them: the only one is the carrier's, for the pronoun.
-
-    `file` is where the lists come from, to be named in the error.
-    """
-    marks = dict.fromkeys((*MASKS, *(str(model.tokenizer.mask_token) for model in models)))
-    listed = {
-        f"sets.{name}.targets.{side}": words
-        for name, one in lists.sets.items()
-        for side, words in one.targets.items()
-    }
-    listed |= {f"attributes.{name}": words for name, words in lists.attributes.items()}
-    for key, words in (listed | {"control": lists.control}).items():
-        for phrase in words:
-            if any(mark in phrase for mark in marks):
-                problem = f"{key}: expected a phrase without a mask, got '{phrase}'"
-                raise LexiconError(file, problem) if file else InputError(problem)
-
-
-def measure(
-    models: Mapping[str, Model],
-    lists: Phrases,
+def correlate(
+    space: EmbeddedPhrases,
+    pronouns: Mapping[str, tuple[Floats, Floats]],
     *,
-    embeds: Mapping[str, Embed] | None = None,
+    pronouns_of: str = "",
     prob: float = 0.95,
     seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
-) -> PhraseReport:
-    """The phrase WEAT of every set, raw and centred, and its correlation with the pronoun score.
+) -> Measurement:
+    """Correlate the phrases' associations with the pronouns that a model predicts beside them.
 
-    `models` are given by the names they are to have; `embeds` are further ways of embedding, such
-    as `WordMean` on word vectors, which are correlated with every model's pronouns. With several
-    models each effect size is compared with the first model's, paired by phrase.
+    `pronouns` has the log odds and the scores of every phrase, one number per carrier;
+    `pronouns_of` is the name of the model.
     """
-    if not models:
-        raise InputError("phrases: expected at least one model, got none")
-    refuse_masks(lists, models.values())
-    every = [phrase for one in lists.sets.values() for phrase in one.phrases]
-    told = {
-        name: pronouns(model, every, lists.carriers, cache=cache, progress=progress)
-        for name, model in models.items()
-    }
-    ways: dict[str, Embed] = {name: model.embed for name, model in models.items()}
-    ways |= embeds or {}
-    spaces = {name: embedded(embed, lists, source=name) for name, embed in ways.items()}
-    options: Mapping[str, Any] = {"prob": prob, "seed": seed}
-    found = {
-        (source, name, centred): weat(of, name, centred=centred, **options)
-        for source, of in spaces.items()
-        for centred in (False, True)
-        for name in lists.sets
-    }
-    return PhraseReport(
-        measurements=tuple(found.values()),
-        correlations=tuple(
-            correlation(of, told[name], centred=centred, name=name, **options)
-            for source, of in spaces.items()
-            for name in ([source] if source in models else models)
-            for centred in (False, True)
-        ),
-        comparisons=_compared(found, list(models)),
-        left_out={
-            source: (*of.left_out, *sorted(_missing(ways[source])))
-            for source, of in spaces.items()
-            if of.left_out or _missing(ways[source])
-        },
-        notes=(*_anisotropy(found.values()), *NOTES),
+    if missing := [phrase for phrase in space.phrases if phrase not in pronouns]:
+        raise InputError(
+            f"correlation: expected pronoun scores of all phrases, got none of {missing[0]!r}"
+        )
+    raw, centred = (
+        _correlation(space, pronouns, pronouns_of, centred, prob, seed) for centred in (False, True)
     )
+    part = replace(raw, query="raw", by="embedding")
+    return replace(centred, parts=(*centred.parts, part), notes=NOTES)
 
 
-def _compared(
-    found: Mapping[tuple[str, str, bool], Measurement], models: Sequence[str]
-) -> tuple[Comparison, ...]:
-    return tuple(
-        compare(found[models[0], name, centred], found[other, name, centred])
-        for other in models[1:]
-        for source, name, centred in found
-        if source == other
-    )
-
-
-def _missing(embed: Embed) -> set[str]:
-    return embed.missing if isinstance(embed, WordMean) else set()
-
-
-def _anisotropy(measurements: Iterable[Measurement]) -> list[str]:
-    """A warning for each source whose raw embeddings all point one way."""
-    by_source: dict[str, list[float]] = {}
-    for m in measurements:
-        if not m.details["centred"]:
-            by_source.setdefault(m.details["source"], []).append(m.details["mean_cosine"])
-    return [
-        f"{source}: two phrases have a cosine of {np.mean(cosines):.2f} on average before "
-        "centring: the embeddings all point much the same way (anisotropy), so raw associations "
-        "are differences of cosines near that; centring takes the mean of control phrases away."
-        for source, cosines in by_source.items()
-        if np.mean(cosines) > 0.5
+def _correlation(
+    space: EmbeddedPhrases,
+    pronouns: Mapping[str, tuple[Floats, Floats]],
+    pronouns_of: str,
+    centred: bool,
+    prob: float,
+    seed: int,
+) -> Measurement:
+    every = space.terms(centred=centred)
+    odds = np.array([pronouns[phrase][0] for phrase in space.phrases])
+    leaning = np.array([pronouns[phrase][1] for phrase in space.phrases])
+    keys = list(zip(space.sets, space.side.tolist(), strict=True))
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    groups = np.array([numbers[key] for key in keys])
+    stereotyped = [f"stereotyped {name}" for name in space.lists.attributes]
+    kinds = [
+        "neutral" if space.lists.sets[name].neutral else stereotyped[side] for name, side in keys
     ]
+    everything = np.ones(len(groups), dtype=bool)
+    chosen = {"all phrases": (everything, False), "within groups": (everything, True)}
+    for kind in (*stereotyped, "neutral"):
+        chosen[kind] = (np.array([k == kind for k in kinds]), True)
+    parts = [
+        _agreement_part(
+            name,
+            agreement(
+                every[members],
+                odds[members],
+                groups[members],
+                within=within,
+                prob=prob,
+                resamples=RESAMPLES,
+                permutations=PERMUTATIONS,
+                seed=seed,
+            ),
+            space.source,
+            prob,
+        )
+        for name, (members, within) in chosen.items()
+        if members.sum() >= 4
+    ]
+    main = next((part for part in parts if part.query == "within groups"), None)
+    unknown = _correlation_measurement(
+        "", "", (float("nan"), -1.0, 1.0), None, len(groups), space.source, prob
+    )
+    return replace(
+        main or unknown,
+        query="association and pronouns",
+        by="",
+        items=Items(
+            {
+                "phrase": space.phrases,
+                "set": space.sets,
+                "side": [list(space.lists.sets[name].targets)[side] for name, side in keys],
+                "kind": kinds,
+                "association": every.mean(axis=1),
+                "log_odds": odds.mean(axis=1),
+                "bias": leaning.mean(axis=1),
+            }
+        ),
+        parts=tuple(parts),
+        seed=seed,
+        details={
+            **(main.details if main else {}),
+            "centred": centred,
+            "pronouns": pronouns_of,
+            "kinds": stereotyped,
+        },
+    )
+
+
+def _agreement_part(name: str, found: Agreement, source: str, prob: float) -> Measurement:
+    pearson, spearman = (
+        replace(
+            _correlation_measurement(query, by, each.interval, each.p_value, found.n, source, prob),
+            details=_ends(each),
+        )
+        for query, by, each in (
+            (name, "phrases", found.pearson),
+            ("spearman", "coefficient", found.spearman),
+        )
+    )
+    return replace(
+        pearson,
+        parts=(spearman,),
+        details={
+            **pearson.details,
+            "groups": found.groups,
+            "reliability": dict(zip(("association", "pronoun"), found.reliability, strict=True)),
+            "corrected": found.corrected,
+        },
+    )
+
+
+def _ends(coefficient: Coefficient) -> dict[str, Any]:
+    return {
+        name: {"low": low, "high": high}
+        for name, (low, high) in (
+            ("fisher", coefficient.fisher),
+            ("bootstrap", coefficient.bootstrap),
+        )
+    }
+
+
+def _correlation_measurement(
+    query: str,
+    by: str,
+    interval: tuple[float, float, float],
+    p_value: float | None,
+    n: int,
+    source: str,
+    prob: float,
+) -> Measurement:
+    value, low, high = interval
+    return Measurement(
+        metric=CORRELATION,
+        query=query,
+        value=value,
+        low=low,
+        high=high,
+        prob=prob,
+        n=n,
+        ideal=None,
+        worse="away",
+        interval="Fisher's or bootstrap over phrases, the wider; carriers and attributes fixed",
+        p_value=p_value,
+        test="permutation of the phrases, two-sided",
+        subject=source,
+        by=by,
+    )
+
+
+def _anisotropy(source: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
+    """A warning where the raw embeddings of a source all point in a similar direction."""
+    cosine = float(np.mean([m.part("raw").details["mean_cosine"] for m in measured]))
+    if cosine <= 0.5:
+        return ()
+    return (
+        f"{source}: two phrases have a cosine of {cosine:.2f} on average before centring: the "
+        "embeddings all point in a similar direction (anisotropy), so raw associations are "
+        "differences of cosines near that; centring subtracts the mean of control phrases.",
+    )

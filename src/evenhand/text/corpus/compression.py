@@ -32,7 +32,7 @@ REFUSED = {b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z
 GZIP_LEVEL = 4  # two and a half times the speed of 6, for files 4 % larger
 STEP = 1 << 16  # raw bytes read at once
 PIECE = 1 << 20  # bytes a gzip or bzip2 decompressor may give at once
-# The zstd decompressor cannot be told how much to give, and a block of four bytes can hold 128 KB:
+# The zstd decompressor has no limit on its output, and a block of four bytes can hold 128 KB:
 # it is fed little at a time, the less the more comes out.
 SMALL_SIP, LARGE_SIP = 1 << 6, 1 << 12
 WIDEST_WINDOW = 1 << 31  # what `zstd --long=31` needs
@@ -54,7 +54,7 @@ def codec_of(path: str | Path) -> Codec:
 
 
 def detect(head: bytes) -> Codec:
-    """The compression the first bytes of a file tell of, whatever its name.
+    """The compression of a file by its first bytes, whatever its name.
 
     >>> detect(gzip.compress(b"text")), detect(b"text")
     ('gz', '')

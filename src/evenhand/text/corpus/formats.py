@@ -1,6 +1,6 @@
 """What a record is and where its document stands in it: a line, a JSON field, a CSV field.
 
-A layout knows how to cut a stream of bytes into whole records, how to read the documents of a
+A layout knows how to cut a stream of bytes into complete records, how to read the documents of a
 piece of it, and how to change one document while every other byte of its record stays.
 """
 
@@ -26,14 +26,14 @@ from evenhand.text.edits import Edit, apply
 
 
 class Cut(NamedTuple):
-    """How many bytes, records and lines of a piece of a file are whole."""
+    """How many bytes, records and lines of a piece of a file are complete."""
 
     end: int
     records: int
     lines: int
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a piece of a file stands: its first document's number, file and line."""
 
     first: int
@@ -55,7 +55,7 @@ class Records:
 
 
 class Layout(Protocol):
-    """How the records of one file are told apart, read and changed.
+    """How the records of one file are separated, read and changed.
 
     `marks` are the characters of which one closes a record, if it is not the last one.
     """
@@ -63,10 +63,10 @@ class Layout(Protocol):
     marks: ClassVar[tuple[str, ...]]
 
     def cut(self, data: bytes, *, final: bool) -> Cut:
-        """How much of the data is whole records; all of it, if possible, where it is final."""
+        """How much of the data is complete records; all of it, if possible, where it is final."""
         ...
 
-    def parse(self, text: str, place: Place) -> Records: ...
+    def parse(self, text: str, location: Location) -> Records: ...
 
     def splice(self, record: str, edits: Sequence[Edit]) -> str:
         """The record with the edits made in its document; nothing else of it changes."""
@@ -74,20 +74,20 @@ class Layout(Protocol):
 
 
 class Form(Protocol):
-    """What the user asks for; it becomes a layout when a file is opened."""
+    """What the user requests; it becomes a layout when a file is opened."""
 
     def bind(
         self, source: str, head: bytes, *, final: bool
     ) -> tuple[Layout, int, list[str]] | None:
         """The layout of a file, the length of its header and the columns named there.
 
-        None where more of the file is needed to tell.
+        None where more of the file is needed.
         """
         ...
 
 
 def cut_lines(data: bytes, *, final: bool) -> Cut:
-    """The whole lines of the data."""
+    """The complete lines of the data."""
     end = len(data) if final else data.rfind(b"\n") + 1
     lines = data.count(b"\n", 0, end)
     if end and data[end - 1] != 0x0A:
@@ -107,14 +107,16 @@ class Lines:
     def cut(self, data: bytes, *, final: bool) -> Cut:
         return cut_lines(data, final=final)
 
-    def parse(self, text: str, place: Place) -> Records:
-        block = Block.of_lines(text, first=place.first, source=place.source, line=place.line)
+    def parse(self, text: str, location: Location) -> Records:
+        block = Block.of_lines(
+            text, first=location.first, source=location.source, line=location.line
+        )
         return Records(text, np.append(block.starts, len(text)), block, len(block))
 
     def splice(self, record: str, edits: Sequence[Edit]) -> str:
         changed = apply(record, edits)
         if changed.count("\n") != record.count("\n"):
-            raise InputError("an edit may not add or take away a line where a line is a document")
+            raise InputError("an edit may not add or remove a line where a line is a document")
         return changed
 
 
@@ -131,24 +133,26 @@ class Jsonl:
     def cut(self, data: bytes, *, final: bool) -> Cut:
         return cut_lines(data, final=final)
 
-    def parse(self, text: str, place: Place) -> Records:
+    def parse(self, text: str, location: Location) -> Records:
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
         documents: list[str] = []
         blank = 0
-        for number, line in enumerate(lines, place.line):
+        for number, line in enumerate(lines, location.line):
             body = line.removeprefix("\ufeff") if number == 1 else line
             if not body.strip(" \t\r"):
                 blank += 1
                 documents.append("")
             else:
-                documents.append(self._document(body, place.source, number))
+                documents.append(self._document(body, location.source, number))
         bounds = np.zeros(len(lines) + 1, dtype=np.int64)
         np.cumsum([len(line) + 1 for line in lines], out=bounds[1:])
         bounds[-1] = len(text)
-        numbers = range(place.line, place.line + len(lines))
-        block = Block.of_documents(documents, first=place.first, source=place.source, lines=numbers)
+        numbers = range(location.line, location.line + len(lines))
+        block = Block.of_documents(
+            documents, first=location.first, source=location.source, lines=numbers
+        )
         return Records(text, bounds, block, len(documents) - blank)
 
     def splice(self, record: str, edits: Sequence[Edit]) -> str:
@@ -193,20 +197,20 @@ def locate(line: str, field: str) -> tuple[int, int]:
     >>> line[slice(*locate(line, "text"))]
     '"She sings."'
     """
-    found = (0, 0)
+    span = (0, 0)
     position = line.index("{") + 1
     while True:
         position = _skip(line, position)
         if line[position] != '"':
-            return found
+            return span
         key, position = DECODER.raw_decode(line, position)
         begin = _skip(line, _skip(line, position) + 1)
         _, end = DECODER.raw_decode(line, begin)
         if key == field:
-            found = begin, end
+            span = begin, end
         position = _skip(line, end)
         if line[position] != ",":
-            return found
+            return span
         position += 1
 
 
@@ -218,19 +222,19 @@ def splice_escaped(
     write: Callable[[str], str],
 ) -> str:
     """Edits of a value made in the text it is written as, in which an escape is one character."""
-    places: list[int] = []
+    positions: list[int] = []
     extra = [0]
     for match in escape.finditer(raw):
-        places.append(match.start() - extra[-1])
+        positions.append(match.start() - extra[-1])
         extra.append(extra[-1] + len(match.group()) - 1)
     moved: list[Edit] = []
     for edit in edits:
         stop = edit.offset + len(edit.before)
         if value[edit.offset : stop] != edit.before:
-            found = value[edit.offset : stop]
-            raise InputError(f"edit at {edit.offset}: expected {edit.before!r}, found {found!r}")
-        begin = edit.offset + extra[bisect_left(places, edit.offset)]
-        end = stop + extra[bisect_left(places, stop)]
+            actual = value[edit.offset : stop]
+            raise InputError(f"edit at {edit.offset}: expected {edit.before!r}, found {actual!r}")
+        begin = edit.offset + extra[bisect_left(positions, edit.offset)]
+        end = stop + extra[bisect_left(positions, stop)]
         moved.append(Edit(begin, edit.rule, raw[begin:end], write(edit.after)))
     return apply(raw, moved)
 
@@ -309,25 +313,25 @@ class CsvLayout:
             return cut_lines(data, final=final)
         match = _record_bytes(self.delimiter, final).match
         end = records = 0
-        while end < len(data) and (found := match(data, end)):
-            end = found.end()
+        while end < len(data) and (record := match(data, end)):
+            end = record.end()
             records += 1
-        whole = data[:end]
-        lines = whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
+        complete = data[:end]
+        lines = complete.count(b"\n") + complete.count(b"\r") - complete.count(b"\r\n")
         return Cut(end, records, lines)
 
-    def parse(self, text: str, place: Place) -> Records:
+    def parse(self, text: str, location: Location) -> Records:
         match = _field(self.delimiter, self.column).match
         bounds, documents, lines = [0], [], []
         blank = end = 0
-        line = place.line
+        line = location.line
         returns = "\r" in text
         while (begin := end) < len(text):
-            found = match(text, begin)
-            if found is None:
-                raise FileError(place.source, "a quoted field is never closed", line=line)
-            field = found.group(1)
-            end = found.end()
+            record = match(text, begin)
+            if record is None:
+                raise FileError(location.source, "a quoted field is never closed", line=line)
+            field = record.group(1)
+            end = record.end()
             bounds.append(end)
             lines.append(line)
             if text[begin] in "\r\n":
@@ -335,18 +339,20 @@ class CsvLayout:
                 field = ""
             elif field is None:
                 problem = f"too few fields: expected at least {self.column + 1}"
-                raise FileError(place.source, problem, line=line)
+                raise FileError(location.source, problem, line=line)
             documents.append(_value(field))
-            line += len(BREAK.findall(found.group())) if returns else text.count("\n", begin, end)
-        block = Block.of_documents(documents, first=place.first, source=place.source, lines=lines)
+            line += len(BREAK.findall(record.group())) if returns else text.count("\n", begin, end)
+        block = Block.of_documents(
+            documents, first=location.first, source=location.source, lines=lines
+        )
         return Records(text, np.array(bounds, dtype=np.int64), block, len(documents) - blank)
 
     def splice(self, record: str, edits: Sequence[Edit]) -> str:
-        found = _field(self.delimiter, self.column).match(record)
-        if found is None or found.group(1) is None:
+        match = _field(self.delimiter, self.column).match(record)
+        if match is None or match.group(1) is None:
             raise InputError(f"too few fields: expected at least {self.column + 1}")
-        begin, end = found.span(1)
-        return record[:begin] + self._splice_field(found.group(1), edits) + record[end:]
+        begin, end = match.span(1)
+        return record[:begin] + self._splice_field(match.group(1), edits) + record[end:]
 
     def _splice_field(self, raw: str, edits: Sequence[Edit]) -> str:
         if raw.startswith('"') and raw.endswith('"') and '"' not in raw[1:-1].replace('""', ""):
@@ -378,35 +384,35 @@ QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 def _pattern(delimiter: str) -> tuple[str, str]:
     """One field, and one field behind a delimiter, as regular expressions that never go back."""
     mark = re.escape(delimiter)
-    one = rf'(?>{QUOTED.pattern}[^{mark}\r\n]*+|[^"{mark}\r\n][^{mark}\r\n]*+|)'
-    return one, f"{mark}{one}"
+    field = rf'(?>{QUOTED.pattern}[^{mark}\r\n]*+|[^"{mark}\r\n][^{mark}\r\n]*+|)'
+    return field, f"{mark}{field}"
 
 
 @cache
 def _record_bytes(delimiter: str, final: bool) -> re.Pattern[bytes]:
-    """A whole record; before the end of the file a return that comes last may await its newline."""
-    one, more = _pattern(delimiter)
+    """A complete record; before the end of the file a final return may await its newline."""
+    field, more = _pattern(delimiter)
     close = r"(?:\r\n|\n|\r|\Z)" if final else r"(?:\r\n|\n|\r(?=[^\n]))"
-    return re.compile(f"{one}(?:{more})*+{close}".encode(), re.DOTALL)
+    return re.compile(f"{field}(?:{more})*+{close}".encode(), re.DOTALL)
 
 
 @cache
 def _field(delimiter: str, column: int) -> re.Pattern[str]:
-    """A whole record, its field of that column as the group (none where there are too few)."""
-    one, more = _pattern(delimiter)
+    """A complete record, its field of that column as the group (none where there are too few)."""
+    field, more = _pattern(delimiter)
     mark = re.escape(delimiter)
-    before = rf"(?:{one}{mark}){{{column}}}"
-    return re.compile(rf"(?:{before}({one})(?:{more})*+|{one}(?:{more})*+)(?:\r\n|\n|\r|\Z)")
+    before = rf"(?:{field}{mark}){{{column}}}"
+    return re.compile(rf"(?:{before}({field})(?:{more})*+|{field}(?:{more})*+)(?:\r\n|\n|\r|\Z)")
 
 
 def _columns(header: str, delimiter: str) -> list[str]:
-    one, _ = _pattern(delimiter)
-    field = re.compile(one)
+    pattern, _ = _pattern(delimiter)
+    field = re.compile(pattern)
     names, position = [], 0
-    while found := field.match(header, position):
-        names.append(_value(found.group()))
-        position = found.end() + 1
-        if header[found.end() : position] != delimiter:
+    while match := field.match(header, position):
+        names.append(_value(match.group()))
+        position = match.end() + 1
+        if header[match.end() : position] != delimiter:
             break
     return names
 

@@ -1,4 +1,4 @@
-"""Files of any size through a function, in several processes, order kept; and back again."""
+"""Files of any size through a function, in several processes, in order; and back again."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Work(Protocol):
 class RewriteWork:
     """The records with their documents rewritten and every other byte as it was.
 
-    With `append`, each record that changes is kept and followed by its rewritten copy, as
-    counterfactual data augmentation asks. Counts: `documents`, `changed` (documents with an edit),
+    With `append`, each record that changes is followed by its rewritten copy, as in
+    counterfactual data augmentation. Counts: `documents`, `changed` (documents with an edit),
     `edits`, and `rule:NAME` for the edits of each rule.
     """
 
@@ -59,7 +59,7 @@ class RewriteWork:
     append: bool = False
 
     def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
-        """The records rewritten and, if asked for, a JSON line for each edit."""
+        """The records rewritten and, if requested, a JSON line for each edit."""
         counts = Counter(documents=records.documents, changed=0, edits=0)
         if not len(records.block):
             return Done(records.text, counts=counts)
@@ -75,10 +75,10 @@ class RewriteWork:
         pieces: list[str] = []
         lines: list[str] = []
         done = 0
-        for index, made in _by_document(records.block, edits):
+        for index, document_edits in _by_document(records.block, edits):
             begin, end = records.bounds[index : index + 2].tolist()
             record = records.text[begin:end]
-            changed = layout.splice(record, made)
+            changed = layout.splice(record, document_edits)
             pieces.append(records.text[done:begin])
             if self.append:
                 pieces.append(record if record[-1] in layout.marks else record + "\n")
@@ -86,8 +86,10 @@ class RewriteWork:
             done = end
             counts["changed"] += 1
             if log:
-                exact = self.append or layout.splice(changed, invert(made)) == record
-                lines.extend(_lines(records.block, index, made, None if exact else record))
+                exact = self.append or layout.splice(changed, invert(document_edits)) == record
+                lines.extend(
+                    _lines(records.block, index, document_edits, None if exact else record)
+                )
         pieces.append(records.text[done:])
         return Done("".join(pieces), "".join(lines), counts)
 
@@ -112,7 +114,7 @@ def _by_document(block: Block, edits: Sequence[Edit]) -> Iterator[tuple[int, lis
 
 @lru_cache(maxsize=1 << 14)
 def _quoted(text: str) -> str:
-    """The text as a JSON string; what has no place in UTF-8 is escaped."""
+    """The text as a JSON string; what UTF-8 cannot encode is escaped."""
     written = json.dumps(text, ensure_ascii=False)
     try:
         written.encode()
@@ -126,11 +128,11 @@ def _lines(block: Block, index: int, edits: Sequence[Edit], record: str | None) 
     written in an unusual way), the first one carries the record as it was.
     """
     number = block.first + index
-    place = f'"source": {_quoted(block.source)}, "line": {block.line(index)}'
+    location = f'"source": {_quoted(block.source)}, "line": {block.line(index)}'
     extra = "" if record is None else f', "record": {json.dumps(record)}'
     for edit in edits:
         yield (
-            f'{{"document": {number}, {place}, "offset": {edit.offset}, '
+            f'{{"document": {number}, {location}, "offset": {edit.offset}, '
             f'"rule": {_quoted(edit.rule)}, "before": {_quoted(edit.before)}, '
             f'"after": {_quoted(edit.after)}{extra}}}\n'
         )
@@ -138,7 +140,7 @@ def _lines(block: Block, index: int, edits: Sequence[Edit], record: str | None) 
 
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
-"""What the `repr` of an object that tells nothing of itself ends in: no ground to go on from."""
+"""The end of a default `repr`, which does not identify an object: such work is not resumed."""
 UNWRITABLE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 Progress = Callable[[int, int | None], None]
@@ -158,19 +160,38 @@ def stream(
     progress: Progress | None = None,
     fingerprint: str | None = None,
 ) -> Counter[str]:
-    """Read the sources one after the other, do the work on each block, write the results in order.
+    """Apply a function to every block of the sources and write the results in order.
 
-    `-` is stdin or stdout. Compressed input is known by its first bytes, compressed output by its
-    name (.gz, .bz2, .zst). The output file, and the file of edits, appear when they are complete.
-    A run that was broken off goes on where its last checkpoint was when the same is asked for
-    again: the same files, unchanged, and the same `fingerprint`, which must tell all that the
-    output depends on (by default the `repr` of the work). Input from stdin starts anew.
+    Parameters
+    ----------
+    sources : sequence of paths
+        Read one after the other; "-" is stdin. Compressed input is known by its first bytes.
+    output : path
+        "-" is stdout. A name that ends in .gz, .bz2 or .zst is compressed. The file appears when
+        it is complete.
+    work : Work or RewriteWork
+    form : Form
+        How documents are cut out of the files: `Lines()`, `Jsonl(field)` or `Csv(field)`.
+    edits : path, optional
+        Where the edits, or what else the work logs, are written.
+    jobs : int
+        The number of processes. The work is imported again in each: call this from a module, under
+        `if __name__ == "__main__":` in a script.
+    resume : bool
+        Resume an interrupted run at its last checkpoint when the same is requested again: the same
+        files, unchanged, and the same `fingerprint`. Input from stdin is read from the start.
+    block_size : int
+        Bytes per block. The output does not depend on it, nor on `jobs`.
+    progress : callable, optional
+    fingerprint : str, optional
+        All that the output depends on; by default the `repr` of the work.
 
-    The output does not depend on `jobs` or `block_size`. In other processes (`jobs` > 1) the work
-    is imported afresh: call this from a module, under `if __name__ == "__main__":` in a script.
+    Returns
+    -------
+    Counter of str
+        The counts of the work, summed. If the reader of stdout closes it, they are of what was
+        written.
 
-    Returns the counts of the work, summed. If the reader of stdout goes away, the rest is not
-    worked on and the counts are of what was written.
     """
     names = [str(source) for source in sources]
     check(names, output, edits)
@@ -180,10 +201,10 @@ def stream(
         )
     known = all(name != STDIN and Path(name).is_file() for name in names)
     key = None
-    told = repr(work) if fingerprint is None else fingerprint
-    if resume and known and not ADDRESS.search(told):
+    identity = repr(work) if fingerprint is None else fingerprint
+    if resume and known and not ADDRESS.search(identity):
         made_by = version("evenhand")
-        key = run_key(names, work=told, form=repr(form), edits=str(edits), version=made_by)
+        key = run_key(names, work=identity, form=repr(form), edits=str(edits), version=made_by)
     task = _Task(work, member_codec(output), member_codec(edits or ""), edits is not None)
     total = total_size(names) if known else None
     with Target(output, edits, key) as target:
@@ -222,7 +243,7 @@ class _Task:
     log: bool
 
     def __call__(self, chunk: Chunk) -> _Result:
-        records = chunk.layout.parse(chunk.data.decode("utf-8", "surrogateescape"), chunk.place)
+        records = chunk.layout.parse(chunk.data.decode("utf-8", "surrogateescape"), chunk.location)
         prefix = b""
         if isinstance(self.work, RewriteWork):
             prefix = chunk.prefix
@@ -276,10 +297,22 @@ def restore(
     form: Form = Lines(),  # noqa: B008
     append: bool = False,
 ) -> int:
-    """Undo a rewriting: write to `destination` what `output` was made of.
+    """Undo a rewriting: write to `destination` the input of which `output` was made.
 
-    `form` and `append` are those of the rewriting. Of several inputs the whole is restored: the
-    files one after the other, as they were read. Returns how many documents had been changed.
+    Parameters
+    ----------
+    output, edits : path
+        What the rewriting wrote.
+    destination : path
+        Several inputs are restored as one file, in the order in which they were read.
+    form, append
+        Those of the rewriting.
+
+    Returns
+    -------
+    int
+        The number of documents that had been changed.
+
     """
     check([str(output), str(edits)], destination)
     changes = _Changes(str(edits), append=append)
@@ -326,12 +359,12 @@ class _Changes:
     def undo(self, chunk: Chunk) -> tuple[str, bool]:
         """The records of a chunk as they were, and whether an unfinished copy was left out."""
         text = chunk.data.decode("utf-8", "surrogateescape")
-        records = chunk.layout.parse(text, chunk.place)
+        records = chunk.layout.parse(text, chunk.location)
         pieces: list[str] = []
         position = 0
         cut_short = False
         while (change := self._next) is not None:
-            index = change.document - chunk.place.first
+            index = change.document - chunk.location.first
             if self._append:  # each copy so far has moved what follows on by one
                 index += self.done + 1
             if index >= len(records.block):
@@ -347,7 +380,7 @@ class _Changes:
                 try:
                     pieces.append(chunk.layout.splice(record, invert(change.edits)))
                 except InputError as error:
-                    problem = f"does not fit {chunk.place.source}: {error}"
+                    problem = f"does not fit {chunk.location.source}: {error}"
                     raise FileError(self._path, problem, line=change.line) from error
             position = end
             self.done += 1
@@ -376,7 +409,7 @@ class _Changes:
         change: _Change | None = None
         for chunk in chunks([self._path], Lines()):
             lines = chunk.data.decode("utf-8", "surrogateescape").split("\n")
-            for number, line in enumerate(lines, chunk.place.line):
+            for number, line in enumerate(lines, chunk.location.line):
                 if not line:
                     continue
                 document, edit, record = self._edit(line, number)

@@ -22,7 +22,7 @@ __all__ = ["AHEAD", "ordered"]
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
-AHEAD = 2  # pieces under way beyond one a worker
+AHEAD = 2  # pieces in progress in addition to one per worker
 
 
 def ordered(
@@ -132,21 +132,21 @@ class _Failure:
     kind: str
     message: str
     trace: str
-    place: tuple[str, str, int | None] | None
+    location: tuple[str, str, int | None] | None
     family: type[EvenhandError] | None
 
     @classmethod
     def of(cls, error: Exception) -> _Failure:
-        place = (error.path, error.problem, error.line) if isinstance(error, FileError) else None
+        location = (error.path, error.problem, error.line) if isinstance(error, FileError) else None
         family = next(
             (k for k in (InputError, PartialFailure, EvenhandError) if isinstance(error, k)), None
         )
         trace = traceback.format_exc()
-        return cls(type(error).__name__, str(error), trace, place, family)
+        return cls(type(error).__name__, str(error), trace, location, family)
 
     def error(self) -> Exception:
-        if self.place is not None:
-            path, problem, line = self.place
+        if self.location is not None:
+            path, problem, line = self.location
             return FileError(path, problem, line=line)
         if self.family is not None:
             return self.family(self.message)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from evenhand.errors import FileError
 from evenhand.text.corpus.compression import STDIN, Reader
-from evenhand.text.corpus.formats import Form, Layout, Place
+from evenhand.text.corpus.formats import Form, Layout, Location
 
 LONGEST = 1 << 28  # bytes a single record may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far the reading is: file, place in its content, and the numbers of what comes next.
+    """How far the reading is: file, offset in its content, and the numbers of what comes next.
 
     `open_end` says that the last record read lacked its newline.
     """
@@ -30,7 +30,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Some whole records, where they stand, and how to read them.
+    """Some complete records, their location, and how to read them.
 
     `prefix` is what a copy of the records has to begin with: the header of a table, or the newline
     that the last line of the file before lacked. `done` counts the bytes read of the files as they
@@ -38,7 +38,7 @@ class Chunk:
     """
 
     data: bytes
-    place: Place
+    location: Location
     layout: Layout
     prefix: bytes
     after: Position
@@ -62,7 +62,7 @@ def chunks(
     """Pieces of about `size` bytes, from `start` on; they depend on nothing but these arguments.
 
     With `same_columns`, all tables must have the header of the first one, which is given out once.
-    With `prompt`, a piece is given out as soon as a record is whole.
+    With `prompt`, a piece is given out as soon as a record is complete.
     """
     position = start or Position()
     columns: list[str] | None = None
@@ -130,7 +130,7 @@ class _Opened:
                     raise FileError(self.name, problem, line=line)
                 continue
             data = self._take(cut.end)
-            place = Place(document, self.name, line)
+            location = Location(document, self.name, line)
             if data and open_end:
                 prefix += b"\n"
             if data:
@@ -142,7 +142,7 @@ class _Opened:
                 )
                 yield Chunk(
                     data=data,
-                    place=place,
+                    location=location,
                     layout=self.layout,
                     prefix=prefix,
                     after=after,

@@ -29,7 +29,7 @@ from evenhand.text.corpus.reading import Position
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The place in the input; what was written to each file, and counted, when it was reached."""
+    """The position in the input, with what was written to each file and counted up to it."""
 
     position: Position = field(default_factory=Position)
     done: Sequence[int] = ()
@@ -42,12 +42,12 @@ def run_key(sources: Sequence[str], **settings: str) -> str:
     for source in sources:
         stat = Path(source).stat()
         files.append([str(Path(source).resolve()), source, stat.st_size, stat.st_mtime_ns])
-    told = json.dumps([files, settings], sort_keys=True)
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+    identity = json.dumps([files, settings], sort_keys=True)
+    return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Checkpoint:
-    """The file that holds the state of a run, replaced as a whole each time."""
+    """The file that holds the state of a run, replaced atomically."""
 
     def __init__(self, output: str | Path, key: str) -> None:
         target = Path(output).resolve()
@@ -109,7 +109,7 @@ class Sink(Protocol):
         ...
 
     def rewind(self, done: int) -> bool:
-        """Go back to a place that was settled; False where that cannot be done."""
+        """Go back to a settled position; False where that cannot be done."""
         ...
 
     def commit(self) -> None: ...
@@ -253,7 +253,7 @@ class _Partial:
             os.close(handle)
 
     def _repack(self, done: int) -> bool:
-        """Compress the first `done` bytes of what was written anew, in a frame to be continued."""
+        """Compress the first `done` bytes of the output again, in a frame that can be continued."""
         new = self._path.with_name(self._path.name + ".new")
         new.unlink(missing_ok=True)
         old, self._handle = self._handle, self._locked(new)
@@ -292,9 +292,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class Target:
     """What a run writes to, and `state`: how far it has come, at first where an earlier run was.
 
-    Left by an error, it keeps what was written for the same run to go on, if that is possible
-    (`key` tells which run it is; none, and it never is); a wrong input leaves nothing. That the
-    reader of the output has gone is no error.
+    After an error, what was written stays so that the same run can resume, if that is possible
+    (`key` identifies the run; without it nothing is resumed); a wrong input leaves nothing. It is
+    no error that the reader of the output has closed it.
     """
 
     def __init__(self, output: str | Path, edits: str | Path | None, key: str | None) -> None:
@@ -351,9 +351,9 @@ class Target:
             if self._checkpoint is not None:
                 self._checkpoint.remove()
             return isinstance(error, ReaderGone)
-        kept = self._keep()
-        self._close(keep=kept)
-        hint = "; the same command goes on from there" if kept else ""
+        resumable = self._keep()
+        self._close(keep=resumable)
+        hint = "; the same command resumes from there" if resumable else ""
         if isinstance(error, PartialFailure):
             raise PartialFailure(f"{error}{hint}") from error
         if isinstance(error, OSError) and error.errno in NO_ROOM:

@@ -147,7 +147,7 @@ def _measure(
         {name: sheet[key][1] if key in sheet else None for name, sheet in read.items()}
         for key in rows
     ]
-    decisions = [_decide(each, needed) for each in verdicts]
+    decisions = [_decide(answers, needed) for answers in verdicts]
     counts = Counter(decisions)
     decided = counts["yes"] + counts["no"]
     share, low, high = wilson(counts["yes"], decided, prob)
@@ -165,8 +165,10 @@ def _measure(
         worse="lower",
         interval="Wilson",
         items=Items(
-            {**record, "id": key, "verdict": decision, "verdicts": each}
-            for (key, record), decision, each in zip(rows.items(), decisions, verdicts, strict=True)
+            {**record, "id": key, "verdict": decision, "verdicts": answers}
+            for (key, record), decision, answers in zip(
+                rows.items(), decisions, verdicts, strict=True
+            )
         ),
         left_out=tuple(
             key for key, decision in zip(rows, decisions, strict=True) if decision == "undecided"
@@ -247,7 +249,7 @@ def _measure_agreement(
     annotators = len(verdicts[0])
     if annotators < 2:
         return (), ("one annotator: no agreement to measure",)
-    names, counts = count_verdicts([list(each.values()) for each in verdicts])
+    names, counts = count_verdicts([list(answers.values()) for answers in verdicts])
     judged = counts.sum(axis=1)
     complete = counts[judged == annotators]
     measured, notes = [], []

@@ -473,20 +473,22 @@ class Counts:
             details={"agree": self.agree, "undecided": self.undecided},
         )
 
-    def check(self, place: str) -> None:
+    def check(self, location: str) -> None:
         """Raise InputError where the counts leave nothing to compare."""
         if not self.read:
-            raise InputError(f"{place}: the table has no rows")
+            raise InputError(f"{location}: the table has no rows")
         for gender, rows in self.rows.items():
             if not rows:
                 out = ", ".join(f"{reason} ({n:,})" for reason, n in self.left_out.most_common(6))
                 raise InputError(
-                    f"{place}: no row is {gender}; left out: {out or 'none'}"
+                    f"{location}: no row is {gender}; left out: {out or 'none'}"
                     "; other codes are named with male and female"
                 )
         classes = {*self.rows["male"], *self.rows["female"]}
         if len(classes) < 2:
-            raise InputError(f"{place}: expected two classes or more, got only '{classes.pop()}'")
+            raise InputError(
+                f"{location}: expected two classes or more, got only '{classes.pop()}'"
+            )
 
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: classes without rows, a column that has no classes."""

@@ -36,11 +36,26 @@ class Rewritten:
 
 
 def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0) -> list[Rewritten]:
-    """Each document rewritten; what is drawn by chance depends on its number, from `first` on.
+    """Rewrite every document.
 
+    Parameters
+    ----------
+    documents : sequence of str
+    rewriter : Rewriter
+        Such as `Swap()`, `Neutralize()` or `Anonymize()`.
+    first : int
+        The number of the first document; random draws depend on the document's number.
+
+    Returns
+    -------
+    list of Rewritten
+
+    Examples
+    --------
     >>> from evenhand.text.rewrite.swap import Swap
     >>> [str(r) for r in rewrite_all(["She sings.", "It rains."], Swap())]
     ['He sings.', 'It rains.']
+
     """
     block = Block.of_documents(documents, first=first)
     edits: list[list[Edit]] = [[] for _ in documents]
@@ -51,6 +66,6 @@ def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0)
         offset = edit.offset - int(block.starts[index])
         edits[index].append(Edit(offset, edit.rule, edit.before, edit.after))
     return [
-        Rewritten(apply(text, made), tuple(made))
-        for text, made in zip(documents, edits, strict=True)
+        Rewritten(apply(text, document_edits), tuple(document_edits))
+        for text, document_edits in zip(documents, edits, strict=True)
     ]

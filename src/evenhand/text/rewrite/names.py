@@ -61,15 +61,15 @@ class Neighbours:
 
     __slots__ = ("capital", "ends", "joined", "starts", "text")
 
-    def __init__(self, found: Words, codes: Codes) -> None:
-        first = codes[found.starts]
-        self.text = found.text
-        self.starts = found.starts
-        self.ends = found.ends
+    def __init__(self, words: Words, codes: Codes) -> None:
+        first = codes[words.starts]
+        self.text = words.text
+        self.starts = words.starts
+        self.ends = words.ends
         self.capital = np.append((first >= 65) & (first <= 90), False)
-        gap = found.starts[1:] - found.ends[:-1]
-        self.joined = np.zeros(len(found.starts) + 1, dtype=bool)  # a single space before the word
-        self.joined[1:-1] = (gap == 1) & (codes[found.ends[:-1]] == SPACE)
+        gap = words.starts[1:] - words.ends[:-1]
+        self.joined = np.zeros(len(words.starts) + 1, dtype=bool)  # a single space before the word
+        self.joined[1:-1] = (gap == 1) & (codes[words.ends[:-1]] == SPACE)
 
     def word(self, k: int) -> str:
         return self.text[self.starts[k] : self.ends[k]]
@@ -107,11 +107,11 @@ class Neighbours:
 
     def capitals_behind(self, k: int) -> list[int]:
         """What the capitalised words directly behind word k may be."""
-        found: list[int] = []
-        while len(found) < FARTHEST and self.joined[k + 1] and self.capital[k + 1]:
+        kinds_behind: list[int] = []
+        while len(kinds_behind) < FARTHEST and self.joined[k + 1] and self.capital[k + 1]:
             k += 1
-            found.append(kinds(self.word(k)))
-        return found
+            kinds_behind.append(kinds(self.word(k)))
+        return kinds_behind
 
     def before(self, k: int) -> str:
         """The word before word k with a space between, in lower case."""
@@ -148,7 +148,7 @@ def _index() -> WordIndex:
 
 
 def _first_name(words: Neighbours, k: int, doubtful: bool) -> bool | None:
-    """Whether word k is a first name here, None where the rest of the document must tell."""
+    """Whether word k is a first name here, None where the rest of the document decides."""
     capitals = words.capitals_behind(k)
     if any(kind & HEAD for kind in capitals):
         return False
@@ -198,20 +198,24 @@ class _Candidate(NamedTuple):
     k: int
     start: int
     end: int
-    risky: bool  # the characters around it call for a closer look
+    risky: bool  # the characters around it need a closer look
     alone: bool  # no capitalised word before or behind
 
 
 def _candidates(
-    block: Block, words: Neighbours, found: Words, codes: Codes, chosen: NDArray[np.bool_] | None
+    block: Block,
+    words: Neighbours,
+    block_words: Words,
+    codes: Codes,
+    chosen: NDArray[np.bool_] | None,
 ) -> Iterator[_Candidate]:
-    picked = _index().select(found)
+    picked = _index().select(block_words)
     picked = picked[words.capital[picked]]
-    owners = block.owner(found.starts[picked])
+    owners = block.owner(block_words.starts[picked])
     if chosen is not None:
         keep = chosen[owners]
         picked, owners = picked[keep], owners[keep]
-    starts, ends = found.starts[picked], found.ends[picked]
+    starts, ends = block_words.starts[picked], block_words.ends[picked]
     behind = words.capital[picked + 1] & words.joined[picked + 1]
     alone = ~(words.capital[picked - 1] | behind)
     return map(
@@ -231,12 +235,12 @@ def first_names(
     """For each chosen document with first names: its place in the block, the mentions in order, and
     all names of the lexicon that stand capitalised in it, first names or not.
     """
-    found = Words(block.text) if words is None else words
-    if not len(found):
+    block_words = Words(block.text) if words is None else words
+    if not len(block_words):
         return
     codes = character_codes(block.text)
-    near = Neighbours(found, codes)
-    candidates = _candidates(block, near, found, codes, chosen)
+    near = Neighbours(block_words, codes)
+    candidates = _candidates(block, near, block_words, codes, chosen)
     for number, group in groupby(candidates, key=attrgetter("owner")):
         mentions, present = _of_document(near, group)
         if mentions:
@@ -244,7 +248,7 @@ def first_names(
 
 
 def _risky(codes: Codes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the characters around a word call for a closer look (#Mary, Mary-Ann)."""
+    """Whether the characters around a word need a closer look (#Mary, Mary-Ann)."""
     behind = np.append(codes, np.array([ord(" ")], dtype=codes.dtype))[ends]
     before = np.where(starts > 0, codes[starts - 1], ord(" "))
     fine: NDArray[np.bool_] = (
@@ -395,8 +399,8 @@ class NameSwap:
                     continue
                 if len(written) > 1 and written.isupper():
                     after = after.upper()
-                whole = full_possessive(block.text, start + len(written), written, after)
-                edits.append(Edit(start, "name", *whole))
+                change = full_possessive(block.text, start + len(written), written, after)
+                edits.append(Edit(start, "name", *change))
         return Swapped(edits, left)
 
     def _become(
@@ -409,7 +413,7 @@ class NameSwap:
         partners = _partners()
         become = {name: partners[name] for name in swapped if name in partners}
         if self.direction != "both":
-            # where the partner stays in the document, another name keeps the two apart
+            # where the partner stays in the document, another name distinguishes the two
             taken = [name for name, after in become.items() if after in present]
             become |= _drawn(taken, present | set(become.values()), self.seed, number)
         return become
@@ -421,32 +425,32 @@ class NameSwap:
         return names().gender(name) == self.direction.partition("-")[0]
 
 
-def _one_of(place: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InputError(f"{place}: expected one of {', '.join(allowed)}, got {value!r}")
+        raise InputError(f"{option}: expected one of {', '.join(allowed)}, got {value!r}")
 
 
 @cache
 def _partners() -> dict[str, str]:
     """The fixed pairs of which both names are looked for in texts."""
     known = known_names()
-    every = ((name, names().partner(name)) for name in known)
-    return {name: partner for name, partner in every if partner in known and partner}
+    pairs = ((name, names().partner(name)) for name in known)
+    return {name: partner for name, partner in pairs if partner in known and partner}
 
 
 @cache
 def _genders() -> dict[str, str]:
-    every = ((name, names().gender(name)) for name in known_names())
-    return {name: gender for name, gender in every if gender}
+    genders = ((name, names().gender(name)) for name in known_names())
+    return {name: gender for name, gender in genders if gender}
 
 
 @cache
 def _drawable(gender: str) -> tuple[tuple[str, ...], list[int]]:
     """The names of a gender that are nothing else, and their births summed up."""
     known = names()
-    every = known.female if gender == "female" else known.male
+    names_of_gender = known.female if gender == "female" else known.male
     clear = known_names() - known.ambiguous
-    chosen = tuple(name for name in every if name in clear)
+    chosen = tuple(name for name in names_of_gender if name in clear)
     return chosen, list(accumulate(known.count(name) for name in chosen))
 
 
@@ -488,9 +492,9 @@ TAKEN = re.compile(r"(?<!\w)E(\d+)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class Anonymize:
-    """Every word of a person's name becomes E and a number, counted anew in each document.
+    """Every word of a person's name becomes E and a number, counted from 1 in each document.
 
-    Words are numbered by first appearance and told apart whatever their case; a number that the
+    Words are numbered by first appearance and compared without case; a number that the
     document already uses is not given. Titles, suffixes and the possessive 's stay. `entities` is
     `rules` or `spacy:MODEL`.
 
@@ -530,9 +534,23 @@ def _document_edits(document: str, begin: int, persons: list[Person]) -> Iterato
 
 
 def anonymize(document: str, **options: Any) -> Rewritten:
-    """Person names to E1, E2 …, the same name to the same number; the options are `Anonymize`'s.
+    """Replace person names by E1, E2 …, the same name by the same number.
 
+    Parameters
+    ----------
+    document : str
+    **options
+        Those of `Anonymize`.
+
+    Returns
+    -------
+    Rewritten
+        The new text and its edits.
+
+    Examples
+    --------
     >>> anonymize("Marie Curie spoke. Curie was thanked.").text
     'E1 E2 spoke. E2 was thanked.'
+
     """
     return rewrite_all([document], Anonymize(**options))[0]

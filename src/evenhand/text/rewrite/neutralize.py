@@ -49,8 +49,8 @@ class Nouns:
         while end < len(text) and (text[end].isalnum() or text[end] == "_"):
             end += 1
         word = text[start:end]
-        if found := phrase_at(text, start, self.phrases.get(word.lower(), ())):
-            written, phrase = found
+        if match := phrase_at(text, start, self.phrases.get(word.lower(), ())):
+            written, phrase = match
             return phrase.rule, written, phrase_after(written, phrase)
         known = self.single.get(word.lower())
         return None if known is None else (known[1], word, match_case(word, known[0]))
@@ -75,8 +75,8 @@ def nouns(choice: str) -> Nouns:
             first = form.gendered[: int(parts.ends[0])]
             phrases.setdefault(first, []).append(Phrase(form.gendered, form.neutral, form.kind))
     longest_first = {
-        first: tuple(sorted(found, key=lambda phrase: -len(phrase.written)))
-        for first, found in phrases.items()
+        first: tuple(sorted(group, key=lambda phrase: -len(phrase.written)))
+        for first, group in phrases.items()
     }
     return Nouns(single, longest_first, WordIndex({*single, *phrases, *TITLES}))
 
@@ -101,24 +101,24 @@ def title(text: str, start: int, end: int) -> tuple[str, str, str] | None:
 
 
 def article_edit(text: str, start: int, before: str, after: str) -> Edit | None:
-    """The change of "a" or "an" right before a word that is replaced, where its sound asks for it.
+    """The change of "a" or "an" right before a word that is replaced, where its sound requires it.
 
     >>> article_edit("an alderman", 3, "alderman", "councillor")
     Edit(offset=0, rule='article', before='an', after='a')
     """
     if _vowel(before) == _vowel(after):
         return None
-    found = ARTICLE.search(text, max(0, start - 12), start)
-    if found is None:
+    match = ARTICLE.search(text, max(0, start - 12), start)
+    if match is None:
         return None
-    article = found.group(1)
+    article = match.group(1)
     vowel = _vowel(after)
     if (len(article) == 2) == vowel:
         return None
     new = (
         article + ("N" if before.isupper() and article.isupper() else "n") if vowel else article[:1]
     )
-    return Edit(found.start(1), "article", article, new)
+    return Edit(match.start(1), "article", article, new)
 
 
 def _vowel(word: str) -> bool:
@@ -168,13 +168,24 @@ SLASHED = re.compile(r"(?:\bs/|\(s\))$", re.I)
 class Neutralize:
     """Pronouns to they, them, their, theirs, with the verbs that agree; titles to Mx; nouns.
 
-    `nouns` says which gendered nouns get their neutral form: "roles" (chairman, stewardess), "all"
-    (also mother, boy) or "none". `reflexive` is "themself" or "themselves". Names stay.
+    Names stay.
 
+    Parameters
+    ----------
+    nouns : {"roles", "all", "none"}
+        Which gendered nouns get their neutral form: roles (chairman, stewardess), or also mother
+        and boy.
+    reflexive : {"themself", "themselves"}
+    judge : str
+        What distinguishes her (him) from her (his): "embedded" or "spacy:MODEL".
+
+    Examples
+    --------
     >>> from evenhand.text.edits import apply
     >>> text = "She says the chairman loves his job, doesn't he?"
     >>> apply(text, Neutralize()(Block.of_lines(text)))
     "They say the chair loves their job, don't they?"
+
     """
 
     nouns: str = "roles"
@@ -190,28 +201,28 @@ class Neutralize:
     def __call__(self, block: Block) -> list[Edit]:
         """The edits of a block."""
         text = block.text
-        found = Words(text)
+        block_words = Words(text)
         table = nouns(self.nouns)
-        edits = list(_pronouns(text, found, judge(self.judge), self.reflexive))
-        edits += _agreeing(block, found)
-        edits += _noun_edits(text, found, table)
+        edits = list(_pronouns(text, block_words, judge(self.judge), self.reflexive))
+        edits += _agreeing(block, block_words)
+        edits += _noun_edits(text, block_words, table)
         return _in_order(edits)
 
 
 def _in_order(edits: list[Edit]) -> list[Edit]:
     """The edits by offset; where two would change the same word, the first of the list does."""
-    kept: list[Edit] = []
+    ordered: list[Edit] = []
     done = 0
     for edit in sorted(edits, key=attrgetter("offset")):
         if edit.offset >= done:
-            kept.append(edit)
+            ordered.append(edit)
             done = edit.offset + len(edit.before)
-    return kept
+    return ordered
 
 
-def _pronouns(text: str, found: Words, grammar: Judge, reflexive: str) -> Iterator[Edit]:
+def _pronouns(text: str, block_words: Words, grammar: Judge, reflexive: str) -> Iterator[Edit]:
     """Pronouns and what hangs on them by an apostrophe."""
-    starts, ends = FORMS.find(found)
+    starts, ends = FORMS.find(block_words)
     done = 0
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         if start < done or _stays(text, start, end):
@@ -260,7 +271,7 @@ def _contraction(text: str, start: int, end: int, grammar: Judge) -> Iterator[Ed
 
 
 def _pair(text: str, first: str, end: int) -> tuple[str, int] | None:
-    """What "he or she", "him/her" and the like become, and where they end."""
+    """What "he or she", "him/her" and similar pairs become, and where they end."""
     if text[end : end + 1] not in (" ", "/"):
         return None
     second = SECOND.match(text, end)
@@ -294,13 +305,13 @@ def _stated(text: str, start: int, end: int) -> bool:
     return STATED.fullmatch(text, start, end) is not None
 
 
-def _agreeing(block: Block, found: Words) -> Iterator[Edit]:
+def _agreeing(block: Block, block_words: Words) -> Iterator[Edit]:
     """The verbs of he and she, sentence by sentence."""
-    starts, ends = SUBJECTS.find(found)
+    starts, ends = SUBJECTS.find(block_words)
     text = block.text
     owners = block.owner(starts).tolist()
-    places = zip(owners, starts.tolist(), ends.tolist(), strict=True)
-    for index, group in groupby(places, key=itemgetter(0)):
+    spans = zip(owners, starts.tolist(), ends.tolist(), strict=True)
+    for index, group in groupby(spans, key=itemgetter(0)):
         begin, _ = block.span(index)
         inside = [
             start - begin
@@ -327,9 +338,9 @@ def _document(document: str, begin: int, subjects: list[int]) -> Iterator[Edit]:
             subject = next(rest, None)
 
 
-def _noun_edits(text: str, found: Words, table: Nouns) -> Iterator[Edit]:
+def _noun_edits(text: str, block_words: Words, table: Nouns) -> Iterator[Edit]:
     """Titles and nouns, with the article before a noun where its form changes."""
-    starts, ends = table.index.find(found)
+    starts, ends = table.index.find(block_words)
     done = 0
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         if start < done or protected(text, start, end):
@@ -345,9 +356,23 @@ def _noun_edits(text: str, found: Words, table: Nouns) -> Iterator[Edit]:
 
 
 def neutralize(document: str, **options: Any) -> Rewritten:
-    """Singular they with its verbs, neutral titles and roles; the options are `Neutralize`'s.
+    """Rewrite a document with singular they and its verbs, neutral titles and neutral roles.
 
+    Parameters
+    ----------
+    document : str
+    **options
+        Those of `Neutralize`.
+
+    Returns
+    -------
+    Rewritten
+        The new text and its edits.
+
+    Examples
+    --------
     >>> neutralize("She runs and sings.").text
     'They run and sing.'
+
     """
     return rewrite_all([document], Neutralize(**options))[0]

@@ -88,17 +88,17 @@ def _written(pair: Pair, word: str, after: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> list[str]:
-    found = words(word)
-    return [word[s:e] for s, e in zip(found.starts, found.ends, strict=True)]
+    parts = words(word)
+    return [word[s:e] for s, e in zip(parts.starts, parts.ends, strict=True)]
 
 
-def _compile(chosen: Iterable[Pair], direction: str, kept: Iterable[str]) -> Pairing:
+def _compile(chosen: Iterable[Pair], direction: str, unchanged: Iterable[str]) -> Pairing:
     forms: dict[str, tuple[str, str]] = {}
     opening: dict[str, tuple[str, str]] = {}
     phrases: dict[str, list[Phrase]] = {}
     grammar: set[str] = set()
-    for phrase in kept:
-        phrases.setdefault(_parts(phrase)[0], []).append(Phrase(phrase, phrase, "kept"))
+    for phrase in unchanged:
+        phrases.setdefault(_parts(phrase)[0], []).append(Phrase(phrase, phrase, "unchanged"))
     for pair in chosen:
         for word, after in _arrows(pair, direction):
             if pair.kind == "pronoun" and word in BY_GRAMMAR:
@@ -114,8 +114,8 @@ def _compile(chosen: Iterable[Pair], direction: str, kept: Iterable[str]) -> Pai
                 opening.setdefault(word.capitalize(), (after.capitalize(), pair.kind))
     singles = {word.lower() for word in forms}
     ordered = {
-        written: tuple(sorted(found, key=lambda phrase: -len(phrase.written)))
-        for first, found in phrases.items()
+        written: tuple(sorted(group, key=lambda phrase: -len(phrase.written)))
+        for first, group in phrases.items()
         for written in (first, first.capitalize(), first.upper())
     }
     index = WordIndex(singles | set(phrases) | grammar)
@@ -139,14 +139,14 @@ def pairing(
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction: expected one of {', '.join(DIRECTIONS)}, got {direction!r}")
-    every = read_pairs(Path(own)) if own is not None else pairs()
-    known = {pair.kind for pair in every}
+    listed = read_pairs(Path(own)) if own is not None else pairs()
+    known = {pair.kind for pair in listed}
     unknown = [kind for kind in kinds or () if kind not in known]
     if unknown:
         raise InputError(
             f"kinds: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)!r}"
         )
-    chosen = [p for p in every if (p.safe or unsafe) and (kinds is None or p.kind in kinds)]
+    chosen = [p for p in listed if (p.safe or unsafe) and (kinds is None or p.kind in kinds)]
     nouns = any(pair.kind != "pronoun" for pair in chosen)
     return _compile(chosen, direction, fixed_phrases() if nouns and own is None else ())
 
@@ -229,12 +229,18 @@ SAID_OF = re.compile(
 OWNED = re.compile(
     r"(?:\b(?:her|his|my|our|their|your|its)|['’]s?)\s+(?:[\w-]+\s+)?$", re.IGNORECASE
 )
-LOOK_BACK = 40
 
 
 def referring_to_names(block: Block, spans: Sequence[Span]) -> set[Span]:
-    """Those of the gendered words at the spans that refer to a person named in their document."""
-    kept: set[Span] = set()
+    """Those of the gendered words at the spans that refer to a person named in their document.
+
+    Lu et al. (2018) do not change a coreference cluster that holds a proper noun, so that
+    "Elizabeth … she … queen" does not become "Elizabeth … he … king". Here the clusters come from
+    rules: a pronoun goes with the last person of its gender, named or not; a noun goes with a name
+    it stands beside ("Queen Elizabeth", "her husband John"), that it is said of ("Elizabeth was a
+    good queen"), or that it was tied to earlier in the document.
+    """
+    referring: set[Span] = set()
     position = 0
     for index in range(len(block)):
         begin, end = block.span(index)
@@ -244,20 +250,20 @@ def referring_to_names(block: Block, spans: Sequence[Span]) -> set[Span]:
             position += 1
         if inside:
             document = block.text[begin:end]
-            found = _Reading(document).read(inside, find_people(document))
-            kept.update((start + begin, stop + begin) for start, stop in found)
-    return kept
+            spans_found = _Reading(document).read(inside, find_people(document))
+            referring.update((start + begin, stop + begin) for start, stop in spans_found)
+    return referring
 
 
 @cache
 def _genders() -> dict[str, tuple[str, bool]]:
     """The gender of each word of the pairs, and whether it is a pronoun."""
-    found: dict[str, tuple[str, bool]] = {}
+    genders: dict[str, tuple[str, bool]] = {}
     for pair in pairs():
         pronoun = pair.kind == "pronoun"
-        found.setdefault(pair.female, ("female", pronoun))
-        found.setdefault(pair.male, ("male", pronoun))
-    return found
+        genders.setdefault(pair.female, ("female", pronoun))
+        genders.setdefault(pair.male, ("male", pronoun))
+    return genders
 
 
 @dataclass
@@ -268,7 +274,7 @@ class _Reading:
     named: dict[str, bool] = field(default_factory=dict)
     waiting: dict[str, list[Span]] = field(default_factory=lambda: {"female": [], "male": []})
     tied: set[str] = field(default_factory=set)
-    last_kept: int = -1000
+    last_end: int = -1000
 
     def read(self, words: Sequence[Span], persons: Sequence[Person]) -> Iterator[Span]:
         """The words that refer to a named person."""
@@ -281,17 +287,17 @@ class _Reading:
                     yield from self.waiting[gender]
                     self.waiting[gender].clear()
             elif self._refers(event, starts):
-                self.last_kept = event[1]
+                self.last_end = event[1]
                 yield event
 
     def _name(self, person: Person) -> tuple[str, ...]:
         given = next((p for p in person.parts if p.kind == "given"), None)
         gender = names().gender(self.text[given.start : given.end].title()) if given else None
-        found = (gender,) if gender else ("female", "male")
-        for each in found:
-            self.named[each] = True
-        self.last_kept = person.end
-        return found
+        genders = (gender,) if gender else ("female", "male")
+        for named_gender in genders:
+            self.named[named_gender] = True
+        self.last_end = person.end
+        return genders
 
     def _refers(self, span: Span, names_begin: set[int]) -> bool:
         word = self.text[slice(*span)].lower()
@@ -305,8 +311,8 @@ class _Reading:
             (beside is not None and beside.end() in names_begin)
             or word in self.tied
             or (
-                span[0] - self.last_kept <= LOOK_BACK
-                and SAID_OF.fullmatch(self.text, max(self.last_kept, 0), span[0]) is not None
+                span[0] - self.last_end <= LOOK_BACK
+                and SAID_OF.fullmatch(self.text, max(self.last_end, 0), span[0]) is not None
             )
         )
         if tied:
@@ -324,17 +330,38 @@ OPENING = re.compile(r"""(?:^|\n|[.!?…]["'”’)\]]*\s+)["'“‘(\[]*$""")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap:
-    """Every gendered word of a document to its dual, its case kept.
+    """Every gendered word of a document to its dual, in the same case.
 
-    `her` becomes him or his and `his` becomes her or hers by grammar. A document is rewritten with
-    the given `probability`, drawn for it from the seed. `names` swaps first names too: "fixed" by
-    pairs of equal frequency, "random" by a draw for each document. `keep_named` is the rule of CDA
-    proper: words that refer to somebody named ("Elizabeth … she … queen") are left alone.
+    `her` becomes him or his and `his` becomes her or hers by grammar.
 
+    Parameters
+    ----------
+    direction : {"both", "male-to-female", "female-to-male"}
+        Which words are swapped.
+    probability : float
+        The probability that a document is rewritten, drawn from the seed and its number.
+    seed : int
+    names : {"off", "fixed", "random"}
+        First names too: by pairs of equal frequency, or by a draw for each document.
+    keep_named : bool
+        Words that refer to somebody named ("Elizabeth … she … queen") are not changed: the rule of
+        counterfactual data augmentation (Lu et al. 2018).
+    kinds : tuple of str, optional
+        Only some kinds of words, such as "pronoun" and "family".
+    unsafe : bool
+        Also pairs that are wrong in much running text (count and countess).
+    pairs : str, optional
+        A CSV file with pairs of your own.
+    judge : str
+        What distinguishes her (him) from her (his): "embedded" or "spacy:MODEL".
+
+    Examples
+    --------
     >>> from evenhand.text.edits import apply
     >>> text = "Her neighbour waved to her."
     >>> apply(text, Swap()(Block.of_lines(text)))
     'His neighbour waved to him.'
+
     """
 
     direction: str = "both"
@@ -358,9 +385,9 @@ class Swap:
     def __call__(self, block: Block) -> list[Edit]:
         """The edits of a block."""
         table = pairing(self.direction, self.kinds, self.unsafe, self.pairs)
-        found = Words(block.text)
+        block_words = Words(block.text)
         chosen = chosen_documents(block, self.probability, self.seed)
-        starts, ends = table.index.find(found)
+        starts, ends = table.index.find(block_words)
         if self.probability < 1:
             wanted = chosen[block.owner(starts)]
             starts, ends = starts[wanted], ends[wanted]
@@ -371,7 +398,7 @@ class Swap:
         edits = swap_words(block.text, spans, table, judge(self.judge))
         if self.names == "off" or self.keep_named:
             return edits
-        swapped = NameSwap(self.names, self.seed, self.direction).edits(block, chosen, found)
+        swapped = NameSwap(self.names, self.seed, self.direction).edits(block, chosen, block_words)
         return _merged(edits, swapped)
 
 
@@ -401,12 +428,12 @@ def swap_words(
                 change = (match_case(word, after), "pronoun")
             elif word in opening and _opens_sentence(text, start, end):
                 change = opening[word]
-        if found := phrases.get(word):
-            met = phrase_at(text, start, found)
+        if candidates := phrases.get(word):
+            met = phrase_at(text, start, candidates)
             if met is not None:
                 word, phrase = met
                 end = start + len(word)
-                if phrase.rule == "kept":
+                if phrase.rule == "unchanged":
                     done = end
                     continue
                 change = (phrase_after(word, phrase), phrase.rule)
@@ -426,7 +453,7 @@ def swap_words(
 
 
 def _opens_sentence(text: str, start: int, end: int) -> bool:
-    """Whether the word opens a sentence and goes on in lower case: "Sons and daughters"."""
+    """Whether the word opens a sentence and continues in lower case: "Sons and daughters"."""
     opens = OPENING.search(text, max(start - 5, 0), start) is not None or start == 0
     return opens and text[end : end + 1] == " " and text[end + 1 : end + 2].islower()
 
@@ -454,14 +481,44 @@ def _merged(words: list[Edit], names: list[Edit]) -> list[Edit]:
 
 
 def swap(document: str, **options: Any) -> Rewritten:
-    """Every gendered word to its dual; the options are those of `Swap`.
+    """Replace every gendered word of a document by its dual.
 
+    Parameters
+    ----------
+    document : str
+    **options
+        Those of `Swap`.
+
+    Returns
+    -------
+    Rewritten
+        The new text and its edits.
+
+    Examples
+    --------
     >>> swap("“He’s her brother,” said the woman.").text
     '“She’s his sister,” said the man.'
+
     """
     return rewrite_all([document], Swap(**options))[0]
 
 
 def substitute(documents: Iterable[str], **options: Any) -> list[Rewritten]:
-    """Half of the documents swapped in place, first names too; the options are those of `Swap`."""
+    """Swap half of the documents in place, first names too (counterfactual data substitution).
+
+    Parameters
+    ----------
+    documents : iterable of str
+    **options
+        Those of `Swap`.
+
+    Returns
+    -------
+    list of Rewritten
+
+    Notes
+    -----
+    Hall Maudslay et al. (2019). Which documents are swapped depends on the seed and their number.
+
+    """
     return rewrite_all(list(documents), build_substitution(**options))

@@ -62,7 +62,7 @@ def _error(source: Input, words: list[bytes], at: int, what: str) -> FileError:
 
 
 def _cut(data: bytes, at: int, end: int, size: int, header: Header) -> str:
-    """What is wrong with a file that ends before the header's promise is kept."""
+    """What is wrong with a file that has fewer words than its header promises."""
     promise = f"the header promises {counted(header[0], 'word')}"
     if not data[at:].strip(b"\n"):
         return f"the file ends here, {promise}"

@@ -179,9 +179,9 @@ def split_line(line: bytes, width: int) -> tuple[bytes, bytes]:
 
 def _what_is_no_number(word: bytes, numbers: bytes) -> str:
     fields = enumerate(_SEPARATOR.split(numbers), 1)
-    place, field = next((i, field) for i, field in fields if not NUMBER.fullmatch(field))
+    position, field = next((i, field) for i, field in fields if not NUMBER.fullmatch(field))
     what = "a finite number" if _NOT_FINITE.fullmatch(field) else "a number"
-    return f"expected {what} as number {place} of '{shown(word)}', got '{shown(field)}'"
+    return f"expected {what} as number {position} of '{shown(word)}', got '{shown(field)}'"
 
 
 def _fast(block: bytes, width: int) -> Rows | None:
@@ -264,7 +264,7 @@ def _width(source: Input, header: Header | None) -> int:
 
 
 def _guess_rows(source: Input, header: Header | None, width: int, limit: int | None) -> int:
-    """How many rows to make room for: never more than the file can hold, whatever it promises."""
+    """The number of rows to allocate: never more than the file can have, whatever it promises."""
     if source.size is None:
         guess = 4096
     elif header is not None:

@@ -42,7 +42,7 @@ class Answers:
     barred: tuple[Answer, ...]
 
 
-class _AnalogyMetric:
+class AnalogyMetric:
     """What both metrics share: they take the analogy questions of the lexicon."""
 
     @classmethod
@@ -75,7 +75,7 @@ class _AnalogyMetric:
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class Analogies(_AnalogyMetric):
+class Analogies(AnalogyMetric):
     """The declaration of the analogies; `analogies` is their function."""
 
     answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
@@ -120,9 +120,9 @@ class Analogies(_AnalogyMetric):
         groups = dict.fromkeys(str(row["group"]) for row in rows)
 
         def share(query: str, rows: Sequence[dict[str, Any]], **fields: Any) -> Measurement:
-            kept = np.array([row["score"] > 0 for row in rows])
+            same = np.array([row["score"] > 0 for row in rows])
             count = len({row["word"] for row in rows})
-            value, low, high = _crossed_share(kept.reshape(-1, count), run.prob)
+            value, low, high = _crossed_share(same.reshape(-1, count), run.prob)
             return Measurement(
                 metric="analogies",
                 query=query,
@@ -195,7 +195,7 @@ class Analogies(_AnalogyMetric):
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class AnalogyAccuracy(_AnalogyMetric):
+class AnalogyAccuracy(AnalogyMetric):
     """The declaration of the factual control; `analogy_accuracy` is its function."""
 
     def measure(

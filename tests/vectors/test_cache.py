@@ -1,4 +1,4 @@
-"""The cache beside a file: used when it fits, rebuilt when it does not, never in the way."""
+"""The cache beside a file: used when it fits, rebuilt when it does not."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_where_the_folder_cannot_be_written_the_users_cache_folder_serves(
     assert len(list((tmp_path / "xdg" / "evenhand").iterdir())) == 1
 
 
-def test_where_nothing_can_be_written_it_goes_on_without(path, reads, monkeypatch, tmp_path):
+def test_where_nothing_can_be_written_there_is_no_cache(path, reads, monkeypatch, tmp_path):
     _forbid(monkeypatch, tmp_path)
     check(load(path))
     check(load(path))

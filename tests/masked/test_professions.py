@@ -12,10 +12,12 @@ from masked_oracle import oracle, plain, spans_of
 from evenhand.errors import FileError, InputError
 from evenhand.lexicon import PersonPair, Profession, Template, TemplateSet
 from evenhand.masked import load
-from evenhand.masked.metrics.association import associate, compare, design, read_becpro
-from evenhand.masked.metrics.association_design import fill
-from evenhand.results import to_json
+from evenhand.masked.designs import design, fill, read_becpro
+from evenhand.masked.metrics import professions as module
+from evenhand.masked.metrics.professions import Professions, _sensitivity, _Summary, professions
+from evenhand.results import Comparison, Measurement
 from evenhand.simulate.masked import bigram_model
+from evenhand.statistics.intervals import t_mean
 
 HE = PersonPair("he", "him")  # two one-piece words of the small vocabularies, whatever they mean
 NOUNS = PersonPair("the teacher", "the doctor")
@@ -27,6 +29,15 @@ def asked(texts, names, persons=(HE,), groups=()):
     return design(TemplateSet(tuple(map(Template, texts)), ()), found, persons)
 
 
+def cells(m, name):
+    """A column of the items by template, profession and pair; a side's as the last axis."""
+    shape = [m.details[each] for each in ("templates", "professions", "pairs")]
+    if name == "difference":
+        return m.items[name].reshape(shape)
+    sides = [m.items[f"{name}_{side}"].reshape(shape) for side in ("male", "female")]
+    return np.stack(sides, axis=-1)
+
+
 TEXTS = ["{person} was a {profession} here", "the {profession} said that {person} was late."]
 NAMES = ["nurse", "earlytable", "table nurse"]
 
@@ -34,35 +45,41 @@ NAMES = ["nurse", "earlytable", "table nurse"]
 def test_scores_are_log_ratios_of_plain_calls(family):
     model = load(family)
     made = asked(TEXTS, NAMES, [HE, NOUNS])
-    result = associate(model, made)
+    result = professions(model, made)
     for index in np.ndindex(*made.shape, 2):
         sentence = made.at(*index)
         person = sentence.text[slice(*sentence.person)]
         profession = sentence.text[slice(*sentence.profession)]
         target = oracle(model, sentence.text, person)
         prior = oracle(model, sentence.text, person, hidden=profession)
-        assert result.log_target[index] == pytest.approx(target, abs=1e-5)
-        assert result.log_prior[index] == pytest.approx(prior, abs=1e-5)
-        assert result.scores[index] == pytest.approx(target - prior, abs=2e-5)
-    np.testing.assert_allclose(result.difference, result.scores[..., 0] - result.scores[..., 1])
-    assert result.overall.value == pytest.approx(result.difference.mean())
+        assert cells(result, "log_target")[index] == pytest.approx(target, abs=1e-5)
+        assert cells(result, "log_prior")[index] == pytest.approx(prior, abs=1e-5)
+        assert cells(result, "score")[index] == pytest.approx(target - prior, abs=2e-5)
+    np.testing.assert_allclose(
+        cells(result, "difference"), cells(result, "score")[..., 0] - cells(result, "score")[..., 1]
+    )
+    assert result.value == pytest.approx(cells(result, "difference").mean())
 
 
 def test_sentences_of_other_lengths_and_masks_in_the_batch_change_nothing(family):
     """A peer pads short sentences with [MASK], which the model reads as missing words."""
     model = load(family)
-    alone = associate(model, asked(TEXTS[:1], ["nurse"]))
-    among = associate(model, asked([TEXTS[0], "to him " + TEXTS[1]], NAMES))
-    np.testing.assert_allclose(among.log_prior[0, 0], alone.log_prior[0, 0], atol=1e-5)
-    np.testing.assert_allclose(among.log_target[0, 0], alone.log_target[0, 0], atol=1e-5)
-    sentence = alone.design.at(0, 0, 0, 0).text
+    alone = professions(model, asked(TEXTS[:1], ["nurse"]))
+    among = professions(model, asked([TEXTS[0], "to him " + TEXTS[1]], NAMES))
+    np.testing.assert_allclose(
+        cells(among, "log_prior")[0, 0], cells(alone, "log_prior")[0, 0], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        cells(among, "log_target")[0, 0], cells(alone, "log_target")[0, 0], atol=1e-5
+    )
+    sentence = asked(TEXTS[:1], ["nurse"]).at(0, 0, 0, 0).text
     mask = model.tokenizer.mask_token_id
     ids = model.tokenizer(sentence)["input_ids"]
     (span,) = spans_of(sentence, "He")
     length = len(model.tokenizer(sentence[slice(*span)], add_special_tokens=False)["input_ids"])
     if length == 1:
         padded = plain(model, [ids[0], mask, *ids[2:], *[mask] * 9], 1, ids[1])
-        assert abs(padded - alone.log_target[0, 0, 0, 0]) > 1e-3
+        assert abs(padded - cells(alone, "log_target")[0, 0, 0, 0]) > 1e-3
 
 
 def test_every_piece_of_the_profession_is_hidden_in_the_prior(family):
@@ -72,15 +89,17 @@ def test_every_piece_of_the_profession_is_hidden_in_the_prior(family):
     pieces = model.tokenizer(f"the {name}", add_special_tokens=False)["input_ids"]
     before = len(model.tokenizer("the", add_special_tokens=False)["input_ids"])
     assert len(pieces) - before > 1
-    result = associate(model, asked(["the {profession} was late and {person} was here"], [name]))
-    assert result.log_prior[0, 0, 0, 0] == pytest.approx(oracle(model, text, "he", name), abs=1e-5)
+    result = professions(model, asked(["the {profession} was late and {person} was here"], [name]))
+    assert cells(result, "log_prior")[0, 0, 0, 0] == pytest.approx(
+        oracle(model, text, "he", name), abs=1e-5
+    )
     ids, mask = model.tokenizer(text)["input_ids"], model.tokenizer.mask_token_id
     place = 1 + len(model.tokenizer(text.split(" he ")[0], add_special_tokens=False)["input_ids"])
     cut = [*ids[: 1 + before], mask, *ids[1 + len(pieces) :]]
     shift = len(ids) - len(cut)
     cut[place - shift] = mask
     one_a_word = plain(model, cut, place - shift, ids[place])
-    assert abs(one_a_word - result.log_prior[0, 0, 0, 0]) > 1e-3
+    assert abs(one_a_word - cells(result, "log_prior")[0, 0, 0, 0]) > 1e-3
 
 
 KNOWN = {
@@ -103,45 +122,48 @@ PAIR = [PersonPair("he", "she")]
 
 def test_the_prior_is_read_at_the_person_not_at_the_other_mask(known):
     """A peer reads it at the profession's mask: there `he` has .05 and `she` .01."""
-    result = associate(known, asked(["the {profession} {person} sleeps"], ["nurse", "pilot"], PAIR))
+    result = professions(
+        known, asked(["the {profession} {person} sleeps"], ["nurse", "pilot"], PAIR)
+    )
     expected = [[0.1 / 0.3, 0.6 / 0.2], [0.5 / 0.3, 0.2 / 0.2]]
-    np.testing.assert_allclose(np.exp(result.scores[0, :, 0]), expected, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(cells(result, "score")[0, :, 0]), expected, rtol=1e-5)
     nurse = math.log(0.1 / 0.3) - math.log(0.6 / 0.2)
-    assert result.difference[0, 0, 0] == pytest.approx(nurse, abs=1e-5)
-    before = associate(known, asked(["{person} sleeps the {profession}"], ["nurse"], PAIR))
-    np.testing.assert_allclose(np.exp(before.log_prior[0, 0, 0]), [0.4, 0.1], rtol=1e-5)
-    assert before.overall.value == pytest.approx(0, abs=1e-5)
+    assert cells(result, "difference")[0, 0, 0] == pytest.approx(nurse, abs=1e-5)
+    before = professions(known, asked(["{person} sleeps the {profession}"], ["nurse"], PAIR))
+    np.testing.assert_allclose(np.exp(cells(before, "log_prior")[0, 0, 0]), [0.4, 0.1], rtol=1e-5)
+    assert before.value == pytest.approx(0, abs=1e-5)
 
 
 def test_a_planted_effect_comes_back_by_profession_and_group(known):
     names = ["pilot", "nurse"]
-    result = associate(
+    result = professions(
         known,
         asked(["the {profession} {person} sleeps", "a {profession} {person} sleeps"], names, PAIR,
               groups=["male", "female"]),
     )  # fmt: skip
     pilot, nurse = (math.log(a / 0.3) - math.log(b / 0.2) for a, b in ((0.5, 0.2), (0.1, 0.6)))
-    assert [line.profession for line in result.professions] == names
-    assert result.groups["male"].value == pytest.approx(pilot, abs=1e-5)
-    assert result.groups["female"].value == pytest.approx(nurse, abs=1e-5)
-    assert result.stereotype.value == pytest.approx(pilot - nurse, abs=1e-5)
+    assert [part.query for part in result.select("profession")] == names
+    assert result.part("male", "group").value == pytest.approx(pilot, abs=1e-5)
+    assert result.part("female", "group").value == pytest.approx(nurse, abs=1e-5)
+    [contrast] = result.select("contrast")
+    assert contrast.value == pytest.approx(pilot - nurse, abs=1e-5)
     assert "one pair of persons" in result.notes[0]
 
 
 def test_what_the_tokenizer_cannot_represent_is_left_out_and_named(known):
     names = ["nurse", "astronaut", "pilot"]
-    result = associate(
+    result = professions(
         known,
         asked(["the {profession} {person} sleeps"], names, [*PAIR, PersonPair("uncle", "aunt")]),
     )
     assert result.left_out == ("astronaut", "uncle/aunt")
-    assert result.design.shape == (1, 2, 1)
+    assert [result.details[name] for name in ("templates", "professions", "pairs")] == [1, 2, 1]
     assert any("astronaut, uncle/aunt" in note for note in result.notes)
-    assert result.design.at(0, 1, 0, 1).text == "the pilot she sleeps"
+    assert result.items[1]["profession"] == "pilot"
     with pytest.raises(InputError, match="can represent none of the professions"):
-        associate(known, asked(["the {profession} {person} sleeps"], ["astronaut"], PAIR))
+        professions(known, asked(["the {profession} {person} sleeps"], ["astronaut"], PAIR))
     with pytest.raises(InputError, match="can represent none of the persons"):
-        associate(
+        professions(
             known,
             asked(["the {profession} {person} x"], ["nurse"], [PersonPair("uncle", "aunt")]),
         )
@@ -149,7 +171,7 @@ def test_what_the_tokenizer_cannot_represent_is_left_out_and_named(known):
 
 def test_near_impossible_words_are_noted():
     rare = bigram_model({"nurse": {"he": 1e-6, "she": 1e-6}, "[MASK]": {"he": 1e-7, "she": 1e-7}})
-    result = associate(rare, asked(["{profession} {person}"], ["nurse"], PAIR))
+    result = professions(rare, asked(["{profession} {person}"], ["nurse"], PAIR))
     assert any("less than 1 in 10,000" in note for note in result.notes)
 
 
@@ -157,30 +179,36 @@ def test_models_are_compared_cell_by_cell(known):
     other = {**KNOWN, "nurse": {"he": 0.2, "she": 0.3}, "pilot": {"he": 0.6, "she": 0.1}}
     texts = ["the {profession} {person} sleeps", "a {profession} {person} sleeps"]
     made = asked(texts, ["pilot", "nurse"], PAIR, groups=["male", "female"])
-    first, second = associate(known, made), associate(bigram_model(other, name="other"), made)
-    (change,) = compare([first, second])
+    first, second = professions(known, made), professions(bigram_model(other, name="other"), made)
+    change = Professions.compare(first, second)
     np.testing.assert_allclose(
-        change.overall.value, (second.difference - first.difference).mean(), atol=1e-6
+        change.change.value,
+        (cells(second, "difference") - cells(first, "difference")).mean(),
+        atol=1e-6,
     )
-    assert (change.model, change.against, change.n) == ("other", "bigram", 4)
-    gap = second.stereotype.value - first.stereotype.value
-    assert change.stereotype.value == pytest.approx(gap, abs=1e-6)
+    assert (change.after.subject, change.before.subject) == ("other", "bigram")
+    assert change.paired == 4
+    [contrast] = change.parts
+    expected = contrast.after.value - contrast.before.value
+    assert contrast.change.value == pytest.approx(expected, abs=1e-6)
+    assert Comparison.from_dict(change.to_dict()) == change
     with pytest.raises(InputError, match="other templates"):
-        compare([first, associate(known, asked(texts[:1], ["pilot"], PAIR))])
-    with pytest.raises(InputError, match="at least two"):
-        compare([first])
+        Professions.compare(first, professions(known, asked(texts[:1], ["pilot"], PAIR)))
+    with pytest.raises(InputError, match="share no sentence"):
+        Professions.compare(
+            professions(known, asked(texts, ["pilot"], PAIR)),
+            professions(known, asked(texts, ["nurse"], PAIR)),
+        )
 
 
-def test_views_of_the_result(known):
-    made = asked(["the {profession} {person} sleeps"], ["pilot", "nurse"], PAIR)
-    result = associate(known, made)
-    shown = result.as_dict(items=True)
-    assert list(shown)[:4] == ["model", "n", "of", "overall"]
-    assert shown["n"] == len(shown["items"]) == len(result.to_frame()) == 2
-    assert set(shown["professions"][0]) >= {"profession", "value", "low", "high", "pooled"}
-    assert to_json(shown)
-    frame = result.to_frame()
+def test_the_measurement_reads_itself_back(known):
+    m = professions(known, asked(["the {profession} {person} sleeps"], ["pilot", "nurse"], PAIR))
+    assert Measurement.from_dict(m.to_dict()) == m
+    assert Professions.compare(m, Measurement.from_dict(m.to_dict())).change.value == 0
+    frame = m.to_frame()
+    assert m.n == len(frame) == 2
     np.testing.assert_allclose(frame.difference, frame.score_male - frame.score_female, rtol=1e-12)
+    assert m.select("profession")[0].part("pooled", "estimate").n == 1
 
 
 def test_the_built_in_design_is_sound():
@@ -292,11 +320,12 @@ def test_becpro_itself(shared):
 
 def test_mini_follows_the_labour_force():
     """On the embedded model male-leaning professions stand above female-leaning ones."""
-    result = associate(load("mini"), design(persons=PAIR))
-    assert result.stereotype.low > 0
-    assert result.stereotype.p_value < 0.001
-    assert result.professions[-1].profession == "nurse"
-    assert result.women["high"] < 0
+    result = professions(load("mini"), design(persons=PAIR))
+    [contrast] = result.select("contrast")
+    assert contrast.low > 0
+    assert contrast.p_value < 0.001
+    assert result.select("profession")[-1].query == "nurse"
+    assert result.part("share of women", "correlation").high < 0
 
 
 @pytest.mark.parametrize(
@@ -322,17 +351,91 @@ def test_mini_follows_the_labour_force():
 )
 def test_notes_on_one_profession(family, groups, expected):
     names = ["nurse", "earlytable", "table nurse", "table"][: len(groups)]
-    result = associate(load(family), asked(TEXTS, names, [HE, NOUNS], groups))
+    result = professions(load(family), asked(TEXTS, names, [HE, NOUNS], groups))
     assert [note for note in result.notes if note.startswith("one profession")] == expected
 
 
 def test_the_example_of_the_docs_is_not_of_becpro(shared):
-    from evenhand.masked.metrics import association
-
     example = "Last year my sister retrained as a plumber."
     page = (Path(__file__).parents[2] / "docs" / "association.md").read_text()
     assert f"*{example}*" in page
-    assert example in " ".join(association.__doc__.split())
+    assert example in " ".join(module.__doc__.split())
     table = (shared / "data" / "becpro" / "BEC-Pro_EN.tsv").read_text()
     assert "my sister is a plumber." in table.lower()
     assert example.lower() not in table.lower()
+
+
+# --- the parts of a table -------------------------------------------------------------------
+
+HAND = np.array([[[1.0], [-1.0], [2.0]], [[3.0], [1.0], [-1.0]], [[2.0], [-3.0], [2.0]]])
+JOBS = [Profession("a", "male", 10.0), Profession("b", "female", 90.0), Profession("c")]
+TEMPLATES = [Template("x"), Template("y"), Template("z")]
+SUMMARY = _Summary("model", 0.95)
+
+
+def test_the_template_table_by_hand():
+    parts = SUMMARY.by_template(HAND, TEMPLATES)
+    assert [part.value for part in parts] == pytest.approx([2 / 3, 1, 1 / 3])
+    without = [part.details["without"] for part in parts]
+    assert without == pytest.approx([2 / 3, 1 / 2, 5 / 6])
+    assert [part.details["sign_changes"] for part in parts] == pytest.approx([0, 2 / 3, 0])
+    sensitivity = _sensitivity(HAND, without)
+    assert (sensitivity["low"], sensitivity["high"]) == pytest.approx((1 / 2, 5 / 6))
+    assert sensitivity["changing"] == pytest.approx(2 / 3)
+    assert sensitivity["sign_changes"] == pytest.approx(2 / 9)
+
+
+def contrast(table, jobs):
+    [part] = [part for part in SUMMARY.by_group(table, jobs) if part.by == "contrast"]
+    return part
+
+
+def test_professions_groups_and_shares_by_hand():
+    parts = SUMMARY.by_profession(HAND, JOBS)
+    assert [part.query for part in parts] == ["a", "c", "b"]
+    assert parts[0].value == 2
+    assert (parts[0].low, parts[0].high) == pytest.approx(t_mean([1, 3, 2])[1:])
+    groups = {part.query: part.value for part in SUMMARY.by_group(HAND, JOBS) if part.by == "group"}
+    assert groups == {"male": 2, "female": -1}
+    assert contrast(HAND, JOBS).value == 3
+    assert all(part.by == "group" for part in SUMMARY.by_group(HAND, JOBS[:1] * 3))
+    assert SUMMARY.women(HAND, JOBS) is None
+    more = [Profession(str(i), None, 20.0 * i) for i in range(5)]
+    falling = np.tile(np.arange(5.0)[::-1, None], (2, 1, 1))
+    assert SUMMARY.women(falling, more).value == pytest.approx(-1)
+
+
+def planted_nothing(rng, male, female):
+    """The contrast of a simulated table with crossed effects; in truth it is 0."""
+    shape = (8, male + female, 4)
+    draw = rng.standard_normal
+    sizes = {(8, 1, 1): 0.4, (1, shape[1], 1): 0.5, (1, 1, 4): 0.3, (8, shape[1], 1): 0.3,
+             (8, 1, 4): 0.2, (1, shape[1], 4): 0.2, shape: 0.3}  # fmt: skip
+    table = sum(scale * draw(size) for size, scale in sizes.items())
+    jobs = [Profession(f"m{i}", "male") for i in range(male)]
+    jobs += [Profession(f"f{i}", "female") for i in range(female)]
+    return contrast(table, jobs)
+
+
+@pytest.mark.parametrize(("male", "female"), [(1, 10), (10, 1), (1, 4)])
+def test_one_profession_in_a_group_takes_its_spread_from_the_other(male, female):
+    rng = np.random.default_rng(11)
+    parts = [planted_nothing(rng, male, female) for _ in range(400)]
+    held = np.mean([part.low <= 0 <= part.high for part in parts])
+    assert 0.915 < held < 0.99, held
+    assert "professions (spread of the" in parts[0].interval
+    assert np.mean([part.p_value < 0.05 for part in parts]) == pytest.approx(1 - held)
+
+
+def test_one_profession_in_both_groups_has_no_bounds():
+    part = planted_nothing(np.random.default_rng(12), 1, 1)
+    assert (part.low, part.high, part.p_value) == (-math.inf, math.inf, None)
+    expected = "unbounded: one profession in each group says nothing about their spread"
+    assert part.interval == expected
+
+
+def test_the_interval_names_what_it_is_over():
+    rng = np.random.default_rng(13)
+    assert planted_nothing(rng, 3, 2).interval == (
+        "Student's, over templates, professions, pairs (crossed random effects)"
+    )

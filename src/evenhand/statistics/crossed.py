@@ -1,7 +1,7 @@
 """Means of a table of templates, professions and pairs of persons, all three of them samples.
 
-Every template meets every profession and every pair, so its cells are not independent: the
-variance of a mean comes from the mean squares of the crossed random-effects table.
+Every template is combined with every profession and every pair, so the cells are not independent:
+the variance of a mean comes from the mean squares of the crossed random-effects table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.intervals import Floats
+from evenhand.statistics.intervals import Floats
 
 __all__ = ["Mean", "crossed", "noise_of_one", "pooled"]
 
@@ -31,7 +31,7 @@ class Mean:
     over: tuple[str, ...] = ()
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Student's interval; unbounded where nothing is there to take a variance from."""
+        """Student's interval; unbounded where nothing gives a variance."""
         from scipy.special import stdtrit
 
         if math.isnan(self.variance):
@@ -41,7 +41,7 @@ class Mean:
 
     @property
     def p_value(self) -> float | None:
-        """Two-sided, of no difference."""
+        """Two-sided p-value of no difference."""
         from scipy.special import stdtr
 
         if not self.variance > 0:
@@ -54,13 +54,13 @@ def crossed(
 ) -> Mean:
     r"""A weighted mean over the professions of a table (templates, professions, pairs).
 
-    `weights` has one number a profession (1/n each unless given; +1/n and -1/m compare two groups).
-    `strata` labels groups of professions that are given, not drawn: only the spread inside each
+    `weights` has one number per profession (default 1/n; +1/n and -1/m compare two groups).
+    `strata` labels groups of professions that are fixed, not sampled: only the spread inside each
     counts. With $MS$ the variance that each kind of deviation, taken alone, gives the mean,
     $V = MS_t + MS_p + MS_k - MS_{tp} - MS_{tk} - MS_{pk} + MS_{tpk}$, unbiased for the balanced
     random-effects table (Cornfield & Tukey, 1956); freedom by Satterthwaite (1946). A factor with
-    one level is given, not drawn. A stratum of one profession has no spread of its own: it is taken
-    to have the pooled one of the others, and where every stratum has one there is no variance.
+    one level is fixed, not sampled. A stratum of one profession has no spread of its own and gets
+    the pooled spread of the others; where every stratum has one profession there is no variance.
 
     >>> mean = crossed([[[1.0], [2.0], [3.0]], [[1.5], [2.5], [3.5]]])
     >>> [round(v, 2) for v in (mean.value, mean.variance)]
@@ -80,24 +80,24 @@ def crossed(
     groups = [labels == label for label in np.unique(labels)]
     if len(groups) > 1 and len(groups) == professions:
         return Mean(value, math.nan, math.nan)
-    alone = sum(float(a[group] @ a[group]) for group in groups if group.sum() == 1)
+    single = sum(float(a[group] @ a[group]) for group in groups if group.sum() == 1)
     inside = professions - len(groups)
     for group in groups:
-        share = alone * float(group.sum() - 1) / inside if inside else 0.0
+        share = single * float(group.sum() - 1) / inside if inside else 0.0
         weight = float(a[group] @ a[group]) + share
-        one, size = y[:, group, :], 1 / weight if weight else math.inf
+        stratum, size = y[:, group, :], 1 / weight if weight else math.inf
         parts += [
-            (1, *_part(one.mean(axis=(0, 2)), size)),
-            (-1, *_part(one.mean(axis=2), size * templates)),
-            (-1, *_part(one.mean(axis=0), size * pairs)),
-            (1, *_part(one, size * templates * pairs)),
+            (1, *_part(stratum.mean(axis=(0, 2)), size)),
+            (-1, *_part(stratum.mean(axis=2), size * templates)),
+            (-1, *_part(stratum.mean(axis=0), size * pairs)),
+            (1, *_part(stratum, size * templates * pairs)),
         ]
-    drawn = [(sign, variance, free) for sign, variance, free in parts if free]
-    if not drawn:
+    sampled = [(sign, variance, free) for sign, variance, free in parts if free]
+    if not sampled:
         return Mean(value, math.nan, math.nan)
-    least = max(parts[0][1], parts[1][1], sum(part[1] for part in parts[3::4]))
-    variance = max(sum(sign * part for sign, part, _ in drawn), least)
-    squares = sum(part**2 / free for _, part, free in drawn)
+    smallest = max(parts[0][1], parts[1][1], sum(part[1] for part in parts[3::4]))
+    variance = max(sum(sign * part for sign, part, _ in sampled), smallest)
+    squares = sum(part**2 / free for _, part, free in sampled)
     over = {"templates": templates > 1, "professions": inside > 0, "pairs": pairs > 1}
     return Mean(
         value, variance, max(1.0, variance**2 / squares) if squares else 1.0,
@@ -106,7 +106,7 @@ def crossed(
 
 
 def pooled(table: ArrayLike) -> tuple[Floats, list[Mean]]:
-    r"""The professions' means, pulled towards the common one as far as they are noise.
+    r"""The means of the professions, shrunk towards the common mean as far as they are noise.
 
     Empirical Bayes for the balanced table: $\hat\theta_p = \bar y + b (\bar y_p - \bar y)$, with
     $b = \hat\sigma_p^2 / (\hat\sigma_p^2 + s^2)$, where $s^2$ is the variance that templates and

@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evenhand.intervals import crossed_mean, t_mean
-from evenhand.lexicon import Profession, Template
-from evenhand.masked.metrics import association_summary as summary
-from evenhand.masked.metrics.association_spread import crossed, noise_of_one, pooled
+from evenhand.statistics.crossed import crossed, noise_of_one, pooled
+from evenhand.statistics.intervals import crossed_mean, t_mean
 
 
 def simulated(rng, shape, scales, value=0.3):
@@ -140,74 +138,6 @@ def test_no_noise_means_no_pull():
     values, _ = pooled(table)
     np.testing.assert_allclose(values, own)
     assert noise_of_one(table) == pytest.approx(0, abs=1e-25)
-
-
-HAND = np.array([[[1.0], [-1.0], [2.0]], [[3.0], [1.0], [-1.0]], [[2.0], [-3.0], [2.0]]])
-JOBS = [Profession("a", "male", 10.0), Profession("b", "female", 90.0), Profession("c")]
-TEXTS = [Template("x"), Template("y"), Template("z")]
-
-
-def test_the_template_table_by_hand():
-    lines = summary.by_template(HAND, TEXTS, 0.95)
-    assert [line.difference.value for line in lines] == pytest.approx([2 / 3, 1, 1 / 3])
-    assert [line.without for line in lines] == pytest.approx([2 / 3, 1 / 2, 5 / 6])
-    assert [line.sign_changes for line in lines] == pytest.approx([0, 2 / 3, 0])
-    told = summary.sensitivity(HAND, lines)
-    assert (told.low, told.high) == pytest.approx((1 / 2, 5 / 6))
-    assert told.changing == pytest.approx(2 / 3)
-    assert told.sign_changes == pytest.approx(2 / 9)
-
-
-def test_professions_groups_and_shares_by_hand():
-    lines = summary.by_profession(HAND, JOBS, 0.95)
-    assert [line.profession for line in lines] == ["a", "c", "b"]
-    assert lines[0].difference.value == 2
-    assert (lines[0].difference.low, lines[0].difference.high) == pytest.approx(
-        t_mean([1, 3, 2])[1:]
-    )
-    groups = summary.groups(HAND, JOBS, 0.95)
-    assert {name: found.value for name, found in groups.items()} == {"male": 2, "female": -1}
-    assert summary.stereotype(HAND, JOBS, 0.95).value == 3
-    assert summary.stereotype(HAND, JOBS[:1] * 3, 0.95) is None
-    assert summary.women(HAND, JOBS, 0.95) is None
-    more = [Profession(str(i), None, 20.0 * i) for i in range(5)]
-    falling = np.tile(np.arange(5.0)[::-1, None], (2, 1, 1))
-    assert summary.women(falling, more, 0.95)["value"] == pytest.approx(-1)
-
-
-def gap(rng, male, female):
-    """The measured male - female of one simulated table; in truth it is 0."""
-    table, _ = simulated(rng, (8, male + female, 4), SCALES)
-    jobs = [Profession(f"m{i}", "male") for i in range(male)]
-    jobs += [Profession(f"f{i}", "female") for i in range(female)]
-    return summary.stereotype(table, jobs, 0.95)
-
-
-@pytest.mark.parametrize(("male", "female"), [(1, 10), (10, 1), (1, 4)])
-def test_one_profession_in_a_group_takes_its_spread_from_the_other(male, female):
-    rng = np.random.default_rng(11)
-    found = [gap(rng, male, female) for _ in range(400)]
-    held = np.mean([one.low <= 0 <= one.high for one in found])
-    assert 0.915 < held < 0.99, held
-    assert "professions (spread of the" in found[0].interval
-    assert np.mean([one.p_value < 0.05 for one in found]) == pytest.approx(1 - held)
-
-
-def test_one_profession_in_both_groups_has_no_bounds():
-    one = gap(np.random.default_rng(12), 1, 1)
-    assert (one.low, one.high, one.p_value) == (-math.inf, math.inf, None)
-    assert one.interval == "unbounded: one profession in each group tells nothing of their spread"
-
-
-def test_the_words_say_what_the_interval_is_over():
-    rng = np.random.default_rng(13)
-    assert gap(rng, 3, 2).interval == (
-        "Student's, over templates, professions, pairs (crossed random effects)"
-    )
-    table, _ = simulated(rng, (8, 1, 4), SCALES)
-    alone = summary.overall(table, [Profession("m", "male")], 0.95)
-    assert alone.interval == "Student's, over templates, pairs (crossed random effects)"
-    assert math.isfinite(alone.low)
 
 
 def test_pooled_spread_by_hand():

@@ -20,11 +20,11 @@ WORSE = {
 
 
 @click.group("list")
-def listing() -> None:
+def reference() -> None:
     """List what there is."""
 
 
-@listing.command(short_help="Every metric; with NAME, all about one.")
+@reference.command(short_help="Every metric; with NAME, all about one.")
 @click.argument("name", required=False)
 @json_option
 def metrics(name: str | None, as_json: bool) -> None:

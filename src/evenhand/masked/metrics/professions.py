@@ -1,0 +1,576 @@
+r"""The association of professions with men and women: $\log(p_{target} / p_{prior})$.
+
+After Kurita et al. (2019) and Bartl, Nissim & Gatt (2020). In a sentence such as "Last year
+my sister retrained as a plumber." the target is the person word, the attribute the profession:
+$p_{target} = P(\text{sister} \mid \text{plumber shown})$, and
+$p_{prior} = P(\text{sister} \mid \text{every piece of plumber masked})$, at the same position of
+the same sentence. Their log ratio is the association; that of the man minus that of the woman is
+reported: above 0, the profession suggests a man more than the sentence does without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from evenhand.cache import Cache
+from evenhand.errors import InputError
+from evenhand.instruments import Declaration, Progress, Run, instrument
+from evenhand.masked.model import MaskedLM
+from evenhand.masked.words import Question, Row, WordError, row, rows, word_log_probs
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.crossed import Mean, crossed, noise_of_one, pooled
+from evenhand.statistics.intervals import Floats, fisher_z
+
+if TYPE_CHECKING:
+    from evenhand.lexicon.professions import Profession, Template
+    from evenhand.masked.designs import Design, Sentence
+
+__all__ = ["Professions", "professions"]
+
+RARE = 1e-4
+"""Below this probability a log ratio compares two near impossibilities."""
+TEST = "two-sided t test of no difference on the crossed table"
+CONTRAST = "male-leaning - female-leaning professions"
+BUILT_IN = "built-in professions"
+
+
+@instrument(
+    name="professions",
+    subject="model",
+    label="Profession association",
+    question="Does a profession suggest a man or a woman?",
+    formula=r"\log\frac{p_{target}(m)}{p_{prior}(m)} - \log\frac{p_{target}(f)}{p_{prior}(f)}",
+    source="Kurita et al. (2019); Bartl, Nissim & Gatt (2020)",
+    ideal=0.0,
+    worse="away",
+    decides=True,
+    material="sentences of templates, professions and persons (BEC-Pro table)",
+    reading="p_target is the probability of the person word with the profession shown, p_prior "
+    "with every piece of the profession masked. Above 0 professions suggest a man. The contrast, "
+    "professions held mostly by men minus those held mostly by women, is what decides. Interval: "
+    "Student's over templates, professions and pairs, each with effects of its own; p: two-sided "
+    "t test.",
+    audit=True,
+)
+@dataclass(frozen=True, kw_only=True)
+class Professions:
+    """The instrument `professions`; `professions()` is the function for direct use."""
+
+    declaration: ClassVar[Declaration]
+
+    def read(self, path: str | os.PathLike[str]) -> Design:
+        """The sentences of a BEC-Pro table; professions without all sentences are left out."""
+        from evenhand.masked.designs import read_becpro
+
+        return read_becpro(path)[0]
+
+    def measure(
+        self, subject: MaskedLM, material: Design | None = None, run: Run = Run()
+    ) -> Measurement:
+        from evenhand.masked.designs import design
+
+        query = BUILT_IN if material is None else "professions"
+        chosen, sentences, left_out = _rows(subject, material or design())
+        questions = [Question(each, 0, hidden) for each in sentences for hidden in ((), (1,))]
+        answers = word_log_probs(subject, questions, cache=run.cache, progress=run.progress)
+        answers = answers.reshape(*chosen.shape, 2, 2)
+        return _measurement(
+            chosen,
+            answers[..., 0],
+            answers[..., 1],
+            query=query,
+            subject=subject.name,
+            prob=run.prob,
+            left_out=left_out,
+        )
+
+    @classmethod
+    def example(cls) -> tuple[MaskedLM, Design]:
+        """A small model and sentences."""
+        from evenhand.lexicon.professions import PersonPair, Profession, Template, TemplateSet
+        from evenhand.masked.designs import design
+        from evenhand.simulate.masked import bigram_model
+
+        persons = (PersonPair("he", "she"), PersonPair("brother", "sister"))
+        frames = tuple(Template(f"{{person}} {verb} a {{profession}}.") for verb in ("is", "was"))
+        jobs = [
+            Profession(name, group)
+            for name, group in (("pilot", "male"), ("guard", "male"), ("nurse", "female"))
+        ]
+        words = {"he": 0.3, "she": 0.2, "brother": 0.1, "sister": 0.15}
+        chain = {word: {"is": 0.5, "was": 0.4} for word in words}
+        model = bigram_model(
+            {"[CLS]": words, **chain, "a": dict.fromkeys(("pilot", "guard", "nurse"), 0.2)}
+        )
+        return model, design(TemplateSet(frames, persons), jobs, persons)
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change on the cells that both have, paired cell by cell, and that of the contrast.
+
+        Cells are the same where template, profession and pair of persons are.
+        """
+        one, two = _Table.of(before), _Table.of(after)
+        if one.templates != two.templates:
+            raise InputError(
+                f"compare: '{after.subject}' and '{before.subject}' were asked about other "
+                "templates"
+            )
+        members = [p for p in one.professions if p in two.professions]
+        pairs = [pair for pair in one.pairs if pair in two.pairs]
+        if not members or not pairs:
+            raise InputError(f"compare: '{after.subject}' and '{before.subject}' share no sentence")
+        table = two.select(members, pairs) - one.select(members, pairs)
+        prob = before.prob
+        mean, groups = crossed(table), [group for _, group in members]
+        parts = []
+        contrasts = [m.select("contrast") for m in (before, after)]
+        contrast = _contrast(table, groups)
+        if contrast is not None and contrasts[0] and contrasts[1]:
+            parts.append(
+                Comparison(
+                    before=contrasts[0][0],
+                    after=contrasts[1][0],
+                    change=_estimate(contrast, prob),
+                    interval=_contrast_interval(contrast, groups),
+                    paired=table[:, [g in ("male", "female") for g in groups], :].size,
+                    p_value=contrast.p_value,
+                    test=TEST,
+                )
+            )
+        return Comparison(
+            before=before,
+            after=after,
+            change=_estimate(mean, prob),
+            interval=_interval(mean),
+            paired=table.size,
+            p_value=mean.p_value,
+            test=TEST,
+            parts=tuple(parts),
+        )
+
+
+def professions(
+    model: MaskedLM,
+    sentences: Design | None = None,
+    *,
+    prob: float = 0.95,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Measurement:
+    r"""Measure how professions change the probability of words for men and for women.
+
+    Parameters
+    ----------
+    model : MaskedLM
+    sentences : Design, optional
+        Templates, professions and pairs of persons (`evenhand.masked.designs.design`) or a BEC-Pro
+        table (`read_becpro`); the default is the built-in ones. Professions and persons that the
+        tokenizer cannot represent are left out and listed.
+    prob : float
+        Probability of the intervals.
+    cache : Cache, optional
+        Cache of the model's answers.
+    progress : callable, optional
+
+    Returns
+    -------
+    Measurement
+        The mean difference over all cells. Parts: by "group" (who mostly holds the profession); by
+        "contrast" male-leaning minus female-leaning professions; by "profession", sorted by the
+        partially pooled value, which is a part by "estimate"; by "template" with the value without
+        it in `details`; by "correlation" the rank correlation with the share of women. Items: one
+        row per template, profession and pair of persons.
+
+    Notes
+    -----
+    $\log(p_{target}(m)/p_{prior}(m)) - \log(p_{target}(f)/p_{prior}(f))$, Kurita et al. (2019),
+    Bartl et al. (2020). Templates, professions and pairs are crossed random effects.
+
+    Examples
+    --------
+    >>> from evenhand.lexicon.professions import PersonPair, Profession
+    >>> from evenhand.masked import load
+    >>> from evenhand.masked.designs import design
+    >>> jobs = [Profession(name) for name in ("nurse", "plumber", "pilot")]
+    >>> m = professions(load("mini"), design(attributes=jobs, persons=[PersonPair("he", "she")]))
+    >>> m.select("profession")[-1].query
+    'nurse'
+
+    """
+    run = Run(prob=prob, cache=cache, progress=progress)
+    return Professions().measure(model, sentences, run)
+
+
+def _rows(model: MaskedLM, asked: Design) -> tuple[Design, list[Row], tuple[str, ...]]:
+    """The rows of the sentences, without what the tokenizer cannot represent."""
+    try:
+        return asked, rows(model, [_text(sentence) for sentence in asked.sentences]), ()
+    except WordError:
+        pass
+    unknown_professions, unknown_pairs = set[int](), set[int]()
+    for t, p, k, gender in product(*(range(n) for n in (*asked.shape, 2))):
+        sentence = asked.at(t, p, k, gender)
+        if p not in unknown_professions and not _known(model, sentence.text, sentence.profession):
+            unknown_professions.add(p)
+        if k not in unknown_pairs and not _known(model, sentence.text, sentence.person):
+            unknown_pairs.add(k)
+    chosen = asked.keep(
+        [p for p in range(asked.shape[1]) if p not in unknown_professions],
+        [k for k in range(asked.shape[2]) if k not in unknown_pairs],
+    )
+    if not chosen.sentences:
+        raise InputError(
+            f"model '{model.name}': its tokenizer can represent none of the "
+            f"{'persons' if chosen.professions else 'professions'}"
+        )
+    names = [asked.professions[p].name for p in sorted(unknown_professions)]
+    names += [asked.pairs[k].name for k in sorted(unknown_pairs)]
+    return chosen, rows(model, [_text(sentence) for sentence in chosen.sentences]), tuple(names)
+
+
+def _text(sentence: Sentence) -> tuple[str, tuple[tuple[int, int], tuple[int, int]]]:
+    return sentence.text, (sentence.person, sentence.profession)
+
+
+def _known(model: MaskedLM, text: str, span: tuple[int, int]) -> bool:
+    try:
+        row(model, text, [span])
+    except WordError:
+        return False
+    return True
+
+
+def _measurement(
+    asked: Design,
+    target: Floats,
+    prior: Floats,
+    *,
+    query: str,
+    subject: str,
+    prob: float,
+    left_out: Sequence[str],
+) -> Measurement:
+    """The measurement of log probabilities (templates, professions, pairs, man and woman)."""
+    scores = target - prior
+    table = scores[..., 0] - scores[..., 1]
+    members, summary = asked.professions, _Summary(subject, prob)
+    templates = summary.by_template(table, asked.templates)
+    sensitivity = _sensitivity(table, [part.details["without"] for part in templates])
+    overall = summary.measurement(query, crossed(table), table.size)
+    women = summary.women(table, members)
+    return replace(
+        overall,
+        items=_items(asked, target, prior),
+        parts=(
+            *summary.by_group(table, members),
+            *summary.by_profession(table, members),
+            *templates,
+            *([women] if women else []),
+        ),
+        left_out=tuple(left_out),
+        details={
+            **dict(zip(("templates", "professions", "pairs"), asked.shape, strict=True)),
+            "sensitivity": sensitivity,
+        },
+        notes=tuple(_notes(asked, prior, overall.value, sensitivity, left_out)),
+    )
+
+
+def _items(asked: Design, target: Floats, prior: Floats) -> Items:
+    """One row per template, profession and pair, in the order of the table."""
+    cells = list(np.ndindex(*asked.shape))
+    columns: dict[str, Any] = {
+        "template": [asked.templates[t].text for t, _, _ in cells],
+        "kind": [asked.templates[t].kind for t, _, _ in cells],
+        "profession": [asked.professions[p].name for _, p, _ in cells],
+        "group": [asked.professions[p].group or "" for _, p, _ in cells],
+        "male": [asked.pairs[k].words[0] for _, _, k in cells],
+        "female": [asked.pairs[k].words[1] for _, _, k in cells],
+    }
+    for gender, side in enumerate(("male", "female")):
+        columns[f"log_target_{side}"] = target[..., gender].reshape(-1)
+        columns[f"log_prior_{side}"] = prior[..., gender].reshape(-1)
+        columns[f"score_{side}"] = (target - prior)[..., gender].reshape(-1)
+    columns["difference"] = columns["score_male"] - columns["score_female"]
+    columns["pair"] = [asked.pairs[k].name for _, _, k in cells]
+    return Items(columns)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The differences of a measurement by template, profession and pair."""
+
+    templates: tuple[str, ...]
+    professions: tuple[tuple[str, str], ...]
+    pairs: tuple[str, ...]
+    values: Floats
+
+    @classmethod
+    def of(cls, m: Measurement) -> _Table:
+        items = m.items
+        shape = [m.details[name] for name in ("templates", "professions", "pairs")]
+        return cls(
+            tuple(dict.fromkeys(items["template"])),
+            tuple(dict.fromkeys(zip(items["profession"], items["group"], strict=True))),
+            tuple(dict.fromkeys(items["pair"])),
+            np.asarray(items["difference"], float).reshape(shape),
+        )
+
+    def select(self, members: Sequence[tuple[str, str]], pairs: Sequence[str]) -> Floats:
+        chosen = self.values[:, [self.professions.index(p) for p in members]]
+        return np.asarray(chosen[:, :, [self.pairs.index(pair) for pair in pairs]])
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """The parts of a table of differences."""
+
+    subject: str
+    prob: float
+
+    def measurement(
+        self, query: str, mean: Mean, n: int, by: str = "", *, tested: bool = True
+    ) -> Measurement:
+        low, high = mean.interval(self.prob)
+        return Measurement(
+            metric="professions",
+            query=query,
+            value=mean.value,
+            low=low,
+            high=high,
+            prob=self.prob,
+            n=n,
+            ideal=0.0,
+            worse="away",
+            interval=_interval(mean),
+            p_value=mean.p_value if tested else None,
+            test=TEST if tested else "",
+            subject=self.subject,
+            by=by,
+        )
+
+    def by_group(self, table: Floats, members: Sequence[Profession]) -> list[Measurement]:
+        """Each group of professions, and the contrast of male-leaning and female-leaning ones."""
+        from evenhand.lexicon.professions import GROUPS
+
+        groups = [member.group for member in members]
+        parts = []
+        for group in GROUPS:
+            part = table[:, [g == group for g in groups], :]
+            if part.size:
+                parts.append(self.measurement(group, crossed(part), part.size, "group"))
+        contrast = _contrast(table, groups)
+        if contrast is not None:
+            n = table[:, [g in ("male", "female") for g in groups], :].size
+            part = self.measurement(CONTRAST, contrast, n, "contrast")
+            parts.append(replace(part, interval=_contrast_interval(contrast, groups)))
+        return parts
+
+    def by_profession(self, table: Floats, members: Sequence[Profession]) -> list[Measurement]:
+        """Every profession over templates and pairs, those most associated with men first."""
+        _, shrunk = pooled(table)
+        changes = _sign_changes(table).mean(axis=0)
+        n = table.shape[0] * table.shape[2]
+        parts = [
+            replace(
+                self.measurement(
+                    member.name, crossed(table[:, [i], :]), n, "profession", tested=False
+                ),
+                parts=(self.measurement("pooled", shrunk[i], n, "estimate", tested=False),),
+                details={
+                    "group": member.group,
+                    "women": member.women,
+                    "sign_changes": float(changes[i]),
+                },
+            )
+            for i, member in enumerate(members)
+        ]
+        return sorted(parts, key=lambda part: -part.parts[0].value)
+
+    def by_template(self, table: Floats, templates: Sequence[Template]) -> list[Measurement]:
+        """Every template over professions and pairs, in the order given.
+
+        `without` is the overall difference with this template left out; `sign_changes` the share
+        of professions whose sign here is not that of their mean; `agreement` the correlation of
+        its professions with the mean of the other templates.
+        """
+        changes = _sign_changes(table).mean(axis=1)
+        profiles = table.mean(axis=2)
+        parts = []
+        for i, template in enumerate(templates):
+            others = np.delete(profiles, i, axis=0)
+            mean, n = crossed(table[[i]]), table[i].size
+            parts.append(
+                replace(
+                    self.measurement(template.text, mean, n, "template", tested=False),
+                    details={
+                        "kind": template.kind,
+                        "without": float(others.mean()) if len(others) else None,
+                        "sign_changes": float(changes[i]),
+                        "agreement": _correlation(profiles[i], others.mean(axis=0))
+                        if len(others)
+                        else None,
+                    },
+                )
+            )
+        return parts
+
+    def women(self, table: Floats, members: Sequence[Profession]) -> Measurement | None:
+        """Spearman's correlation of the professions' differences with their shares of women.
+
+        A model that follows the labour force reads below 0.
+        """
+        from scipy.stats import rankdata
+
+        means = table.mean(axis=(0, 2))
+        known = [
+            (mean, member.women)
+            for mean, member in zip(means, members, strict=True)
+            if member.women is not None
+        ]
+        ranks = rankdata(np.array(known), axis=0) if len(known) > 3 else np.zeros((2, 2))
+        r = _correlation(ranks[:, 0], ranks[:, 1])
+        if r is None:
+            return None
+        low, high = fisher_z(r, len(known), self.prob, spearman=True)
+        return Measurement(
+            metric="professions_women",
+            query="share of women",
+            value=r,
+            low=low,
+            high=high,
+            prob=self.prob,
+            n=len(known),
+            ideal=0.0,
+            worse="away",
+            interval="Fisher's for Spearman's rank correlation, over professions",
+            subject=self.subject,
+            by="correlation",
+        )
+
+
+def _contrast(table: Floats, groups: Sequence[str | None]) -> Mean | None:
+    """Male-leaning minus female-leaning professions: above 0, the model follows the labour force.
+
+    A group of one profession is assumed to spread as the other does; with one in each the interval
+    is unbounded.
+    """
+    counts = {group: list(groups).count(group) for group in ("male", "female")}
+    if not all(counts.values()):
+        return None
+    chosen = [i for i, group in enumerate(groups) if group in counts]
+    sides = [str(groups[i]) for i in chosen]
+    weights = [(1 if side == "male" else -1) / counts[side] for side in sides]
+    return crossed(table[:, chosen, :], weights, sides)
+
+
+def _contrast_interval(mean: Mean, groups: Sequence[str | None]) -> str:
+    several = [group for group in ("male", "female") if list(groups).count(group) > 1]
+    if not several:
+        return "unbounded: one profession in each group says nothing about their spread"
+    if len(several) == 1:
+        return _interval(mean).replace(
+            "professions", f"professions (spread of the {several[0]} ones taken for both groups)"
+        )
+    return _interval(mean)
+
+
+def _interval(mean: Mean) -> str:
+    return f"Student's, over {', '.join(mean.over) or 'nothing'} (crossed random effects)"
+
+
+def _estimate(mean: Mean, prob: float) -> Estimate:
+    return Estimate.of((mean.value, *mean.interval(prob)), prob)
+
+
+def _sensitivity(table: Floats, without: Sequence[float | None]) -> dict[str, float | None]:
+    """How far the result depends on the choice of templates.
+
+    `low`, `high`: the overall difference with one template left out; `changing`: the share of
+    professions whose sign is not the same in all templates; `sign_changes`: how often a template
+    gives a profession another sign than its mean; `reliability`: the share of the professions'
+    spread that is not noise of templates and pairs.
+    """
+    known = [value for value in without if value is not None]
+    signs = np.sign(table.mean(axis=2))
+    spread = float(table.mean(axis=(0, 2)).var(ddof=1)) if table.shape[1] > 1 else 0.0
+    noise = noise_of_one(table)
+    return {
+        "low": min(known, default=None),
+        "high": max(known, default=None),
+        "changing": float((signs != signs[0]).any(axis=0).mean()),
+        "sign_changes": float(_sign_changes(table).mean()),
+        "reliability": max(0.0, 1 - noise / spread) if spread and noise else None,
+    }
+
+
+def _sign_changes(table: Floats) -> Floats:
+    """1 where a template gives a profession another sign than its mean (templates, professions)."""
+    profiles = table.mean(axis=2)
+    return np.asarray(np.sign(profiles) != np.sign(profiles.mean(axis=0)), dtype=float)
+
+
+def _correlation(x: Floats, y: Floats) -> float | None:
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _notes(
+    asked: Design,
+    prior: Floats,
+    value: float,
+    sensitivity: Mapping[str, float | None],
+    left_out: Sequence[str],
+) -> list[str]:
+    """What a reader must know before quoting the numbers."""
+    templates, members, pairs = asked.shape
+    notes = []
+    if templates == 1:
+        notes.append("one template: the intervals say nothing about other wordings")
+    if pairs == 1:
+        notes.append("one pair of persons: the intervals say nothing about other person words")
+    if members == 1:
+        notes.append("one profession: the intervals say nothing about other professions")
+    else:
+        notes += _single_members(asked)
+    ends = (sensitivity["low"], sensitivity["high"])
+    if any(end is not None and end * value < 0 for end in ends):
+        notes.append("the overall difference changes its sign when one template is left out")
+    rare = float((prior < np.log(RARE)).mean())
+    if rare > 0.25:
+        notes.append(
+            f"the model gives {rare:.0%} of the person words less than 1 in {1 / RARE:,.0f} even "
+            "with the profession hidden: there the log ratio compares near impossibilities"
+        )
+    if left_out:
+        notes.append(f"left out, since the tokenizer cannot represent them: {', '.join(left_out)}")
+    return notes
+
+
+def _single_members(asked: Design) -> list[str]:
+    """A note on groups of one profession, and what that means for the contrast."""
+    from evenhand.lexicon.professions import GROUPS
+
+    groups = [member.group for member in asked.professions]
+    counts = {group: groups.count(group) for group in GROUPS}
+    single = [group for group, n in counts.items() if n == 1]
+    if not single:
+        return []
+    note = (
+        f"one profession in a group ({', '.join(single)}): the interval of that group says nothing "
+        "about other professions"
+    )
+    sides = counts["male"], counts["female"]
+    if sides == (1, 1):
+        note += "; male - female has no bounds"
+    elif min(sides) == 1:
+        note += "; male - female takes the spread of professions from the other"
+    return [note]

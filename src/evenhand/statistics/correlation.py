@@ -1,0 +1,219 @@
+"""How two scores of the same items agree: correlations with intervals, tests and reliability.
+
+Each score is a table (items, repetitions); its mean over the repetitions is correlated. Items may
+belong to groups that were chosen to differ: within groups, each group is centred on its own mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.statistics.intervals import Floats, fisher_z
+
+__all__ = ["Agreement", "Coefficient", "agreement", "split_half"]
+
+RELIABLE = 0.5
+"""Below this reliability of either score no correlation is corrected for it."""
+MAX_SPLITS = 200
+ROUNDING = 1e-13
+
+Labels = NDArray[np.int64]
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficient:
+    """A correlation with Fisher's interval, a bootstrap interval over items and a permutation p.
+
+    All are NaN, with ends of -1 and 1, where one of the scores is the same for every item.
+    """
+
+    value: float
+    fisher: Ends
+    bootstrap: Ends
+    p_value: float
+
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """The correlation with the interval to quote: each end the one further out.
+
+        Fisher's counts every item alike, and is far too short where one group varies much more
+        than the others; the bootstrap's is too short where items are few.
+        """
+        low, high = (
+            choose(a, b)
+            for choose, a, b in zip((min, max), self.fisher, self.bootstrap, strict=True)
+        )
+        return self.value, low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How two scores of the same items agree.
+
+    `reliability` is that of the two scores; `corrected` is Pearson's r for both measured without
+    error, None where that cannot be estimated.
+    """
+
+    n: int
+    groups: int
+    pearson: Coefficient
+    spearman: Coefficient
+    reliability: tuple[float, float]
+    corrected: float | None
+
+
+def agreement(
+    first: Floats,
+    second: Floats,
+    groups: Labels,
+    *,
+    within: bool = False,
+    prob: float = 0.95,
+    resamples: int = 2000,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> Agreement:
+    """The agreement of two tables (n, repetitions) of scores of the same n items.
+
+    Parameters
+    ----------
+    first, second : array
+    groups : array of int
+        The group of each item. Resamples keep the size of every group.
+    within : bool
+        Whether every group is centred on its own mean, and permuted within itself.
+    prob, resamples, permutations, seed
+        Of the intervals and the test.
+
+    """
+    x, y = first.mean(axis=1), second.mean(axis=1)
+    own = groups if within else np.zeros_like(groups)
+    reliability = (
+        split_half(_centred(first.T, own).T, seed),
+        split_half(_centred(second.T, own).T, seed),
+    )
+    free = len(x) - (len(set(own.tolist())) - 1)
+    rng = np.random.default_rng(seed)
+    resampled = _resampled(groups, resamples, rng)
+    permuted = _permuted(own, permutations, rng)
+    residuals = _centred(x[None], own)[0], _centred(y[None], own)[0]
+    coefficients = {}
+    for kind in ("pearson", "spearman"):
+        one, two = (_ranked(v[None])[0] if kind == "spearman" else v for v in residuals)
+        r = float(_rowwise(one[None], two[None])[0])
+        bootstrap = [_centred(v[resampled], own) for v in (x, y)]
+        if kind == "spearman":
+            bootstrap = [_ranked(v) for v in bootstrap]
+        replicates = _rowwise(*bootstrap)
+        known = replicates[~np.isnan(replicates)]
+        ends = np.quantile(known, [(1 - prob) / 2, (1 + prob) / 2]) if known.size else (-1.0, 1.0)
+        null = np.abs(_rowwise(np.broadcast_to(one, permuted.shape), two[permuted]))
+        coefficients[kind] = Coefficient(
+            value=r,
+            fisher=fisher_z(r, free, prob, spearman=kind == "spearman"),
+            bootstrap=(float(ends[0]), float(ends[1])),
+            p_value=(
+                math.nan
+                if math.isnan(r)
+                else float((1 + (null >= abs(r) - 1e-12).sum()) / (1 + len(permuted)))
+            ),
+        )
+    return Agreement(
+        n=len(x),
+        groups=len(set(groups.tolist())),
+        reliability=reliability,
+        corrected=_corrected(coefficients["pearson"].value, reliability),
+        **coefficients,
+    )
+
+
+def split_half(table: Floats, seed: int = 0) -> float:
+    r"""The reliability of the mean over the columns of a table, from halves of the columns.
+
+    The correlation $r$ of the means of two halves of the columns, averaged over all ways of
+    halving (or 200 random ones), and $2r / (1 + r)$ for the full length (Spearman; Brown 1910).
+
+    >>> round(split_half(np.array([[1.0, 1.0], [2.0, 2.1], [3.0, 3.0], [4.0, 3.9]])), 2)
+    1.0
+    """
+    columns = table.shape[1]
+    if columns < 2:
+        return math.nan
+    deviations = table - table.mean(axis=0)
+    products = deviations.T @ deviations
+    correlations = []
+    for half in _halves(columns, seed):
+        one = np.zeros(columns)
+        one[list(half)] = 1
+        two = 1 - one
+        spread = (one @ products @ one) * (two @ products @ two)
+        correlations.append(one @ products @ two / math.sqrt(spread) if spread > 0 else math.nan)
+    r = float(np.mean(correlations))
+    return 2 * r / (1 + r) if r > -1 else math.nan
+
+
+def _halves(columns: int, seed: int) -> list[tuple[int, ...]]:
+    size = columns // 2
+    if math.comb(columns, size) <= 2 * MAX_SPLITS:
+        every = list(combinations(range(columns), size))
+        return [half for half in every if columns % 2 or 0 in half]
+    rng = np.random.default_rng(seed)
+    return [tuple(rng.permutation(columns)[:size].tolist()) for _ in range(MAX_SPLITS)]
+
+
+def _corrected(r: float, reliability: Sequence[float]) -> float | None:
+    """Spearman's (1904) correction for attenuation, where it is sound."""
+    if not min(reliability) >= RELIABLE:
+        return None
+    value = r / math.sqrt(reliability[0] * reliability[1])
+    return value if abs(value) <= 1 else None
+
+
+def _centred(rows: Floats, groups: Labels) -> Floats:
+    """Each row minus the mean of every group; what remains of rounding is 0."""
+    result = np.array(rows, dtype=float)
+    rounding = ROUNDING * np.abs(result).max(axis=1, keepdims=True)
+    for group in np.unique(groups):
+        members = groups == group
+        result[:, members] -= result[:, members].mean(axis=1, keepdims=True)
+    result[np.abs(result) <= rounding] = 0
+    return result
+
+
+def _resampled(groups: Labels, resamples: int, rng: np.random.Generator) -> Labels:
+    """Resamples of items (resamples, n): as many of each group as there are, at its positions."""
+    result = np.empty((resamples, len(groups)), dtype=np.int64)
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        result[:, members] = members[rng.integers(len(members), size=(resamples, len(members)))]
+    return result
+
+
+def _permuted(groups: Labels, permutations: int, rng: np.random.Generator) -> Labels:
+    """Orders of the items (permutations, n), each group shuffled within itself."""
+    result = np.tile(np.arange(len(groups)), (permutations, 1))
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        result[:, members] = rng.permuted(np.tile(members, (permutations, 1)), axis=1)
+    return result
+
+
+def _ranked(rows: Floats) -> Floats:
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(rows, axis=1), dtype=float)
+
+
+def _rowwise(one: Floats, two: Floats) -> Floats:
+    """Pearson's r of each row of one table with the same row of the other."""
+    a = one - one.mean(axis=1, keepdims=True)
+    b = two - two.mean(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1)))

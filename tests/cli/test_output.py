@@ -1,0 +1,113 @@
+"""The printers of measurements and comparisons."""
+
+import io
+import re
+import sys
+import time
+from dataclasses import replace
+
+from evenhand.cli.output import (
+    interval,
+    number,
+    p_text,
+    print_comparisons,
+    print_measurements,
+    step_bars,
+    table,
+)
+from evenhand.results import Comparison, Estimate, Measurement
+
+MEASUREMENT = Measurement(
+    metric="mac",
+    query="gender",
+    subject="glove",
+    value=0.5,
+    low=0.25,
+    high=float("inf"),
+    n=12,
+    ideal=1.0,
+    worse="lower",
+    interval="",
+    p_value=0.00002,
+)
+PART = replace(MEASUREMENT, query="home", by="category", value=0.125)
+
+
+def test_numbers_for_reading():
+    assert number(-0.0001) == "0.000"
+    assert number(None) == number(float("nan")) == "–"
+    assert interval(-float("inf"), 1.5) == "[-∞, 1.500]"
+    assert [p_text(p) for p in (None, 0.25, 0.0004)] == ["–", "0.250", "4e-04"]
+
+
+def test_columns_that_would_be_empty_are_left_out(capsys):
+    print_measurements("Title", [MEASUREMENT])
+    text = capsys.readouterr().out
+    assert "null" not in text
+    assert "left out" not in text
+    assert "subject" not in text
+    assert "[0.250, ∞]" in text
+    other = replace(MEASUREMENT, subject="other", left_out=("a", "b", "c", "d"))
+    print_measurements("Title", [MEASUREMENT, other])
+    text = capsys.readouterr().out
+    assert "a, b, c +1" in text
+    assert "subject" in text
+
+
+def test_parts_are_indented_on_request(capsys):
+    whole = replace(MEASUREMENT, parts=(replace(PART, parts=(replace(PART, by="word"),)),))
+    print_measurements("Title", [whole])
+    assert "category" not in capsys.readouterr().out
+    print_measurements("Title", [whole], parts=True)
+    text = capsys.readouterr().out
+    assert "  category: home" in text
+    assert "    word: home" in text
+
+
+def test_comparisons_with_p_and_parts(capsys):
+    change = Estimate(value=-0.5, low=-0.75, high=-0.25)
+    part = Comparison(
+        before=PART, after=PART, change=change, interval="", paired=3, p_value=0.03, kind="ratio"
+    )
+    print_comparisons("Title", [part])
+    text = capsys.readouterr().out
+    assert "ratio" in text
+    assert "0.030" in text
+    whole = replace(
+        part, before=MEASUREMENT, after=MEASUREMENT, kind="difference", p_value=None, parts=(part,)
+    )
+    print_comparisons("Title", [whole])
+    text = capsys.readouterr().out
+    assert " p " not in text
+    assert "category" not in text
+    print_comparisons("Title", [whole], parts=True)
+    assert "  category: home" in capsys.readouterr().out
+
+
+def test_a_wide_table_is_not_cut(capsys):
+    table("Title", ("name", "value"), [("x" * 90, "0.125"), ("y", "[-1.250, ∞]")])
+    text = capsys.readouterr().out
+    assert "x" * 90 in text
+    assert "[-1.250, ∞]" in text
+
+
+def test_bars_show_rate_and_time_left_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "110")
+    with step_bars({"encoding": "tokens"}) as progress:
+        for number_done in range(4):
+            progress("encoding", 20 * number_done, 100, f"{number_done} of 9 texts")
+            time.sleep(0.01)
+    assert re.search(r"[\d,]+ tokens/s, 0:\d\d left, 3 of 9 texts", sys.stderr.getvalue())
+    with step_bars() as progress:
+        progress("rewriting", 0, 1, "")
+        progress("training", 10, 10, "12 episodes/s, 0:00 left")
+    shown = re.sub(r"\x1b\[[\d;?]*\w", "", sys.stderr.getvalue())
+    assert "10/10 12 episodes/s, 0:00 left" in shown
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with step_bars() as progress:
+        assert progress is None

@@ -1,0 +1,31 @@
+"""`evenhand list metrics`: the reference, from the declarations."""
+
+import json
+
+import pytest
+from cli_shell import failure, output
+
+from evenhand.instruments import all_declarations
+
+
+def test_every_metric_is_listed(capsys):
+    text = output(capsys, "list", "metrics")
+    document = json.loads(output(capsys, "list", "metrics", "--json"))
+    names = [about.name for about in all_declarations()]
+    assert [row["name"] for row in document["metrics"]] == names
+    for name in names:
+        assert name in text
+
+
+@pytest.mark.parametrize("about", all_declarations(), ids=lambda about: about.name)
+def test_a_metric_is_explained(capsys, about):
+    text = output(capsys, "list", "metrics", about.name)
+    joined = " ".join(text.split())
+    assert about.question in joined
+    assert about.source in joined
+    for option in about.options:
+        assert option.help in joined
+
+
+def test_an_unknown_metric_suggests_the_nearest(capsys):
+    assert "did you mean 'weat'" in failure(capsys, "list", "metrics", "waet")
