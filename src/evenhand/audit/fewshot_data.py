@@ -92,7 +92,7 @@ def _largest(data: Dataset, classes: list[str], many: int) -> list[str]:
     """The largest classes of either leaning by turns, then those of none."""
     order = []
     for sides in (("male",), ("female",), ("even", "unknown")):
-        places = [p for p in data.places(classes) if data.leaning[p] in sides]
+        places = [p for p in data.indices(classes) if data.leaning[p] in sides]
         places.sort(key=lambda place: -int(data.sizes[place]))
         later = len(classes) * (sides[0] == "even")
         order += [(turn + later, data.classes[place]) for turn, place in enumerate(places)]

@@ -687,7 +687,7 @@ class Tallies(Counts):
     def from_measurement(cls, measurement: Measurement, columns: Sequence[str]) -> Tallies:
         """From what `items` and `record` gave; the columns are both kinds of counts."""
         items, details = measurement.items, measurement.details
-        if not all(column in items for column in ("class", *columns)):
+        if not {"class", *columns} <= set(items.columns):
             raise InputError(
                 f"compare: {measurement.subject}: expected a few-shot measurement with its items, "
                 "got none (the results.json of a run has them)"

@@ -587,8 +587,8 @@ def _mean_effect(before: Sequence[Tallies], after: Sequence[Tallies], prob: floa
         [bias for tally in side if (bias := bias_replicates(tally)) is not None]
         for side in (before, after)
     ]
-    bias = [mean(side) if len(side) == len(before) else None for side in known]
-    return _change_row(accuracies[0], accuracies[1], bias[0], bias[1], before[0].strata, prob)
+    means = [mean(side) if len(side) == len(before) else None for side in known]
+    return _change_row(accuracies[0], accuracies[1], means[0], means[1], before[0].strata, prob)
 
 
 def _change_row(

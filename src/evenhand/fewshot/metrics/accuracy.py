@@ -121,7 +121,7 @@ def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
     name = str(subject.name)
     tallies = Tallies.of(subject)
     scored = scores(tallies)
-    common = {"query": QUERY, "subject": name, "ideal": 1.0, "worse": "lower"}
+    common: dict[str, Any] = {"query": QUERY, "subject": name, "ideal": 1.0, "worse": "lower"}
     parts = {
         metric: share(scored[metric], metric=metric, by="score", prob=prob, **common)
         for metric in SCORES[1:]
@@ -284,8 +284,8 @@ def _by_class(
     n = len(answers.tested)
     seeds = answers.repeats
     local = answers.local.ravel()
-    sums = np.stack([np.bincount(local, counts[..., i].ravel(), n) for i in range(3)], axis=1)
-    sums /= seeds
+    totals = [np.bincount(local, counts[..., i].ravel(), n) for i in range(3)]
+    sums: Floats = np.stack(totals, axis=1) / seeds
     label = np.take_along_axis(answers.local, answers.truth, axis=1).ravel()
     right = (answers.predicted == answers.truth).ravel()
     most = answers.rows.max() + 1
