@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.charts import ChartSet
 from evenhand.cli import run
 from evenhand.cli.fewshot import parse_network_options
 from evenhand.errors import InputError
@@ -25,8 +26,7 @@ from evenhand.fewshot.data import PROFESSIONS
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run, summarise
 from evenhand.fewshot.settings import parse_shares
-from evenhand.report import charts_fewshot
-from evenhand.report.charts_saving import ChartSet
+from evenhand.report import fewshot as charts_fewshot
 from small_encoder import save_small
 
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")

@@ -495,21 +495,61 @@ def cells(document: Document) -> Iterator[Row]:
 # audit
 
 
+RECORDED = {
+    "odds": "odds_ratio",
+    "pronouns": "pronoun_score",
+    "professions": "profession_association",
+    "phrases": "phrase-weat",
+}
+"""The names of metrics in version 0.1, which the numbers were recorded with."""
+HIDING = ("cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias")
+
+
+def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
+    """The measurements of a stage with the names of version 0.1, and the parts that it had."""
+    for data in measurements:
+        parts = [part for part in data["parts"] if part["by"] == "class"]
+        if data["metric"] == "professions":
+            yield {**data, "query": "male - female"}
+            for part in data["parts"]:
+                if part["by"] == "group":
+                    yield {**part, "query": f"{part['query']} professions"}
+                elif part["by"] == "contrast":
+                    yield part
+        elif data["metric"] == "phrases":
+            [raw] = _parts(data, "embedding")
+            yield {**raw, "query": data["query"]}
+            yield {**data, "metric": "phrase-weat-centred"}
+        elif data["metric"] != "phrases_pronouns":
+            yield from parts if data["metric"] == "odds" and parts else [data]
+
+
 def audit(document: Document) -> Iterator[Row]:
     """`results.json` of an audit: measurements, mitigation, posterior, and the verdicts."""
     names: set[str] = set()
-    for data in document["measurements"]:
-        name = f"{data['stage']}/{data['metric']}/{data['query']}"
-        while name in names:
-            name += " again"
-        names.add(name)
-        yield name, estimate(data)
-    for data in document["mitigations"]:
-        for row in debias(data):
-            yield f"{data['stage']}/{row[0]}", row[1]
-    for data in document["contents"]:
-        for name, values in (data["content"].get("contrasts") or {}).items():
-            yield f"{data['stage']}/contrasts/{name}", posterior(values)
+    for stage in document["stages"]:
+        of = stage["name"].replace("professions-model-", "profession-model-")
+        details = stage["details"]
+        if stage["kind"] == "mitigation":
+            changes = stage["comparisons"]
+            data = {
+                "method": details.get("method"),
+                "debias": details.get("debias"),
+                "measures": [c for c in changes if c["metric"] not in HIDING],
+                "hiding": [c for c in changes if c["metric"] in HIDING],
+                "utility": stage["measurements"],
+            }
+            for row in debias(data) if changes else ():
+                yield f"{of}/{row[0]}", row[1]
+            continue
+        for data in _audited(stage["measurements"]):
+            name = f"{of}/{RECORDED.get(data['metric'], data['metric'])}/{data['query']}"
+            while name in names:
+                name += " again"
+            names.add(name)
+            yield name, estimate(data)
+        for name, values in (details.get("contrasts") or {}).items():
+            yield f"{of}/contrasts/{name}", posterior(values)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}
 

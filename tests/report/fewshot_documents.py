@@ -10,19 +10,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from evenhand.charts import Chart, to_svg
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.accuracy import accuracy
 from evenhand.fewshot.metrics.bias import bias
-from evenhand.fewshot.runs import association_rows
 from evenhand.fewshot.training import Point
 from evenhand.files import to_json
 from evenhand.instruments import compare
-from evenhand.report.charts import Chart, to_svg
 from evenhand.report.fewshot_rows import (
-    _plain_names,
     bias_rows,
     change_rows,
     class_rows,
+    gender_association_rows,
     score_row,
 )
 from evenhand.results import Measurement
@@ -72,10 +71,6 @@ class Measured:
     def rows(self) -> dict[str, Any]:
         return bias_rows(self.bias)
 
-    @property
-    def associations(self) -> list[dict[str, Any]]:
-        return [_plain_names(row, "association") for row in association_rows(self.bias)]
-
     def change(self, after: Measured) -> dict[str, Any]:
         return change_rows(compare(self.accuracy, after.accuracy), compare(self.bias, after.bias))
 
@@ -96,7 +91,8 @@ def run_document(before: Measured) -> dict[str, Any]:
         "curves": {"split 0, seed 0": curve(0.7), "split 0, seed 1": curve(0.8)},
         "bias": before.rows,
         "associations": [
-            {**row, "share_of_women": SHARES[row["name"]]} for row in before.associations
+            {**row, "share_of_women": SHARES[row["name"]]}
+            for row in gender_association_rows(before.bias)
         ],
     }
     document: dict[str, Any] = json.loads(to_json(content))

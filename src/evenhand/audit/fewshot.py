@@ -7,7 +7,8 @@ broken off goes on where it stopped; the features of texts are kept there for al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.audit.fewshot_data import QUERIES, SHOTS, Fitted, fitted, part_sizes
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
-from evenhand.fewshot.data import Dataset
+from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.files import to_json, versions
 from evenhand.results import Comparison, Items, Measurement
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from evenhand.fewshot.runs import FewShotRun, RunResults
     from evenhand.fewshot.settings import RunSettings
     from evenhand.fewshot.splits import Split
-
-__all__ = ["FULL", "QUICK", "Size", "fewshot_stages"]
 
 KIND = "fewshot"
 
@@ -52,12 +50,17 @@ FULL = Size(
         "induction": "300/40/200",
     },
     mitigations=("none", "neutralize", "augment", "calibrate"),
-    splits=4, texts=1200, tokens=128,
-)  # fmt: skip
+    splits=4,
+    texts=1200,
+    tokens=128,
+)
 QUICK = Size(
-    episodes={"proto-euclidean": "1000/50/100"}, mitigations=("none", "neutralize"),
-    splits=2, texts=560, tokens=128,
-)  # fmt: skip
+    episodes={"proto-euclidean": "1000/50/100"},
+    mitigations=("none", "neutralize"),
+    splits=2,
+    texts=560,
+    tokens=128,
+)
 
 
 def fewshot_stages(
@@ -74,9 +77,10 @@ def fewshot_stages(
     loaded = load(model, head=False)
     work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
     identity = {
-        "model": loaded.fingerprint, "data": fit.data.digest,
+        "model": loaded.fingerprint,
+        "data": fit.data.digest,
         "versions": versions("scikit-learn", "torch", "transformers"),
-    }  # fmt: skip
+    }
     stages = []
     for network in chosen.episodes:
         settings = {
@@ -86,10 +90,12 @@ def fewshot_stages(
         depends = {**identity, "settings": settings, "prob": options.prob, "notes": fit.notes}
         stages.append(
             Stage(
-                kind=KIND, title=f"few-shot: {network}", depends=depends,
+                kind=KIND,
+                title=f"few-shot: {network}",
+                depends=depends,
                 compute=partial(work.compute, network, _digest(identity)),
             )
-        )  # fmt: skip
+        )
     return stages
 
 
@@ -111,10 +117,15 @@ class _Work:
             training=TrainingSettings(
                 network=network, seed=self.options.seed, validate_every=every
             ),
-            ways=self.fit.ways, shots=SHOTS, queries=QUERIES, episodes=episodes,
+            ways=self.fit.ways,
+            shots=SHOTS,
+            queries=QUERIES,
+            episodes=episodes,
             mitigation=mitigation,  # type: ignore[arg-type]
-            splits=self.size.splits, split_seed=self.options.seed, limit=self.tokens,
-        )  # fmt: skip
+            splits=self.size.splits,
+            split_seed=self.options.seed,
+            limit=self.tokens,
+        )
 
     def compute(self, network: str, identity: str, progress: Progress) -> dict[str, Any]:
         """Train and test with each mitigation; compare each with none."""
@@ -143,29 +154,31 @@ class _Work:
             "network": network,
             "prob": self.options.prob,
             "task": {
-                "ways": settings.ways, "shots": settings.shots, "queries": settings.queries,
-                "splits": settings.splits, "episodes": str(settings.episodes),
-                "tokens": self.tokens, "parts": part_sizes(len(self.fit.data.classes)),
+                "ways": settings.ways,
+                "shots": settings.shots,
+                "queries": settings.queries,
+                "splits": settings.splits,
+                "episodes": str(settings.episodes),
+                "tokens": self.tokens,
+                "parts": part_sizes(len(self.fit.data.classes)),
                 "seed": self.options.seed,
             },
             "data": self.fit.data.to_dict(),
             "notes": self.fit.notes,
             "runs": {name: _told_of(run, women) for name, run in runs.items()},
             "changes": changes,
-        }  # fmt: skip
+        }
         skipped = [
             {"metric": name, "query": network, "reason": reason}
             for name, reason in reasons.items()
             if reason
         ]
-        measured = [
-            m
-            for run in runs.values()
-            for m in _measurements(run, self.options.seed)
-        ]
+        measured = [m for run in runs.values() for m in _measurements(run, self.options.seed)]
         return {
-            "content": content, "skipped": tuple(skipped), "measurements": tuple(measured),
-        }  # fmt: skip
+            "details": content,
+            "skipped": tuple(skipped),
+            "measurements": tuple(measured),
+        }
 
     def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> FewShotRun:
         from evenhand.fewshot.runs import run
@@ -178,10 +191,17 @@ class _Work:
             self._encode(settings, told)
         with thread_count(1):  # the networks are so small that threads only wait for each other
             return run(
-                self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
-                cache=self._cache, jobs=self.options.jobs, prob=self.options.prob, progress=told,
+                self.fit.data,
+                settings,
+                folder,
+                encoder=self.model,
+                splits=self.splits(),
+                cache=self._cache,
+                jobs=self.options.jobs,
+                prob=self.options.prob,
+                progress=told,
                 finish=_without_networks,
-            )  # fmt: skip
+            )
 
     def _encode(self, settings: RunSettings, told: _Told) -> None:
         """The features of all texts, which the run finds in the cache.
@@ -198,9 +218,13 @@ class _Work:
         texts = prepare(self.fit.data, settings, parts, jobs=self.options.jobs).texts
         with thread_count(max(1, torch.get_num_threads() - 1)):
             encode(
-                self.model, texts, pooling=settings.pooling, limit=settings.limit,
-                cache=self._cache, progress=told,
-            )  # fmt: skip
+                self.model,
+                texts,
+                pooling=settings.pooling,
+                limit=settings.limit,
+                cache=self._cache,
+                progress=told,
+            )
 
     @property
     def _cache(self) -> Path:
@@ -267,8 +291,19 @@ def _told_of(run: FewShotRun, women: Mapping[str, float]) -> dict[str, Any]:
     from evenhand.report.fewshot_rows import run_rows
 
     told = run_rows(run)
-    kept = ("name", "chance", "floor", "accuracy", "f1", "beyond_floor", "by_class", "by_gender",
-            "variance", "bias", "associations")  # fmt: skip
+    kept = (
+        "name",
+        "chance",
+        "floor",
+        "accuracy",
+        "f1",
+        "beyond_floor",
+        "by_class",
+        "by_gender",
+        "variance",
+        "bias",
+        "associations",
+    )
     rows = {
         part: [{**row, "share_of_women": women[row["name"]]} for row in told[part]]
         for part in ("by_class", "associations")
@@ -284,15 +319,24 @@ def _measurements(run: FewShotRun, seed: int) -> list[Measurement]:
     return [
         replace(
             m,
-            metric=f"fewshot_{m.query if m.by else m.metric}", query=run.name, subject="", by="",
-            n=m.details["classes"], seed=seed, items=Items(), parts=(),
+            metric=f"fewshot_{m.query if m.by else m.metric}",
+            query=run.name,
+            subject="",
+            by="",
+            n=m.details["classes"],
+            seed=seed,
+            items=Items(),
+            parts=(),
             details={
-                "null_p": m.details["null_p"], "chance_gives_up_to": m.details["null_high"],
+                "null_p": m.details["null_p"],
+                "chance_gives_up_to": m.details["null_high"],
                 "texts": m.n,
-            } if m.by else {},
+            }
+            if m.by
+            else {},
         )
         for m in measured
-    ]  # fmt: skip
+    ]
 
 
 def _without_networks(done: FewShotRun) -> None:
@@ -303,9 +347,11 @@ def _without_networks(done: FewShotRun) -> None:
 
 def _skipped(data: Dataset, reason: str) -> Stage:
     return Stage(
-        kind=KIND, title="few-shot classifiers", depends={"data": data.digest, "reason": reason},
+        kind=KIND,
+        title="few-shot classifiers",
+        depends={"data": data.digest, "reason": reason},
         compute=lambda _: _skip(data.name, reason),
-    )  # fmt: skip
+    )
 
 
 def _skip(query: str, reason: str) -> dict[str, Any]:
@@ -314,3 +360,158 @@ def _skip(query: str, reason: str) -> dict[str, Any]:
 
 def _digest(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(to_json(value, indent=None).encode()).hexdigest()[:12]
+
+
+# -------------------------------------------------------------------------------- data that fit
+
+WAYS, SHOTS, QUERIES = 5, 4, 5
+EACH_GENDER = SHOTS // 2 + QUERIES
+"""With so many texts of each gender a class can be calibrated with the same test queries."""
+CLASSES = 60
+"""More classes than this make the test longer, but hardly surer."""
+FEWEST, MOST = 20, 100
+"""Texts drawn of a class: no fewer where it has them, no more."""
+NAMED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The texts to test with and the classes of a task, and in words what was left out."""
+
+    data: Dataset
+    ways: int
+    notes: tuple[str, ...]
+
+
+def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
+    """About `texts` texts of classes that are large enough; an error says why there are none.
+
+    Classes of fewer than 4 + 5 texts are left out, and of very many all but the largest. Of the
+    rest as many texts are drawn of each, in the shares of its genders (see `_counts`).
+    """
+    notes = []
+    if not (data.genders != UNKNOWN).any():
+        raise InputError(
+            "the data do not say of any text whether it tells of a woman or of a man, which the "
+            "test needs"
+        )
+    kept = [
+        name for name, size in zip(data.classes, data.sizes, strict=True) if size >= SHOTS + QUERIES
+    ]
+    small = [name for name in data.classes if name not in set(kept)]
+    if small:
+        notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {_listed(small)}.")
+    many = min(CLASSES, max(12, texts // FEWEST))
+    if len(kept) > many:
+        notes.append(
+            f"Of {len(kept)} classes the {many} largest are used, half of them with more women as "
+            "far as there are so many."
+        )
+        kept = _largest(data, kept, many)
+    chosen = data.subset(kept)
+    _check_leanings(chosen)
+    most = min(MOST, max(FEWEST, texts // len(kept)))
+    drawn = _drawn(chosen, most, seed)
+    if len(drawn) < len(chosen):
+        notes.append(
+            f"Of each class {most} texts at most were drawn, {len(drawn):,} of {len(chosen):,} in "
+            f"all, men and women in the shares they have in it{_at_least(most)}."
+        )
+    return Fitted(drawn, min(WAYS, *part_sizes(len(kept))), tuple(notes))
+
+
+def part_sizes(classes: int) -> tuple[int, int, int]:
+    """How many classes to train, to validate and to test on: a half, a quarter and a quarter.
+
+    >>> part_sizes(28), part_sizes(6)
+    ((14, 7, 7), (2, 2, 2))
+    """
+    part = math.ceil(classes / 4)
+    return classes - 2 * part, part, part
+
+
+def _check_leanings(data: Dataset) -> None:
+    men, women = (data.leaning.count(side) for side in ("male", "female"))
+    if min(men, women) < 3:
+        raise InputError(
+            "the test needs at least three classes that have more men and three that have more "
+            f"women, to train, to validate and to test on, of {SHOTS + QUERIES} texts or more "
+            f"each; the data have {men} and {women}"
+        )
+
+
+def _largest(data: Dataset, classes: list[str], many: int) -> list[str]:
+    """The largest classes of either leaning by turns, then those of none."""
+    order = []
+    for sides in (("male",), ("female",), ("even", "unknown")):
+        places = [p for p in data.indices(classes) if data.leaning[p] in sides]
+        places.sort(key=lambda place: -int(data.sizes[place]))
+        later = len(classes) * (sides[0] == "even")
+        order += [(turn + later, data.classes[place]) for turn, place in enumerate(places)]
+    return [name for _, name in sorted(order, key=lambda one: one[0])[:many]]
+
+
+def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
+    """`most` texts of each class at random, or all it has."""
+    rng = np.random.default_rng([seed, 0xFE3])
+    rows: list[int] = []
+    for place, size in enumerate(data.sizes.tolist()):
+        here = rng.permutation(np.flatnonzero(data.labels == place))
+        if size > most:
+            genders = data.genders[here]
+            counts = _counts([int((genders == code).sum()) for code in (MALE, FEMALE)], size, most)
+            first = [
+                here[genders == code][:n] for code, n in zip((MALE, FEMALE), counts, strict=True)
+            ]
+            others = here[genders == UNKNOWN][: most - sum(counts)]
+            here = np.concatenate([*first, others])
+        rows += here.tolist()
+    rows.sort()
+    left = dict(data.left_out)
+    if len(rows) < len(data):
+        left["not drawn for the few-shot test"] = len(data) - len(rows)
+    return Dataset(
+        tuple(data.texts[row] for row in rows),
+        data.labels[rows],
+        data.genders[rows],
+        data.classes,
+        data.name,
+        left,
+        rows=data.rows[rows],
+    )
+
+
+def _counts(sizes: list[int], size: int, most: int) -> list[int]:
+    """How many men and women to draw of a class: their shares, and the leaning stays as it is.
+
+    Of the rarer gender no fewer than calibration needs are drawn, unless these were more than a
+    sixth of all.
+
+    >>> _counts([190, 10], 200, 60), _counts([100, 60], 200, 60), _counts([190, 10], 200, 25)
+    ([53, 7], [30, 18], [24, 1])
+    """
+    fewer, more = sorted(range(2), key=lambda side: sizes[side])
+    counts = [round(most * each / size) for each in sizes]
+    if _tops_up(most):
+        counts[fewer] = max(counts[fewer], min(sizes[fewer], EACH_GENDER))
+    if sizes[fewer] == sizes[more]:
+        return [min(counts[fewer], most // 2)] * 2
+    known = sum(sizes) == size
+    counts[fewer] = min(counts[fewer], (most - 1) // 2)
+    counts[more] = most - counts[fewer] if known else max(counts[more], counts[fewer] + 1)
+    return counts
+
+
+def _tops_up(most: int) -> bool:
+    return most / 6 >= EACH_GENDER
+
+
+def _at_least(most: int) -> str:
+    words = f", but no fewer than {EACH_GENDER} of either where it has them"
+    return words if _tops_up(most) else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return ", ".join(every[:NAMED]) + more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -10,26 +11,28 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.inputs_model import described
-from evenhand.audit.inputs_places import check_data, check_model, check_vectors
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-__all__ = ["PARTS", "Inputs", "gather"]
-
 PARTS = ("text", "vectors", "posterior", "masked", "fewshot")
 """The parts of an audit, each of which can be left out."""
 MADE_OF = {
-    "text": "data", "vectors": "vectors", "posterior": "vectors", "masked": "model",
+    "text": "data",
+    "vectors": "vectors",
+    "posterior": "vectors",
+    "masked": "model",
     "fewshot": "data",
-}  # fmt: skip
+}
 """What must be given for a part."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
 COLUMNS = ("text", "label", "gender", "male", "female")
 """What can be named of data: three columns, and the codes of two genders."""
+HUB = "hf:"
+MOST_NAMES = 1000
+"""So many names of a folder are looked through for one that was meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +89,14 @@ def gather(
         texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
         if data is not None:
             found["data"] = {
-                "name": texts.name, "source": source if isinstance(source, str) else texts.name,
-                "texts": len(texts), "classes": len(texts.classes), "digest": texts.digest,
-                "left_out": dict(texts.left_out), "sha256": _hash(source),
-            }  # fmt: skip
+                "name": texts.name,
+                "source": source if isinstance(source, str) else texts.name,
+                "texts": len(texts),
+                "classes": len(texts.classes),
+                "digest": texts.digest,
+                "left_out": dict(texts.left_out),
+                "sha256": _hash(source),
+            }
     v: Vectors | None = None
     if {"vectors", "posterior"} & set(kept):
         if isinstance(vectors, Vectors):
@@ -98,9 +105,15 @@ def gather(
             v, read_from = load(vectors), vectors
     if v is not None:
         found["vectors"] = {
-            "name": v.name, "source": v.source, "words": len(v), "dim": v.dim, "case": v.case,
-            "content_sha256": _content(v), "notes": v.notes, "sha256": _hash(read_from),
-        }  # fmt: skip
+            "name": v.name,
+            "source": v.source,
+            "words": len(v),
+            "dim": v.dim,
+            "case": v.case,
+            "content_sha256": _content(v),
+            "notes": v.notes,
+            "sha256": _hash(read_from),
+        }
     if told is not None:
         found["model"] = told
     return Inputs(vectors=v, model=named, data=texts, parts=kept, subjects=found)
@@ -152,3 +165,87 @@ def _hash(source: Any) -> str | None:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def described(source: str) -> dict[str, Any]:
+    """The model's facts, once it has been found fit to be audited."""
+    from evenhand.masked.model import load
+
+    model = load(source)
+    weights = sum(weight.numel() for weight in model.network.parameters())
+    return {
+        "name": model.name,
+        "source": source,
+        "weights": weights,
+        "layers": int(model.network.config.num_hidden_layers),
+        "fingerprint": model.fingerprint,
+    }
+
+
+def check_vectors(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name, or a file that is there."""
+    if given.startswith(HUB):
+        known = ", ".join(embedded)
+        raise InputError(f"vectors '{given}': expected a file or {known}, got a name of the hub")
+    if given not in embedded:
+        _check_file("vectors", given, embedded)
+
+
+def check_model(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name, a name of the hub, or a folder that is there."""
+    if given in embedded or given.startswith(HUB) or Path(given).is_dir():
+        return
+    if Path(given).exists():
+        raise FileError(given, "expected the folder of a model (config.json, weights), got a file")
+    more = "; a model of the hub is named hf:NAME"
+    raise FileError(given, _missing("folder", "model", given, embedded) + more)
+
+
+def check_data(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name with or without its dials, a name of the hub, or a file that is there."""
+    if given.partition(":")[0] not in embedded and given != "-" and not given.startswith(HUB):
+        _check_file("data", given, embedded)
+
+
+def check_out(out: str | os.PathLike[str]) -> Path:
+    """The folder to write into, which need not be there yet."""
+    folder = Path(out)
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        what = "" if there == folder else f": {there} is one"
+        raise FileError(folder, f"expected a folder to write into, got a file{what}")
+    if not os.access(there, os.W_OK):
+        raise FileError(folder, f"expected a folder to write into, got one without leave: {there}")
+    return folder
+
+
+def _check_file(kind: str, given: str, embedded: Sequence[str]) -> None:
+    path = Path(given)
+    if path.is_dir():
+        raise FileError(given, f"is a folder: expected a file of {kind}{_inside(path)}")
+    if not path.exists():
+        raise FileError(given, _missing("file", kind, given, embedded))
+
+
+def _missing(place: str, kind: str, given: str, embedded: Sequence[str]) -> str:
+    """What to say of a name that is not there, with the nearest one that is."""
+    path = Path(given)
+    names = [*(embedded if path.name == given else ()), *_names(path.parent)]
+    near = difflib.get_close_matches(path.name, names, n=1)
+    hint = f": did you mean '{near[0]}'?" if near else ""
+    if not path.parent.is_dir():
+        hint = f", and no folder {path.parent}"
+    return f"no such {place}{hint} (embedded {kind}: {', '.join(embedded)})"
+
+
+def _inside(folder: Path) -> str:
+    """A file of the folder that might have been meant, where it has only a few."""
+    files = [name for name in _names(folder) if (folder / name).is_file()]
+    return f", such as {folder / files[0]}" if 0 < len(files) <= 3 else ""
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(place.name for place in folder.iterdir())[:MOST_NAMES]
+    except OSError:
+        return []

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from evenhand.vectors.distances import DistanceTable
     from evenhand.vectors.store import Vectors
 
-__all__ = ["posterior_stages"]
-
 DRAWS = 3200
 TABLES, EFFECT = 80, -0.05
 """So many tables are simulated without a difference, and as many with this one."""
@@ -35,15 +33,20 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
         asked = [next((topic for topic in asked if topic.name == "gender"), asked[0])]
     return [
         Stage(
-            kind="posterior", title=f"{topic.name}: how sure", topic=topic,
+            kind="posterior",
+            title=f"{topic.name}: how sure",
+            topic=topic,
             depends={
-                "draws": DRAWS, "tables": TABLES, "effect": EFFECT, "quick": options.quick,
+                "draws": DRAWS,
+                "tables": TABLES,
+                "effect": EFFECT,
+                "quick": options.quick,
                 "vectors": _fingerprint(v, topic),
             },
             compute=partial(_posterior, v, topic, options),
         )
         for topic in asked
-    ]  # fmt: skip
+    ]
 
 
 def _fingerprint(v: Vectors, topic: Topic) -> list[str]:
@@ -87,7 +90,7 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
         if options.quick
         else _calibration(fitted, options, lambda done, _: progress.step(FITS + done, total))
     )
-    return {"content": content, "skipped": tuple(skipped)}
+    return {"details": content, "skipped": tuple(skipped)}
 
 
 def _calibration(

@@ -15,8 +15,6 @@ from evenhand.audit.stages import Options, Progress, Silent, Stage
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
 
-__all__ = ["Structural", "structural", "text_stages"]
-
 MOST_TEXTS, QUICK_TEXTS = 20_000, 5_000
 """Texts that the structural filter reads at most; of more a sample is drawn."""
 EXAMPLES = 200
@@ -41,16 +39,18 @@ def text_stages(data: Dataset, options: Options) -> list[Stage]:
     depends = {"data": data.digest}
     return [
         Stage(
-            kind="odds", title="data: odds ratios",
+            kind="odds",
+            title="data: odds ratios",
             depends={**depends, "name": data.name, "prob": options.prob},
             compute=partial(_odds, data, options),
         ),
         Stage(
-            kind="filter", title="data: structural filter",
+            kind="filter",
+            title="data: structural filter",
             depends={**depends, "most": _most(options), "seed": options.seed},
             compute=partial(_filter, data, options),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def structural(data: Dataset, options: Options, progress: Progress | None = None) -> Structural:
@@ -112,21 +112,25 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
     elif len(told) < 2:
         reason = f"expected two classes or more with genders, got only '{told[0]}'"
     if reason:
-        return {"skipped": ({"metric": "odds_ratio", "query": data.name, "reason": reason},)}
+        return {"skipped": ({"metric": "odds", "query": data.name, "reason": reason},)}
     rows = class_odds(
         {name: men[name] for name in told}, {name: women[name] for name in told}, options.prob
     )
     progress.step(1, 1)
     return {
-        "measurements": tuple(replace(row, metric="odds_ratio", by="") for row in rows),
-        "content": {
-            "name": data.name, "texts": len(data), "classes": len(rows),
-            "men": sum(men.values()), "women": sum(women.values()),
+        "measurements": tuple(replace(row, by="") for row in rows),
+        "details": {
+            "name": data.name,
+            "texts": len(data),
+            "classes": len(rows),
+            "men": sum(men.values()),
+            "women": sum(women.values()),
             "unknown": len(data) - sum(men.values()) - sum(women.values()),
             "without_gender": [name for name in data.classes if name not in told],
-            "left_out": dict(data.left_out), "prob": options.prob,
+            "left_out": dict(data.left_out),
+            "prob": options.prob,
         },
-    }  # fmt: skip
+    }
 
 
 def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
@@ -134,8 +138,10 @@ def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, An
 
     found = structural(data, options, progress)
     return {
-        "content": {
-            "name": data.name, "texts": found.texts, "of": len(data),
+        "details": {
+            "name": data.name,
+            "texts": found.texts,
+            "of": len(data),
             "steps": {step: found.counts.get(step, 0) for step in STEPS},
             "reasons": {name: found.counts.get(f"reason:{name}", 0) for name in REASONS},
             "examples": [
@@ -143,4 +149,4 @@ def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, An
                 for one in found.kept[:EXAMPLES]
             ],
         }
-    }  # fmt: skip
+    }

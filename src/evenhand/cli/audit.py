@@ -63,16 +63,19 @@ def _source(name: str, text: str) -> Callable[[F], F]:
     "--label", metavar="COLUMN", help="Column of the class, if not label, occupation, profession."
 )
 @click.option(
-    "--gender", metavar="COLUMN",
+    "--gender",
+    metavar="COLUMN",
     help="Column of the person's gender, if not gender. Without one, what compares women and men"
     " is left out.",
-)  # fmt: skip
+)
 @click.option("--male", metavar="CODE", help="What the file has for a man, if not M or male.")
 @click.option("--female", metavar="CODE", help="What it has for a woman, if not F or female.")
 @click.option(
-    "--topics", default="gender,religion,race", show_default=True,
+    "--topics",
+    default="gender,religion,race",
+    show_default=True,
     help="Topics of the vectors: built-in ones or .toml files of yours, with commas between them.",
-)  # fmt: skip
+)
 @click.option(
     "--quick",
     is_flag=True,
@@ -80,13 +83,19 @@ def _source(name: str, text: str) -> Callable[[F], F]:
     " without its calibration, one few-shot network with less training, fewer texts.",
 )
 @click.option(
-    "--skip", default="", metavar="PART,…",
+    "--skip",
+    default="",
+    metavar="PART,…",
     help="Leave out some of text, vectors, posterior, masked, fewshot.",
-)  # fmt: skip
+)
 @click.option(
-    "-o", "--out", default="audit-out", show_default=True, type=click.Path(),
+    "-o",
+    "--out",
+    default="audit-out",
+    show_default=True,
+    type=click.Path(),
     help="Folder for the page, results, tables and figures.",
-)  # fmt: skip
+)
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one a core."
 )
@@ -137,16 +146,27 @@ def audit(
     asked = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
     with _bars(quiet=as_json) as progress:
         found = run(
-            vectors, model=model, data=data, topics=asked, out=out, quick=quick,
-            skip=[name.strip() for name in skip.split(",") if name.strip()], columns=columns,
-            seed=seed, prob=prob, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress,
+            vectors,
+            model=model,
+            data=data,
+            topics=asked,
+            out=out,
+            quick=quick,
+            skip=[name.strip() for name in skip.split(",") if name.strip()],
+            columns=columns,
+            seed=seed,
+            prob=prob,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            progress=progress,
             command=["evenhand", *sys.argv[1:]],
-        )  # fmt: skip
+        )
     if as_json:
         print_json(
-            verdicts=found.verdicts, report=str(found.report), out=str(found.out),
+            verdicts=found.verdicts,
+            report=str(found.report),
+            out=str(found.out),
             failed=found.failed,
-        )  # fmt: skip
+        )
     else:
         _show(found)
     if found.failed:

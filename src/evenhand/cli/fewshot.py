@@ -505,7 +505,7 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
 
 
 def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
-    from evenhand.report.charts_fewshot import run_charts
+    from evenhand.report.fewshot import run_charts
     from evenhand.report.fewshot_rows import run_rows
 
     charts = run_charts(run_rows(finished))
@@ -521,8 +521,8 @@ def _draw_bias(
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.report.charts_fewshot import bias_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
+    from evenhand.report.fewshot import bias_charts
     from evenhand.report.fewshot_rows import bias_rows, change_rows, score_row
 
     drawn = bias_charts(

@@ -457,8 +457,8 @@ def _is_fewshot(summary: Summary) -> bool:
 
 
 def _draw(content: Mapping[str, Any], folder: Path) -> int:
-    from evenhand.report.charts_grid import grid_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
+    from evenhand.report.grid import grid_charts
 
     drawn = grid_charts(content)
     save_charts(drawn.charts, folder, FORMATS)
@@ -498,8 +498,8 @@ def _missing_lines(summary: Summary) -> Iterator[str]:
 
 def _to_markdown(summary: Summary) -> str:
     """Write all tables as Markdown."""
-    from evenhand.report.markdown import bullets, escaped, paragraphs
-    from evenhand.report.markdown import table as markdown_table
+    from evenhand.report.cards import bullets, escape, paragraphs
+    from evenhand.report.cards import table as markdown_table
 
     counts = summary.collected.counts()
     parts = [
@@ -508,9 +508,9 @@ def _to_markdown(summary: Summary) -> str:
     ]
     for entry in _all_tables(summary):
         if entry.rows:
-            parts += [f"## {escaped(entry.title)}", markdown_table(entry.headers, entry.rows)]
+            parts += [f"## {escape(entry.title)}", markdown_table(entry.headers, entry.rows)]
     lines = [*_missing_lines(summary), *summary.notes]
-    parts += ["## Missing", bullets(map(escaped, lines))] if lines else []
+    parts += ["## Missing", bullets(map(escape, lines))] if lines else []
     return paragraphs(parts)
 
 

@@ -12,9 +12,12 @@ __all__ = ["report"]
 @click.command(short_help="Make the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
     help="The page of the comparison of several audits; by default comparison.html.",
-)  # fmt: skip
+)
 def report(folders: tuple[Path, ...], output: Path | None) -> None:
     """Make report.html, its figures and the cards again from what an audit saved in DIR.
 
@@ -29,7 +32,7 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
       evenhand report before after --output compared.html
     """
     if len(folders) > 1:
-        from evenhand.report.comparison_page import write_comparison
+        from evenhand.report.comparison import write_comparison
 
         click.echo(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from evenhand.fewshot.metrics.bias import MEASURES
@@ -43,9 +42,7 @@ def run_rows(run: FewShotRun) -> dict[str, Any]:
             for m in results.accuracy.select("component")
         ],
         "bias": None if results.bias is None else bias_rows(results.bias),
-        "associations": []
-        if results.bias is None
-        else [_plain_names(row, "association") for row in association_rows(results.bias)],
+        "associations": [] if results.bias is None else gender_association_rows(results.bias),
         "curves": dict(run.curves),
     }
 
@@ -135,9 +132,15 @@ def change_rows(accuracy: Comparison, bias: Comparison) -> dict[str, Any]:
     }
 
 
-def _plain_names(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """A row of a table with `name`, `low` and `high`."""
-    return {
-        "name": row["class"],
-        **{name.removeprefix(f"{prefix}_"): value for name, value in row.items()},
-    }
+def gender_association_rows(bias: Measurement) -> list[dict[str, Any]]:
+    """The associations by class and gender."""
+    return [
+        {
+            "name": row["class"],
+            **row,
+            "low": row["association_low"],
+            "high": row["association_high"],
+            "prob": bias.prob,
+        }
+        for row in association_rows(bias)
+    ]
