@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.intervals import wilson
+from evenhand.statistics.intervals import wilson
 from evenhand.text.block import Block
 from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.neutralize import Neutralize

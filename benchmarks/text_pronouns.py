@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from evenhand.intervals import wilson
+from evenhand.statistics.intervals import wilson
 from evenhand.text.grammar import (
     Neighbours,
     contraction,

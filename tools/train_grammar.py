@@ -19,7 +19,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from evenhand.files import replace_file
-from evenhand.intervals import wilson
+from evenhand.statistics.intervals import wilson
 from evenhand.text.grammar import Model, read_model, write_model
 from grammar_training.classes import word_classes
 from grammar_training.examples import Example, of_contraction, of_her, of_his

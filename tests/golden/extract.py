@@ -11,6 +11,7 @@ a mapping with some of `value`, `low`, `high`, `p`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -475,6 +476,20 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
             yield name, _change(data[measure])
 
 
+MODEL_CELLS = (
+    (r"pronouns [^:]+", "score of decided"),
+    (r"pronouns [^:]+: subset all sentences", "score"),
+    (r"pronouns [^:]+: vocabulary (top \d+)", r"score of decided, \1"),
+    (r"pronouns [^:]+: pronouns_share, verdict (\w+)", r"share \1"),
+    (r"professions [^:]+", "association"),
+    (r"professions [^:]+: group (\w+)", r"association, \1 professions"),
+    (r"professions [^:]+: contrast .+", "stereotype"),
+    (r"phrases (\w+)", r"\1 by MODEL, centred"),
+    (r"phrases (\w+): embedding raw", r"\1 by MODEL"),
+)
+"""The figures of cells of models, and their logical names."""
+
+
 def cells(document: Document) -> Iterator[Row]:
     """`grid report` of any other grid: the numbers of each cell."""
     for data in document["results"]:
@@ -482,14 +497,32 @@ def cells(document: Document) -> Iterator[Row]:
             "+".join(value) if isinstance(value, list) else str(value)
             for value in data["axes"].values()
         )
-        for name, value in data["figures"].items():
-            name = {"accepted": "kept", "share accepted": "share kept"}.get(name, name)
+        if document["task"] == "masked":
+            rows = model_cell(data["figures"], str(data["axes"]["model"]))
+            yield from ((f"{axes}/{name}", values) for name, values in rows)
+            continue
+        for figure, value in data["figures"].items():
+            name = figure.replace("accepted", "kept")
             if isinstance(value, Mapping):
-                yield f"{axes}/{name}", estimate(value)
-            elif name == "p":
-                yield f"{axes}/{name}", numbers(p=value)
+                yield f"{axes}/{name}", estimate(_ends(value))
             elif name != "bytes":
                 yield f"{axes}/{name}", numbers(value)
+
+
+def model_cell(figures: Mapping[str, Any], model: str) -> Iterator[Row]:
+    for name, value in figures.items():
+        for pattern, logical in MODEL_CELLS:
+            if re.fullmatch(pattern, name):
+                translated = re.sub(pattern, logical, name).replace("MODEL", model)
+                yield translated, estimate(_ends(value))
+                if translated == "score of decided":
+                    yield "p", numbers(p=value["p_value"])
+                if translated == "score":
+                    yield "sentences", numbers(value["n"])
+
+
+def _ends(figure: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: figure[name] for name in ("value", "low", "high")}
 
 
 # audit

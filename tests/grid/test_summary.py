@@ -274,6 +274,14 @@ def test_grids_of_other_tasks_have_a_row_a_cell(squares, tmp_path):
     assert found.to_dict()["missing"] == [{"cell": "number 2", "reason": "not computed yet"}]
 
 
+def test_results_of_an_earlier_version_are_missing(squares, tmp_path):
+    grid, store = squares(1), Store(tmp_path)
+    store.save_grid({**grid.to_dict(), "version": 0})
+    store.save(grid.task_name, 1, grid.task.identity(grid.settings[0]), {"values": 1})
+    with pytest.raises(InputError, match=r"none of 1 has \(of an earlier version"):
+        summarize(tmp_path)
+
+
 def test_shards_are_told_one_by_one_and_as_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number, text in enumerate(("He waved.\nIt rained.\n", "She sang.\n", "It was late.\n")):

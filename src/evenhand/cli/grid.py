@@ -689,7 +689,8 @@ def figures_table(title: str, rows: Sequence[Row], axes: Sequence[str]) -> Table
     """Tabulate plain figures with their intervals; many figures stand below each other."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     first = [name for name in names if name in axes]
-    figures = [name for name in names if name not in axes and not name.endswith(("_low", "_high"))]
+    ends = ("_low", "_high", "_p")
+    figures = [name for name in names if name not in axes and not name.endswith(ends)]
     if len(figures) <= FIGURE_COLUMNS:
         shown = [*first, *figures]
         return Table(title, shown, [[_format_plain(row, name) for name in shown] for row in rows])
@@ -707,7 +708,9 @@ def _format_plain(row: Row, name: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is not None and f"{name}_low" in row:
-        return f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
+        interval = f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
+        p = row.get(f"{name}_p")
+        return interval if p is None else f"{interval}, p {p_text(p)}"
     if isinstance(value, float):
         return number(value)
     return "–" if value is None else str(value)

@@ -89,9 +89,11 @@ class Summary:
 
 
 def collect(folder: str | os.PathLike[str]) -> Collected:
-    """Read the results of a grid's folder; a damaged file counts as missing."""
+    """Read the results of a grid's folder; damaged and outdated ones count as missing."""
     store = Store(folder)
     grid = store.grid()
+    task = load_task(grid["task"])
+    outdated = grid.get("version", task.version) != task.version
     results, missing = [], []
     for content in grid["cells"]:
         cell = Cell(**content)
@@ -100,7 +102,9 @@ def collect(folder: str | os.PathLike[str]) -> Collected:
         except DamagedError:
             missing.append((cell, "its file is damaged: `grid run` computes it again"))
             continue
-        if result is not None:
+        if result is not None and outdated:
+            missing.append((cell, "of an earlier version: `grid run` computes it again"))
+        elif result is not None:
             results.append((cell, result))
         elif (reason := store.failure(cell.key)) is not None:
             missing.append((cell, f"failed: {reason}"))
@@ -108,7 +112,7 @@ def collect(folder: str | os.PathLike[str]) -> Collected:
             missing.append((cell, "not computed yet"))
     return Collected(
         task_name=grid["task"],
-        task=load_task(grid["task"]),
+        task=task,
         cells=len(grid["cells"]),
         results=tuple(results),
         missing=tuple(missing),
@@ -140,8 +144,10 @@ def summarize(
     """
     collected = collect(folder)
     if not collected.results:
+        reasons = ", ".join(dict.fromkeys(reason for _, reason in collected.missing))
         raise InputError(
             f"{folder}: expected some cells with a result, none of {collected.cells} has"
+            + f" ({reasons})" * bool(reasons)
         )
     if collected.task_name == "fewshot":
         return _summarize_fewshot(collected, prob, progress)
@@ -206,7 +212,7 @@ def _pooled_figures(task: Task, pooled: Mapping[str, Any]) -> Row:
 
 
 def _flatten_figures(figures: Mapping[str, Any]) -> Row:
-    """Write figures that have an interval as three columns.
+    """Write figures that have an interval as columns.
 
     >>> _flatten_figures({"n": 3, "share": {"value": 0.5, "low": 0.1, "high": 0.9}})
     {'n': 3, 'share': 0.5, 'share_low': 0.1, 'share_high': 0.9}
@@ -216,6 +222,8 @@ def _flatten_figures(figures: Mapping[str, Any]) -> Row:
         if isinstance(value, Mapping) and "value" in value:
             row[name] = value["value"]
             row |= {f"{name}_{end}": value[end] for end in ("low", "high") if end in value}
+            if "p_value" in value:
+                row[f"{name}_p"] = value["p_value"]
         else:
             row[name] = value
     return row
