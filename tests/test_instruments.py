@@ -67,6 +67,7 @@ def test_the_declaration_is_complete(cls):
     for text in (about.label, about.question, about.formula, about.source, about.reading):
         assert text, about.name
     assert about.question.endswith("?")
+    assert "\\" not in about.formula, "plain text: terminals and pages show it as it is"
     assert about.worse in ("higher", "lower", "away")
     for declared in about.options:
         assert declared.help.endswith("."), (about.name, declared.name)

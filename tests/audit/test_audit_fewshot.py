@@ -97,10 +97,10 @@ def test_content_is_that_of_the_runs(found):
     assert list(content["changes"]) == ["neutralize", "calibrate"]
     runs = {p.name.rsplit("-", 1)[0]: read_run(p) for p in (folder / "work" / "fewshot").iterdir()}
     for mitigation, told in content["runs"].items():
-        kept = runs[f"proto-euclidean-{mitigation}"].kept
-        right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in kept])
+        saved = runs[f"proto-euclidean-{mitigation}"].saved
+        right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in saved])
         assert told["accuracy"]["value"] == pytest.approx(right)
-        tested = {name for k in kept for name in np.array(k[0].answers.names)[k[0].answers.tested]}
+        tested = {name for k in saved for name in np.array(k[0].answers.names)[k[0].answers.tested]}
         assert {row["name"] for row in told["by_class"]} == tested
     moved = content["changes"]["neutralize"]["association"]
     assert moved["before"] == content["runs"]["none"]["bias"]["association"]["signed"]
@@ -239,7 +239,7 @@ def test_texts_are_drawn_in_the_shares_of_genders_and_leanings_stay():
         share = whole.subset(made.classes).gender_sizes / whole.subset(made.classes).sizes[:, None]
         off = abs(made.gender_sizes - share * made.sizes[:, None])
         assert off.max() <= (EACH_GENDER if most >= 42 else 2)
-        rare = made.gender_sizes[made.places(["rare"])[0]].min()
+        rare = made.gender_sizes[made.indices(["rare"])[0]].min()
         assert (rare >= EACH_GENDER) == (most >= 42)
 
 

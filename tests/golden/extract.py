@@ -358,41 +358,59 @@ def plan(document: Document) -> Iterator[Row]:
 # few-shot
 
 
+def _parts(data: Mapping[str, Any], by: str) -> dict[str, Mapping[str, Any]]:
+    return {part["query"]: part for part in data["parts"] if part["by"] == by}
+
+
 def _score(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield name, estimate(data)
-    yield f"{name}/over_episodes", numbers(None, data["naive_low"], data["naive_high"])
+    yield name, numbers(**_ends(data.get("change", data)), p=data["p_value"])
+    details = data["details"]
+    yield f"{name}/over_episodes", numbers(None, details["naive_low"], details["naive_high"])
+
+
+def _ends(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in ("value", "low", "high")}
+
+
+def _overall(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    scores = (part for part in data["parts"] if part.get("by", "score") == "score")
+    return {row["metric"]: row for row in (data, *scores)}
 
 
 def _bias(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    for measure in ("association", "epsilon", "skew", "stereotype"):
-        part = data[measure]
-        signed = numbers(part["signed"], part["signed_low"], part["signed_high"], part["p_value"])
-        yield f"{name}/{measure}", signed
-        yield f"{name}/{measure}/size", estimate(part, part["null_p"])
-        null = numbers(part["null_mean"], high=part["null_high"])
-        yield f"{name}/{measure}/null", null
-        yield f"{name}/{measure}/corrected", numbers(part["corrected"])
+    for measure, part in _parts(data, "measure").items():
+        details = part["details"]
+        yield f"{name}/{measure}", estimate(part)
+        size = {
+            end: details[key] if "size" in details else part[end]
+            for end, key in (("value", "size"), ("low", "size_low"), ("high", "size_high"))
+        }
+        yield f"{name}/{measure}/size", numbers(**size, p=details["null_p"])
+        yield f"{name}/{measure}/null", numbers(details["null_mean"], high=details["null_high"])
+        yield f"{name}/{measure}/corrected", numbers(details["corrected"])
 
 
 def fewshot(document: Document) -> Iterator[Row]:
     """`fewshot run`."""
-    for metric in ("accuracy", "f1", "f1_episode"):
-        yield from _score(document[metric], metric)
-        yield from _score(document["floor"][metric], f"baseline/{metric}")
-        yield from _score(document["beyond_floor"][metric], f"above baseline/{metric}")
-    for data in document["by_class"]:
-        accuracy = numbers(data["accuracy"], data["accuracy_low"], data["accuracy_high"])
-        yield f"class/{data['name']}/accuracy", accuracy
-        yield f"class/{data['name']}/f1", numbers(data["f1"], data["f1_low"], data["f1_high"])
-    for name, data in (document.get("by_gender") or {}).items():
-        yield f"gender/{name}", estimate(data)
-    for data in document["variance"]:
-        yield f"variance/{data['source']}", numbers(data["sd"], data["low"], data["high"])
-    if document.get("bias"):
-        yield from _bias(document["bias"], "bias")
-    for data in document.get("associations") or ():
-        values = numbers(data["association"], data["low"], data["high"])
-        yield f"association/{data['name']}/{data['gender']}", values
+    accuracy, *biases, baseline = document["measurements"]
+    [above] = document["comparisons"]
+    for prefix, data in (("", accuracy), ("baseline/", baseline), ("above baseline/", above)):
+        for metric, score in _overall(data).items():
+            yield from _score(score, f"{prefix}{metric}")
+    f1 = _overall(accuracy)["f1"]
+    for metric, data in (("accuracy", accuracy), ("f1", f1)):
+        for name, part in _parts(data, "class").items():
+            yield f"class/{name}/{metric}", estimate(part)
+        for name, part in _parts(data, "gender").items():
+            yield f"gender/{name}{'_f1' if metric == 'f1' else ''}", estimate(part)
+    for name, part in _parts(accuracy, "component").items():
+        # it is called `split beyond its classes` in evenhand/1
+        yield f"variance/{name.replace('without', 'beyond')}", estimate(part)
+    for data in biases:
+        yield from _bias(data, "bias")
+        for name, part in _parts(data, "class").items():
+            for gender, own in _parts(part, "gender").items():
+                yield f"association/{name}/{gender}", estimate(own)
     for split, points in document["curves"].items():
         for point in points:
             yield f"curve/{split}/{point['episodes']:g}", numbers(point["validation_loss"])
@@ -404,13 +422,20 @@ def _change(data: Mapping[str, Any]) -> Numbers:
 
 def fewshot_bias(document: Document) -> Iterator[Row]:
     """`fewshot bias`: the bias of each run, and the paired changes against the first."""
-    for name, data in document["runs"].items():
-        yield f"{name}/accuracy", estimate(data["accuracy"])
-        yield from _bias(data["bias"], f"{name}/bias")
-    for name, changes in document["changes"].items():
-        for measure, data in changes.items():
-            values = estimate(data) if measure == "accuracy" else _change(data)
-            yield f"change/{name}/{measure}", values
+    for data in document["measurements"]:
+        name = data["subject"]
+        if data["metric"] == "accuracy":
+            yield f"{name}/accuracy", estimate(data)
+        else:
+            yield from _bias(data, f"{name}/bias")
+    for data in document["comparisons"]:
+        name = f"change/{data['after']['subject']}"
+        if data["metric"] == "accuracy":
+            yield f"{name}/accuracy", numbers(**_ends(data["change"]), p=data["p_value"])
+            continue
+        for part in data["parts"]:
+            values = numbers(**_ends(part["change"]), p=part["p_value"])
+            yield f"{name}/{part['query']}", values
 
 
 # grids

@@ -7,6 +7,7 @@ import pytest
 from fewshot_documents import (
     NAMES,
     SHARES,
+    Measured,
     axis_domains,
     below_title,
     bias_document,
@@ -18,29 +19,28 @@ from fewshot_documents import (
 )
 
 from evenhand.errors import InputError
-from evenhand.fewshot.bias import Bias, change
 from evenhand.report import fewshot as charts
 
 MEASURES = ("association", "epsilon", "skew", "stereotype")
 
 
 @pytest.fixture(scope="module")
-def before() -> Bias:
+def before() -> Measured:
     return measured(1.5)
 
 
 @pytest.fixture(scope="module")
-def after() -> Bias:
+def after() -> Measured:
     return measured(0.2)
 
 
 @pytest.fixture
-def run(before: Bias) -> dict[str, Any]:
+def run(before: Measured) -> dict[str, Any]:
     return run_document(before)
 
 
 @pytest.fixture
-def compared(before: Bias, after: Bias) -> dict[str, Any]:
+def compared(before: Measured, after: Measured) -> dict[str, Any]:
     return bias_document(before, after)
 
 
@@ -89,18 +89,18 @@ def test_an_interval_without_end_is_dashed_and_said(run: dict[str, Any]) -> None
 
 
 def test_measures_are_signed_with_the_band_of_chance(
-    compared: dict[str, Any], before: Bias
+    compared: dict[str, Any], before: Measured
 ) -> None:
     chart = charts.bias_charts(compared).charts["bias"]
     titles = ("Association", "Accuracy gap (ε)", "Skew", "Stereotype")
     for measure, title in zip(MEASURES, titles, strict=True):
         found = panel(chart, title)
         assert [one["run"] for one in found] == ["none", "augment"]
-        one, told = found[0], before[measure]
+        one, told = found[0], before.rows[measure]
         assert (one["value"], one["low"], one["high"]) == (
-            told.signed, told.signed_low, told.signed_high,
+            told["signed"], told["signed_low"], told["signed_high"],
         )  # fmt: skip
-        assert (one["band_low"], one["band_high"]) == (-told.null_high, told.null_high)
+        assert (one["band_low"], one["band_high"]) == (-told["null_high"], told["null_high"])
     domains = axis_domains(chart)
     assert domains[1] == domains[2] == domains[3] != domains[0]
 
@@ -125,20 +125,27 @@ def test_a_measure_without_value_is_left_out_and_named(compared: dict[str, Any])
 
 
 def test_changes_join_before_and_after_and_show_the_cost(
-    compared: dict[str, Any], before: Bias, after: Bias
+    compared: dict[str, Any], before: Measured, after: Measured
 ) -> None:
-    made = change(before, after)
+    made = before.change(after)
     chart = charts.bias_changes(compared["changes"])
     (one,) = panel(chart, "Stereotype")
     told = made["stereotype"]
-    assert told.direction == "less bias"
-    assert (one["before"], one["value"], one["direction"]) == (told.before, told.after, "less bias")
-    assert (one["low"], one["high"]) == (told.before + told.low, told.before + told.high)
+    assert told["direction"] == "less bias"
+    assert (one["before"], one["value"], one["direction"]) == (
+        told["before"],
+        told["after"],
+        "less bias",
+    )
+    assert (one["low"], one["high"]) == (
+        told["before"] + told["low"],
+        told["before"] + told["high"],
+    )
     # the line reaches the dot before exactly where the interval of the change has 0 in it
-    assert (one["low"] <= one["before"] <= one["high"]) == (told.low <= 0 <= told.high)
+    assert (one["low"] <= one["before"] <= one["high"]) == (told["low"] <= 0 <= told["high"])
     (cost,) = panel(chart, "Accuracy, its change")
-    score = made.accuracy
-    assert (cost["value"], cost["low"], cost["high"]) == (score.value, score.low, score.high)
+    for key in ("value", "low", "high"):
+        assert cost[key] == made["accuracy"][key]
     assert cost["naive"] != cost["interval"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fewshot_documents import (
     NAMES,
+    Measured,
     axis_domains,
     below_title,
     bias_document,
@@ -21,27 +22,26 @@ from fewshot_documents import (
 
 from evenhand.charts import forest
 from evenhand.errors import InputError
-from evenhand.fewshot.bias import Bias
 from evenhand.report import fewshot as charts
 
 
 @pytest.fixture(scope="module")
-def before() -> Bias:
+def before() -> Measured:
     return measured(1.5)
 
 
 @pytest.fixture(scope="module")
-def after() -> Bias:
+def after() -> Measured:
     return measured(0.2)
 
 
 @pytest.fixture
-def run(before: Bias) -> dict[str, Any]:
+def run(before: Measured) -> dict[str, Any]:
     return run_document(before)
 
 
 @pytest.fixture
-def compared(before: Bias, after: Bias) -> dict[str, Any]:
+def compared(before: Measured, after: Measured) -> dict[str, Any]:
     return bias_document(before, after)
 
 

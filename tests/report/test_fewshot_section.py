@@ -6,13 +6,18 @@ import copy
 import json
 
 import pytest
-from fewshot_documents import LEANING, NAMES, SHARES, measured
+from fewshot_documents import NAMES, SHARES, measured
 
-from evenhand.fewshot import bias as measuring
-from evenhand.fewshot.statistics import compare, scores
-from evenhand.fewshot.statistics_tables import by_class, by_gender
+from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
 from evenhand.report.fewshot import MEASURES, fewshot_section, fewshot_tables
+from evenhand.report.fewshot_rows import (
+    class_rows,
+    gap_row,
+    gender_association_rows,
+    gender_rows,
+    score_row,
+)
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
 from evenhand.results import to_json
@@ -20,31 +25,36 @@ from evenhand.results import to_json
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
 
-def run_of(found, floor):
-    """A run as the stage tells of it."""
-    original = found.twins.original
-    leaning = dict(zip(NAMES, LEANING, strict=True))
+def run_of(found, baseline):
+    """A run as the stage has it."""
     rows = {
-        "by_class": [{**r.as_dict(), "leaning": leaning[r.name]} for r in by_class(original)],
-        "associations": [r.as_dict() for r in measuring.associations(found.twins)],
+        "by_class": class_rows(found.accuracy),
+        "associations": gender_association_rows(found.bias),
     }
+    above = compare(baseline.accuracy, found.accuracy)
     return {
-        "name": "", "chance": 1 / 3, "floor": scores(floor), **scores(original),
-        "beyond_floor": compare(floor, original), "by_gender": by_gender(original), "bias": found,
+        "name": "",
+        "chance": 1 / 3,
+        "floor": {"accuracy": score_row(baseline.accuracy)},
+        "accuracy": score_row(found.accuracy),
+        "f1": score_row(found.accuracy.part("f1")),
+        "beyond_floor": {"accuracy": gap_row(above)},
+        "by_gender": gender_rows(found.accuracy),
+        "bias": found.rows,
         **{k: [{**r, "share_of_women": SHARES[r["name"]]} for r in v] for k, v in rows.items()},
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
 def contents():
     biased, fair = measured(2.0), measured(0.0)
-    floor = fair.twins.original
+    floor = fair
     told = {
         "prob": 0.95, "notes": ["Left out, with fewer than 9 texts: potter."],
         "task": {"ways": 3, "shots": 4, "queries": 4, "splits": 1, "tokens": 128},
         "data": {"name": "<b>guilds", "classes": {name: {} for name in NAMES}},
         "runs": {"none": run_of(biased, floor), "neutralize": run_of(fair, floor)},
-        "changes": {"neutralize": measuring.change(biased, fair)},
+        "changes": {"neutralize": biased.change(fair)},
     }  # fmt: skip
     return [json.loads(to_json({"network": name, **told})) for name in NETWORKS]
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.fewshot.bias import Twins, measure
-from evenhand.fewshot.statistics import Answers
+from evenhand.fewshot.answers import Answers, Counterfactuals
+from evenhand.fewshot.metrics.bias import bias
+from evenhand.report.fewshot_rows import bias_rows
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import judge_classifiers, prose
 from evenhand.results import to_json
@@ -66,8 +67,8 @@ def of_classes(seed, spread, mean=0.0):
         both = [each - np.log(np.exp(each).sum(-1, keepdims=True)) for each in both]
         names = tuple(f"class {i}" for i in range(classes))
         answers = Answers(both[0], rows, truth, asked, rows % 2, names)
-        bias = measure(Twins.of(answers, both[1], leaning), seed=seed)
-        found += [json.loads(to_json(bias[metric])) for metric in ("association", "epsilon")]
+        rows = bias_rows(bias(Counterfactuals.of(answers, both[1], leaning), seed=seed))
+        found += [json.loads(to_json(rows[metric])) for metric in ("association", "epsilon")]
     return judged(found)
 
 

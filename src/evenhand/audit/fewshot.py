@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,13 @@ import numpy as np
 
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
-from evenhand.fewshot.data_set import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.files import to_json, versions
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Items, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.runs import RunSettings, RunSummary, SavedRun
+    from evenhand.fewshot.runs import FewShotRun, RunResults
+    from evenhand.fewshot.settings import RunSettings
     from evenhand.fewshot.splits import Split
 
 KIND = "fewshot"
@@ -83,7 +84,7 @@ def fewshot_stages(
     stages = []
     for network in chosen.episodes:
         settings = {
-            mitigation: work.settings(network, mitigation).as_dict()
+            mitigation: work.settings(network, mitigation).to_dict()
             for mitigation in chosen.mitigations
         }
         depends = {**identity, "settings": settings, "prob": options.prob, "notes": fit.notes}
@@ -108,13 +109,14 @@ class _Work:
 
     def settings(self, network: str, mitigation: str) -> RunSettings:
         """Those of one run."""
-        from evenhand.fewshot.runs import EpisodeCounts, RunSettings
-        from evenhand.fewshot.training import Settings
+        from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
 
         episodes = EpisodeCounts.parse(self.size.episodes[network])
         every = max(1, episodes.train // 5)
         return RunSettings(
-            training=Settings(network=network, seed=self.options.seed, validate_every=every),
+            training=TrainingSettings(
+                network=network, seed=self.options.seed, validate_every=every
+            ),
             ways=self.fit.ways,
             shots=SHOTS,
             queries=QUERIES,
@@ -127,22 +129,25 @@ class _Work:
 
     def compute(self, network: str, identity: str, progress: Progress) -> dict[str, Any]:
         """Train and test with each mitigation; compare each with none."""
-        from evenhand.fewshot.runs import changes, summary
+        from evenhand.report.fewshot_rows import change_rows
 
         reasons = {name: self.lacking(network, name) for name in self.size.mitigations}
         possible = [name for name, reason in reasons.items() if not reason]
-        found: dict[str, RunSummary] = {}
+        runs: dict[str, FewShotRun] = {}
         for number, mitigation in enumerate(possible):
             told = _Told(progress, number, len(possible))
-            found[mitigation] = summary(
-                self._run(network, mitigation, identity, told), prob=self.options.prob
-            )
+            runs[mitigation] = self._run(network, mitigation, identity, told)
         progress.step(len(possible), len(possible))
-        before, *after = (one.bias for one in found.values())
-        if before is None:
+        results = {name: run.results for name, run in runs.items() if run.results is not None}
+        before, *_ = results.values()
+        if before.bias is None:
             reason = "no test text is of known gender in a class that has more of one gender"
             return _skip(network, reason)
-        moved = dict(changes(before, [one for one in after if one is not None]))
+        changes = {
+            name: change_rows(*_compare(before, after))
+            for name, after in results.items()
+            if after is not before and after.bias is not None
+        }
         women = dict(zip(self.fit.data.classes, self.fit.data.share_of_women.tolist(), strict=True))
         settings = self.settings(network, "none")
         content = {
@@ -158,37 +163,33 @@ class _Work:
                 "parts": part_sizes(len(self.fit.data.classes)),
                 "seed": self.options.seed,
             },
-            "data": self.fit.data.as_dict(),
+            "data": self.fit.data.to_dict(),
             "notes": self.fit.notes,
-            "runs": {name: _told_of(one, women) for name, one in found.items()},
-            "changes": {
-                mitigation: moved[one.name].as_dict()
-                for mitigation, one in found.items()
-                if one.name in moved
-            },
+            "runs": {name: _told_of(run, women) for name, run in runs.items()},
+            "changes": changes,
         }
         skipped = [
             {"metric": name, "query": network, "reason": reason}
             for name, reason in reasons.items()
             if reason
         ]
-        measured = [m for one in found.values() for m in _measurements(one, self.options.seed)]
+        measured = [m for run in runs.values() for m in _measurements(run, self.options.seed)]
         return {
             "details": content,
             "skipped": tuple(skipped),
             "measurements": tuple(measured),
         }
 
-    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> SavedRun:
+    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> FewShotRun:
         from evenhand.fewshot.runs import run
-        from evenhand.fewshot.runs.threads import threads
+        from evenhand.fewshot.training import thread_count
 
         settings = self.settings(network, mitigation)
-        key = _digest({"identity": identity, "settings": settings.as_dict()})
+        key = _digest({"identity": identity, "settings": settings.to_dict()})
         folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
         if network == next(iter(self.size.episodes)):
             self._encode(settings, told)
-        with threads(1):  # the networks are so small that threads only wait for each other
+        with thread_count(1):  # the networks are so small that threads only wait for each other
             return run(
                 self.fit.data,
                 settings,
@@ -197,6 +198,7 @@ class _Work:
                 splits=self.splits(),
                 cache=self._cache,
                 jobs=self.options.jobs,
+                prob=self.options.prob,
                 progress=told,
                 finish=_without_networks,
             )
@@ -208,14 +210,14 @@ class _Work:
         """
         import torch
 
-        from evenhand.fewshot.encoders import frozen
-        from evenhand.fewshot.runs.material import parts_of, prepared
-        from evenhand.fewshot.runs.threads import threads
+        from evenhand.fewshot.encoders import encode
+        from evenhand.fewshot.runs import draw_parts, prepare
+        from evenhand.fewshot.training import thread_count
 
-        parts = parts_of(self.fit.data, settings, self.splits())
-        texts = prepared(self.fit.data, settings, parts, jobs=self.options.jobs).texts
-        with threads(max(1, torch.get_num_threads() - 1)):
-            frozen(
+        parts = draw_parts(self.fit.data, settings, self.splits())
+        texts = prepare(self.fit.data, settings, parts, jobs=self.options.jobs).texts
+        with thread_count(max(1, torch.get_num_threads() - 1)):
+            encode(
                 self.model,
                 texts,
                 pooling=settings.pooling,
@@ -240,13 +242,13 @@ class _Work:
 
         Calibration must leave the test queries alone, or nothing could be compared.
         """
-        from evenhand.fewshot.runs.material import parts_of
+        from evenhand.fewshot.runs import draw_parts
 
         if "calibrate" not in mitigation:
             return ""
-        plain = parts_of(self.fit.data, self.settings(network, "none"), self.splits())
+        plain = draw_parts(self.fit.data, self.settings(network, "none"), self.splits())
         try:
-            parts = parts_of(self.fit.data, self.settings(network, mitigation), self.splits())
+            parts = draw_parts(self.fit.data, self.settings(network, mitigation), self.splits())
         except InputError:
             parts = ()
         if parts and all(
@@ -276,9 +278,19 @@ class _Told:
         self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
 
 
-def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:
+def _compare(before: RunResults, after: RunResults) -> tuple[Comparison, Comparison]:
+    """What a mitigation changed in accuracy and in bias."""
+    from evenhand.instruments import compare
+
+    assert before.bias is not None and after.bias is not None  # noqa: S101, PT018
+    return compare(before.accuracy, after.accuracy), compare(before.bias, after.bias)
+
+
+def _told_of(run: FewShotRun, women: Mapping[str, float]) -> dict[str, Any]:
     """What the report needs of a run; the data and the settings stand once, beside the runs."""
-    told = found.as_dict()
+    from evenhand.report.fewshot_rows import run_rows
+
+    told = run_rows(run)
     kept = (
         "name",
         "chance",
@@ -299,47 +311,35 @@ def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:
     return {name: told[name] for name in kept} | rows
 
 
-def _measurements(found: RunSummary, seed: int) -> list[Measurement]:
-    """The accuracy and the bias measures, with their signs."""
-    accuracy = found.scores["accuracy"]
-    common: dict[str, Any] = {
-        "query": found.name,
-        "prob": accuracy.prob,
-        "seed": seed,
-        "interval": accuracy.interval,
-    }
-    made = [
-        Measurement(
-            metric="fewshot_accuracy",
-            value=accuracy.value,
-            low=accuracy.low,
-            high=accuracy.high,
-            n=accuracy.classes,
-            ideal=1,
-            worse="lower",
-            **common,
+def _measurements(run: FewShotRun, seed: int) -> list[Measurement]:
+    """The accuracy and the bias measures."""
+    results = run.results
+    assert results is not None  # noqa: S101
+    measured = [results.accuracy, *(results.bias.select("measure") if results.bias else ())]
+    return [
+        replace(
+            m,
+            metric=f"fewshot_{m.query if m.by else m.metric}",
+            query=run.name,
+            subject="",
+            by="",
+            n=m.details["classes"],
+            seed=seed,
+            items=Items(),
+            parts=(),
+            details={
+                "null_p": m.details["null_p"],
+                "chance_gives_up_to": m.details["null_high"],
+                "texts": m.n,
+            }
+            if m.by
+            else {},
         )
-    ]
-    measures = {} if found.bias is None else found.bias.bias.measures
-    return made + [
-        Measurement(
-            metric=f"fewshot_{name}",
-            value=one.signed,
-            low=one.signed_low,
-            high=one.signed_high,
-            n=one.classes,
-            ideal=0,
-            worse="away",
-            p_value=one.p_value,
-            test="as the interval",
-            details={"null_p": one.null_p, "chance_gives_up_to": one.null_high, "texts": one.n},
-            **common,
-        )
-        for name, one in measures.items()
+        for m in measured
     ]
 
 
-def _without_networks(done: SavedRun) -> None:
+def _without_networks(done: FewShotRun) -> None:
     """Trained weights are not needed once all answers are there, and can be large."""
     for path in Path(done.folder).glob("split-*/seed-*/*.safetensors"):
         path.unlink()
@@ -444,7 +444,7 @@ def _largest(data: Dataset, classes: list[str], many: int) -> list[str]:
     """The largest classes of either leaning by turns, then those of none."""
     order = []
     for sides in (("male",), ("female",), ("even", "unknown")):
-        places = [p for p in data.places(classes) if data.leaning[p] in sides]
+        places = [p for p in data.indices(classes) if data.leaning[p] in sides]
         places.sort(key=lambda place: -int(data.sizes[place]))
         later = len(classes) * (sides[0] == "even")
         order += [(turn + later, data.classes[place]) for turn, place in enumerate(places)]

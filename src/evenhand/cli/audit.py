@@ -138,12 +138,11 @@ def audit(
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
-    from evenhand.cli.fewshot.options import in_options
     from evenhand.cli.output import print_json
     from evenhand.errors import PartialFailure
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
-    with _bars(quiet=as_json) as progress, in_options():
+    with _bars(quiet=as_json) as progress:
         result = run(
             vectors,
             model=model,

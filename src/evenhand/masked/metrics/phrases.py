@@ -108,8 +108,8 @@ class WordMean:
     subject="model",
     label="Phrase WEAT",
     question="Are phrases of what people do closer to the words for one gender?",
-    formula=r"d = \frac{\operatorname{mean}_{x \in X} s(x) - \operatorname{mean}_{y \in Y} s(y)}"
-    r"{\operatorname{std}_{w \in X \cup Y} s(w)}",
+    formula="s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
+    "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
     ideal=0.0,
     worse="away",
