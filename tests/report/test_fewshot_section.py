@@ -10,9 +10,11 @@ from fewshot_documents import NAMES, SHARES, measured
 
 from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
-from evenhand.report.fewshot import MEASURES, fewshot_section, fewshot_tables
-from evenhand.report.fewshot_rows import (
+from evenhand.report.fewshot import (
+    MEASURES,
     class_rows,
+    fewshot_section,
+    fewshot_tables,
     gap_row,
     gender_association_rows,
     gender_rows,
@@ -25,6 +27,15 @@ from evenhand.results import to_json
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
 
+@pytest.fixture(autouse=True)
+def _contents_as_given(monkeypatch):
+    """The stages here have their rows in `details`."""
+    monkeypatch.setattr(
+        "evenhand.report.fewshot.contents_of",
+        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
+    )
+
+
 def run_of(found, baseline):
     """A run as the stage has it."""
     rows = {
@@ -35,10 +46,10 @@ def run_of(found, baseline):
     return {
         "name": "",
         "chance": 1 / 3,
-        "floor": {"accuracy": score_row(baseline.accuracy)},
+        "baseline": {"accuracy": score_row(baseline.accuracy)},
         "accuracy": score_row(found.accuracy),
         "f1": score_row(found.accuracy.part("f1")),
-        "beyond_floor": {"accuracy": gap_row(above)},
+        "above_baseline": {"accuracy": gap_row(above)},
         "by_gender": gender_rows(found.accuracy),
         "bias": found.rows,
         **{k: [{**r, "share_of_women": SHARES[r["name"]]} for r in v] for k, v in rows.items()},

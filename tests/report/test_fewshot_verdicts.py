@@ -10,13 +10,22 @@ from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
-from evenhand.report.fewshot_rows import bias_rows
+from evenhand.report.fewshot import bias_rows
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import judge_classifiers, prose
 from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
+
+
+@pytest.fixture(autouse=True)
+def _contents_as_given(monkeypatch):
+    """The stages here have their rows in `details`."""
+    monkeypatch.setattr(
+        "evenhand.report.fewshot.contents_of",
+        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
+    )
 
 
 def measured(value, chance, new, low=None, high=None):
