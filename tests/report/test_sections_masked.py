@@ -9,6 +9,7 @@ from html import unescape
 import pytest
 
 from evenhand.fewshot.data import Dataset
+from evenhand.files import to_json
 from evenhand.report.blocks import Table, Text
 from evenhand.report.findings import Findings
 from evenhand.report.methods_masked import METHODS as MASKED
@@ -17,7 +18,7 @@ from evenhand.report.saved import StageResult
 from evenhand.report.sections_masked import masked_section
 from evenhand.report.sections_text import text_section
 from evenhand.report.verdicts_masked import judge_masked
-from evenhand.results import to_json
+from evenhand.results import Comparison, Estimate, Measurement
 from masked_worlds import World, audited_data, audited_model
 
 PLACES = ("wall", "door", "fence", "gate", "tree", "stage", "river", "house", "tent", "road")
@@ -59,35 +60,43 @@ def model(found):
 
 def tuned_content() -> dict:
     """A fine-tuning as the stage saves it: what JSON makes of it."""
-    change = {
-        "n": 120, "kind": "difference", "significant": True, "nearer": True, "verdict": "x",
-        **{
-            name: {"value": value, "low": value - 0.04, "high": value + 0.04, "prob": 0.95}
-            for name, value in (("before", 0.7), ("after", 0.6), ("change", -0.1),
-                                ("distance", -0.1))
-        },
-    }  # fmt: skip
+
+    def change(query: str, ideal: float | None) -> Comparison:
+        before, after = (
+            Measurement(
+                metric="pronouns", query=query, value=value, low=value - 0.04, high=value + 0.04,
+                n=120, ideal=ideal, worse="away", interval="",
+            )
+            for value in (0.7, 0.6)
+        )  # fmt: skip
+        return Comparison(
+            before=before,
+            after=after,
+            change=Estimate(value=-0.1, low=-0.14, high=-0.06),
+            interval="",
+            paired=120,
+            details={"nearer": None if ideal is None else True, "verdict": "x", "distance": None},
+        )
+
     measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
+    changes = [change(query, ideal) for query, ideal in measures.items()]
+    other = changes[0].to_dict(items=False)
     return json.loads(to_json({
         "model": "world", "settings": {}, "data": {"sentences": 120}, "crows": None,
         "training": {
-            "documents": 900, "tokens": 160_000, "epochs": 1.0, "kept": {"step": 40},
+            "documents": 900, "tokens": 160_000, "epochs": 1.0, "best": {"step": 40},
             "evaluation_loss": {"before": 2.2, "after": 1.3},
         },
-        "changes": [
-            {**change, "measure": name, "ideal": ideal,
-             "distance": None if ideal is None else change["distance"]}
-            for name, ideal in measures.items()
-        ],
-        "control": [], "beyond_control": [], "control_curve": [], "notes": ["a note"],
+        "changes": [change.to_dict(items=False) for change in changes],
+        "control": [], "against_control": [], "control_curve": [], "notes": ["a note"],
         "curve": [
             {"step": 0, "epoch": 0.0, "training": None, "evaluation": 2.2},
             {"step": 40, "epoch": 1.0, "training": 1.5, "evaluation": 1.3},
         ],
         "weights": 8, "data_name": "drums",
         "others": [
-            {"measure": "professions", "n": 6132, "ideal": 0.0, "before": change["before"],
-             "after": change["after"], "change": {**change["change"], "low": -0.2, "high": 0.1}},
+            {"measure": "professions", "n": 6132, "ideal": 0.0, "before": other["before"],
+             "after": other["after"], "change": {**other["change"], "low": -0.2, "high": 0.1}},
         ],
     }))  # fmt: skip
 

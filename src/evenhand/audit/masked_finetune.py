@@ -13,7 +13,7 @@ from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.finetune import FinetuneResult, Settings
+    from evenhand.masked.finetuning import FinetuneResult, Settings
     from evenhand.masked.model import Model
     from evenhand.results import Measurement
 
@@ -45,7 +45,7 @@ def settings_for(weights: int, options: Options) -> Settings:
     >>> settings_for(8_000_000, Options(work=Path())).max_tokens
     160000
     """
-    from evenhand.masked.finetune import Settings
+    from evenhand.masked.finetuning import Settings
 
     tokens = max(LEAST_TOKENS, min(TOKENS, TOKENS * WEIGHTS // max(weights, 1)))
     return Settings(
@@ -62,7 +62,7 @@ def tune(
     The pronouns are those of the built-in sentences, so that before and after speak of the same
     as the verdict does; the perplexity is that of texts held out.
     """
-    from evenhand.masked.finetune import finetune
+    from evenhand.masked.finetuning import finetune
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
@@ -72,7 +72,7 @@ def tune(
         )
     settings = settings_for(weights, options)
     tell = _phases(progress)
-    parts = (model.fingerprint, data.digest, repr(settings.as_dict()))
+    parts = (model.fingerprint, data.digest, repr(settings.to_dict()))
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
     if weights > WEIGHTS and not folder.exists():  # what was begun is ended
@@ -94,7 +94,7 @@ def tune(
         return _skipped(str(error))
     return {
         "content": {
-            **result.as_dict(), "weights": weights, "data_name": data.name,
+            **result.to_dict(), "weights": weights, "data_name": data.name,
             "others": _others(model, result, options, tell),
         }
     }  # fmt: skip

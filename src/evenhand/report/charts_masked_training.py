@@ -12,7 +12,8 @@ from evenhand.report.charts_saving import ChartSet
 from evenhand.report.wording import interval, number
 
 if TYPE_CHECKING:
-    from evenhand.masked.finetune import Change, FinetuneResult
+    from evenhand.masked.finetuning import FinetuneResult
+    from evenhand.results import Comparison
 
 __all__ = ["bias_changes", "finetune_charts", "loss_curve", "measure_label"]
 
@@ -23,7 +24,7 @@ TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
 def finetune_charts(result: FinetuneResult) -> ChartSet:
     """The charts of a fine-tuning, by name."""
     made = ChartSet()
-    kept = result.training["kept"]["step"]
+    kept = result.training["best"]["step"]
     made.add("loss", lambda: loss_curve(result.curve, kept=kept))
     if result.control_curve:
         made.add("loss_control", lambda: loss_curve(result.control_curve))
@@ -77,7 +78,7 @@ def loss_curve(curve: Sequence[Mapping[str, Any]], *, kept: int | None = None) -
     )
 
 
-def bias_changes(changes: Sequence[Change]) -> Chart:
+def bias_changes(changes: Sequence[Comparison]) -> Chart:
     """The pronoun bias before and after with intervals, beside what no bias would read.
 
     A row a measure; before stands above after, and the change with its interval at the right.
@@ -85,10 +86,10 @@ def bias_changes(changes: Sequence[Change]) -> Chart:
     import altair as alt
 
     values = [
-        {"label": measure_label(change.measure), "time": time, "value": one.value, "low": one.low,
-         "high": one.high, "ideal": change.ideal, "change": _words(change)}
+        {"label": measure_label(change.query), "time": time, "value": one.value, "low": one.low,
+         "high": one.high, "ideal": change.before.ideal, "change": _words(change)}
         for change in changes
-        if "bias" in change.measure and change.n
+        if "bias" in change.query and change.paired
         for time, one in (("before", change.before), ("after", change.after))
     ]  # fmt: skip
     if not values:
@@ -142,6 +143,6 @@ def measure_label(measure: str) -> str:
     return re.sub(r"top (\d+)", r"\1 likeliest words", measure)
 
 
-def _words(change: Change) -> str:
+def _words(change: Comparison) -> str:
     made = change.change
     return f"{number(made.value)} {interval(made.low, made.high)}"

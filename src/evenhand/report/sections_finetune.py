@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.masked.finetune.result import Change, FinetuneResult
+from evenhand.masked.finetuning import FinetuneResult
 from evenhand.report.blocks import Block, Cell, Figure, Section, Table, Text, cell, span
 from evenhand.report.charts import Chart
 from evenhand.report.charts_masked_training import bias_changes, loss_curve, measure_label
 from evenhand.report.findings import Findings
 from evenhand.report.wording import interval, number
+from evenhand.results import Comparison
 
 __all__ = ["finetune_part"]
 
@@ -51,7 +52,7 @@ def finetune_part(findings: Findings) -> Section:
     )
     blocks += _figure(
         "masked-finetune-loss",
-        partial(loss_curve, result.curve, kept=training["kept"]["step"]),
+        partial(loss_curve, result.curve, kept=training["best"]["step"]),
         "How to read it: the loss says how badly hidden words are guessed. It falls while the "
         "model gets used to the text; the dashed line marks the weights that were kept.",
         f"Loss on evaluation text from {number(training['evaluation_loss']['before'], 2)} to "
@@ -87,8 +88,8 @@ def _told(result: FinetuneResult) -> str:
     }  # fmt: skip
     return (
         f"The mean score went from {number(mean.before.value, 2)} to "
-        f"{number(mean.after.value, 2)}: {says[mean.nearer]}. The single sentences' distance from "
-        f"0.5 changed by {number(spread.change.value, 3)} "
+        f"{number(mean.after.value, 2)}: {says[mean.details['nearer']]}. The single "
+        f"sentences' distance from 0.5 changed by {number(spread.change.value, 3)} "
         f"{interval(spread.change.low, spread.change.high)}. The perplexity on held-out text (how "
         "hard the model finds it; lower is better) is "
         f"{number(cost.change.value, 2)} {interval(cost.change.low, cost.change.high, 2)} times "
@@ -96,9 +97,9 @@ def _told(result: FinetuneResult) -> str:
     )
 
 
-def _spoken(change: Change) -> str:
+def _spoken(change: Comparison) -> str:
     return (
-        f"{measure_label(change.measure)} {number(change.before.value)} to "
+        f"{measure_label(change.query)} {number(change.before.value)} to "
         f"{number(change.after.value)}, "
         f"change {number(change.change.value)} {interval(change.change.low, change.change.high)}"
     )
@@ -107,10 +108,10 @@ def _spoken(change: Change) -> str:
 def _table(result: FinetuneResult, others: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[tuple[Any, ...]] = [
         (
-            measure_label(change.measure), cell(change.before.value), cell(change.after.value),
+            measure_label(change.query), cell(change.before.value), cell(change.after.value),
             cell(change.change.value), span(change.change.low, change.change.high),
-            "–" if change.ideal is None else f"{change.ideal:g}", change.verdict,
-            _count(change.n),
+            "–" if change.before.ideal is None else f"{change.before.ideal:g}",
+            change.details["verdict"], _count(change.paired),
         )
         for change in result.changes
     ]  # fmt: skip

@@ -181,7 +181,7 @@ def _correlations(results: Sequence[Measurement]) -> list[tuple[Measurement, Mea
 
 
 def _print(results: Sequence[Measurement], comparisons: Sequence[Comparison]) -> None:
-    from evenhand.cli.output import number, print_comparisons, p_text, table
+    from evenhand.cli.output import number, p_text, print_comparisons, table
     from evenhand.masked.metrics.phrases import CORRELATION
 
     effects = [m for m in results if m.metric != CORRELATION]
