@@ -17,9 +17,9 @@ def gold_sentences(path: Path) -> Iterator[tuple[list[str], int, str | None]]:
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             tokens, starts = tokenize(re.sub(r"[][*]", "", line))
-            place = starts.index(len(re.sub(r"[][*]", "", line[: line.index("*")])))
-            found = re.search(r"\[(.+?)\]", line)
-            yield tokens, place, found[1] if found else None
+            index = starts.index(len(re.sub(r"[][*]", "", line[: line.index("*")])))
+            result = re.search(r"\[(.+?)\]", line)
+            yield tokens, index, result[1] if result else None
 
 
 def winobias(path: Path) -> Iterator[tuple[list[str], int, tuple[int, int]]]:
@@ -30,7 +30,7 @@ def winobias(path: Path) -> Iterator[tuple[list[str], int, tuple[int, int]]]:
         begins = [k for k, row in enumerate(rows) if row[-1].startswith("(")]
         ends = [k + 1 for k, row in enumerate(rows) if row[-1].endswith(")")]
         spans = list(zip(begins, ends, strict=True))
-        places = [s for s, e in spans if e - s == 1 and tokens[s].lower() in PRONOUNS]
-        others = [span for span in spans if span[0] not in places]
-        if len(places) == len(others) == 1:
-            yield tokens, places[0], others[0]
+        positions = [s for s, e in spans if e - s == 1 and tokens[s].lower() in PRONOUNS]
+        others = [span for span in spans if span[0] not in positions]
+        if len(positions) == len(others) == 1:
+            yield tokens, positions[0], others[0]

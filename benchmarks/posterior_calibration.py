@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from evenhand.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, data, to_svg
 from evenhand.files import replace_file
 from evenhand.posterior import Fit, Table, measure_contrasts, simulate
 from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
 from evenhand.posterior.thesis import fit_paper, fit_thesis
-from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, rows, to_svg
 from evenhand.statistics.intervals import wilson
 
 EFFECT = -0.05
@@ -165,8 +165,8 @@ def figure(cells: list[Cell]) -> Chart:
             values.append(
                 {"contrast": name, "model": model, "value": value, "low": low, "high": high}
             )
-    data = alt.Chart(rows(values))
-    base = data.encode(
+    chart = alt.Chart(data(values))
+    base = chart.encode(
         y=alt.Y(
             "model:N",
             sort=list(FITS),
@@ -186,7 +186,7 @@ def figure(cells: list[Cell]) -> Chart:
         axis=alt.Axis(format=".0%"),
     )
     layers = alt.layer(
-        data.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x=alt.datum(NOMINAL)),
+        chart.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x=alt.datum(NOMINAL)),
         base.mark_rule(strokeWidth=2.5).encode(x=axis, x2="high:Q"),
         base.mark_point(filled=True, size=70, opacity=1).encode(x="value:Q"),
         base.mark_text(align="left", dx=6, fontSize=11).encode(

@@ -22,38 +22,38 @@ class Gold(NamedTuple):
 
 def treebank(path: Path, word: str) -> list[Gold]:
     """Every `word` of a CoNLL-U file; the answer is whether its tag is PRP$."""
-    found = []
+    result = []
     for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
         lines = block.split("\n")
         text = next(line[9:] for line in lines if line.startswith("# text = "))
-        place = 0
+        index = 0
         for line in lines:
             fields = line.split("\t")
             if not fields[0].isdigit():
                 continue
-            start = text.index(fields[1], place)
-            place = start + len(fields[1])
+            start = text.index(fields[1], index)
+            index = start + len(fields[1])
             if fields[1].lower() == word:
-                found.append(Gold(text, start, place, fields[4] == "PRP$"))
-    return found
+                result.append(Gold(text, start, index, fields[4] == "PRP$"))
+    return result
 
 
 def winobias(folder: Path) -> list[Gold]:
-    """Every "her" of WinoBias dev; its twin line shows him or his in that place."""
-    found = []
+    """Every "her" of WinoBias dev; the line with the genders swapped shows him or his there."""
+    result = []
     for kind in ("type1", "type2"):
         pro, anti = (
             (folder / f"{side}_stereotyped_{kind}.txt.dev").read_text().splitlines()
             for side in ("pro", "anti")
         )
-        for line, twin in [*zip(pro, anti, strict=True), *zip(anti, pro, strict=True)]:
-            places, answers = list(HER.finditer(line)), HER.findall(twin)
-            found += [
-                Gold(line, *place.span(), answer == "his")
-                for place, answer in zip(places, answers, strict=False)
-                if place[0] == "her" and answer != "her"
+        for line, swapped in [*zip(pro, anti, strict=True), *zip(anti, pro, strict=True)]:
+            positions, answers = list(HER.finditer(line)), HER.findall(swapped)
+            result += [
+                Gold(line, *index.span(), answer == "his")
+                for index, answer in zip(positions, answers, strict=False)
+                if index[0] == "her" and answer != "her"
             ]
-    return found
+    return result
 
 
 def pairs(path: Path, split: str) -> Iterator[tuple[str, str]]:
@@ -67,27 +67,27 @@ def pairs(path: Path, split: str) -> Iterator[tuple[str, str]]:
 
 def rewritten(path: Path, split: str, word: str, answers: Mapping[str, bool]) -> list[Gold]:
     """Every `word` of the sources whose counterpart in the target gives the answer."""
-    found = []
+    result = []
     for source, target in pairs(path, split):
-        places, words = list(WORD.finditer(source)), WORD.findall(target)
-        if len(places) == len(words):
-            found += [
-                Gold(source, *place.span(), answers[other.lower()])
-                for place, other in zip(places, words, strict=True)
-                if place[0].lower() == word and other.lower() in answers
+        positions, words = list(WORD.finditer(source)), WORD.findall(target)
+        if len(positions) == len(words):
+            result += [
+                Gold(source, *index.span(), answers[other.lower()])
+                for index, other in zip(positions, words, strict=True)
+                if index[0].lower() == word and other.lower() in answers
             ]
-    return found
+    return result
 
 
 def contractions(path: Path, split: str) -> list[Gold]:
     """Every "he's" and "she's" of a neutral rewriting; 're says is (True), 've has."""
-    found = []
+    result = []
     for source, target in pairs(path, split):
-        places = list(re.finditer(r"\b(s?he)['’]s\b", source, re.IGNORECASE))
+        positions = list(re.finditer(r"\b(s?he)['’]s\b", source, re.IGNORECASE))
         answers = re.findall(r"\bthey['’](re|ve)\b", target, re.IGNORECASE)
-        if len(places) == len(answers):
-            found += [
-                Gold(source, *place.span(1), answer.lower() == "re")
-                for place, answer in zip(places, answers, strict=True)
+        if len(positions) == len(answers):
+            result += [
+                Gold(source, *index.span(1), answer.lower() == "re")
+                for index, answer in zip(positions, answers, strict=True)
             ]
-    return found
+    return result

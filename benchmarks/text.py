@@ -34,8 +34,8 @@ NOVELS = 80 * MEGABYTE
 def sample(paths: list[Path], megabytes: float) -> str:
     """The beginning of each text and a part from further on, where the shared corpus has novels."""
     if not paths:
-        made = "The doctor said that she had seen his brother with her. It rained all day.\n"
-        return made * int(megabytes * MEGABYTE / len(made))
+        result = "The doctor said that she had seen his brother with her. It rained all day.\n"
+        return result * int(megabytes * MEGABYTE / len(result))
     share = int(megabytes * MEGABYTE / len(paths))
     texts = []
     for path in paths:
@@ -68,7 +68,7 @@ def rate(text: str, work: Callable[[], object], repeats: int = 3) -> float:
 
 
 def rewriting(pieces: list[Block], rewriter: Rewriter) -> Callable[[], object]:
-    """The whole of a rewriting: find, decide, apply."""
+    """A complete rewriting: find, decide, apply."""
     return lambda: [apply(block.text, rewriter(block)) for block in pieces]
 
 

@@ -43,15 +43,15 @@ def accuracy(data: Path) -> None:
     for threshold in (THRESHOLD, 0.0):
         rules = Rules(threshold)
         gold = list(gold_sentences(GOLD))
-        found = [(rules(tokens, i), told) for tokens, i, told in gold]
-        links = [(link, told) for link, told in found if link is not None]
-        right = sum(link.text.replace(" 's", "'s") == told for link, told in links)
+        result = [(rules(tokens, i), reported) for tokens, i, reported in gold]
+        links = [(link, reported) for link, reported in result if link is not None]
+        right = sum(link.text.replace(" 's", "'s") == reported for link, reported in links)
         show(f"own sentences, confidence ≥ {threshold}", len(links), right, len(gold))
         for kind in ("type1_pro", "type1_anti", "type2_pro", "type2_anti"):
             folder = data / "winobias" / "conll_format"
             cases = list(winobias(folder / f"dev_{kind}_stereotype.v4_auto_conll"))
-            made = [(rules(tokens, i), span) for tokens, i, span in cases]
-            spans = [(link, span) for link, span in made if link is not None]
+            created = [(rules(tokens, i), span) for tokens, i, span in cases]
+            spans = [(link, span) for link, span in created if link is not None]
             right = sum(link.start < span[1] and span[0] < link.end for link, span in spans)
             show(f"WinoBias dev {kind}, confidence ≥ {threshold}", len(spans), right, len(cases))
 
@@ -82,15 +82,15 @@ def agreement(data: Path, half: int) -> tuple[dict[str, Counter[tuple[str, str]]
             if not 20 < len(sentence) < 250 or len(PRONOUN.findall(sentence)) != 1:
                 continue
             tokens, _ = tokenize(sentence)
-            place = next((k for k, word in enumerate(tokens) if word.lower() in PRONOUNS), None)
-            if place is None:
+            index = next((k for k, word in enumerate(tokens) if word.lower() in PRONOUNS), None)
+            if index is None:
                 continue
-            sex = "female" if tokens[place].lower() in FEMALE else "male"
+            sex = "female" if tokens[index].lower() in FEMALE else "male"
             pronouns[sex] += 1
-            link = rules(tokens, place)
-            told = stated(tokens, link) if link is not None else None
-            if link is not None and told is not None:
-                pairs[link.rule][sex, told] += 1
+            link = rules(tokens, index)
+            reported = stated(tokens, link) if link is not None else None
+            if link is not None and reported is not None:
+                pairs[link.rule][sex, reported] += 1
     return pairs, pronouns["male"] / pronouns.total()
 
 

@@ -22,11 +22,11 @@ RUN = "import sys; from evenhand.cli import run; sys.exit(run(sys.argv[1:]))"
 
 def family(pid: int) -> list[int]:
     """A process and all that came from it."""
-    found = [pid]
+    result = [pid]
     for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in tasks.read_text().split():
-            found += family(int(child))
-    return found
+            result += family(int(child))
+    return result
 
 
 def resident(pid: int) -> int:

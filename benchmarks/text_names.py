@@ -49,7 +49,7 @@ class Marked:
 
 def read_marked(path: Path = GOLD) -> tuple[list[Marked], list[Marked]]:
     """The documents for tuning and those held back."""
-    found: list[Marked] = []
+    result: list[Marked] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -60,15 +60,15 @@ def read_marked(path: Path = GOLD) -> tuple[list[Marked], list[Marked]]:
             spans.append((len(text), len(text) + len(mark.group(1))))
             text += mark.group(1)
             done = mark.end()
-        found.append(Marked(kind, text + marked[done:], tuple(spans)))
-    return found[::2], found[1::2]
+        result.append(Marked(kind, text + marked[done:], tuple(spans)))
+    return result[::2], result[1::2]
 
 
 def read_biographies(table: Path, path: Path = BIOGRAPHIES) -> list[Marked]:
     """The openings of real biographies, whose texts are not part of the project."""
     with gzip.open(table, "rt", encoding="utf-8", newline="") as file:
         texts = {row["id"]: row["text"][:OPENING] for row in csv.DictReader(file)}
-    found: list[Marked] = []
+    result: list[Marked] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -80,8 +80,8 @@ def read_biographies(table: Path, path: Path = BIOGRAPHIES) -> list[Marked]:
                 raise SystemExit(f"error: {path}: biography {number} does not hold {mention!r}")
             spans.append(match.span())
             done = match.end()
-        found.append(Marked("biography", text, tuple(spans)))
-    return found
+        result.append(Marked("biography", text, tuple(spans)))
+    return result
 
 
 def found_by_rules(text: str) -> list[Span]:
@@ -104,7 +104,7 @@ def word_spans(text: str, spans: Iterable[Span]) -> set[Span]:
 def scores(
     documents: Iterable[Marked], find: Callable[[str], list[Span]], *, words: bool
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1, of whole names or of their words."""
+    """Precision, recall and F1, of complete names or of their words."""
     right = wrong = missed = 0
     for document in documents:
         gold, got = set(document.spans), set(find(document.text))
@@ -167,7 +167,7 @@ def main(text: Path = SHARED / "corpus" / "corpus-1.txt.bz2", megabytes: int = 8
         with bz2.open(text, "rt", encoding="utf-8") as file:
             block = Block.of_lines(file.read(megabytes * 10**6))
         limit = speed(lambda: Words(block.text), megabytes)
-        print(f"{megabytes} MB of {text.name}, a document a line")
+        print(f"{megabytes} MB of {text.name}, one document per line")
         print(f"{'work':<40}{'MB/s':>7}{'of limit':>10}")
         jobs: list[tuple[str, Callable[[], object]]] = [
             ("names swapped, fixed", lambda: NameSwap("fixed")(block)),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.intervals import wilson
+from evenhand.statistics.intervals import wilson
 from evenhand.text.block import Block
 from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.neutralize import Neutralize
@@ -39,9 +39,9 @@ def word_errors(ours: str, gold: str) -> tuple[int, int]:
     >>> word_errors("they is here", "they are here")
     (1, 3)
     """
-    one, two = ours.split(), gold.split()
+    first, two = ours.split(), gold.split()
     row = list(range(len(two) + 1))
-    for i, word in enumerate(one, 1):
+    for i, word in enumerate(first, 1):
         corner, row[0] = row[0], i
         for j, other in enumerate(two, 1):
             change = corner + (word != other)
@@ -65,7 +65,7 @@ def scores(rows: Sequence[Sequence[str]]) -> tuple[int, int, int]:
     """Wrong words, words of the gold, and sentences that are exactly as the gold has them."""
     pairs = rewritten(rows)
     counts = [word_errors(*pair) for pair in pairs]
-    exact = sum(one == two for one, two in pairs)
+    exact = sum(first == two for first, two in pairs)
     return sum(wrong for wrong, _ in counts), sum(words for _, words in counts), exact
 
 
@@ -77,7 +77,7 @@ def report(name: str, rows: Sequence[Sequence[str]]) -> None:
     sampled = counts[draws].sum(1)
     low, high = np.quantile(sampled[:, 0] / sampled[:, 1], [0.025, 0.975])
     rate = counts[:, 0].sum() / counts[:, 1].sum()
-    exact = sum(one == two for one, two in pairs)
+    exact = sum(first == two for first, two in pairs)
     share, bottom, top = wilson(exact, len(rows))
     print(
         f"{name:16}{len(rows):>6}{rate:>9.2%} [{low:.2%}, {high:.2%}]"

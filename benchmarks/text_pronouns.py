@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from evenhand.intervals import wilson
+from evenhand.statistics.intervals import wilson
 from evenhand.text.grammar import (
     Neighbours,
     contraction,
@@ -66,8 +66,8 @@ _HAS = frozenset(
 
 def next_word(text: str, start: int, end: int) -> bool:  # noqa: ARG001 - the rule looks ahead only
     """The rule of ten lines: possessive unless the sentence ends or a function word follows."""
-    found = AFTER.match(text, end)
-    gap, word = text[end : found.start(1)] if found else "", found[1] if found else ""
+    result = AFTER.match(text, end)
+    gap, word = text[end : result.start(1)] if result else "", result[1] if result else ""
     if not word or any(mark in gap for mark in ".,;:!?"):
         return False
     return word.lower() not in OBJECT
@@ -133,8 +133,8 @@ def together(text: str, start: int, end: int) -> bool:
 
 def is_rule(text: str, start: int, end: int) -> bool:  # noqa: ARG001 - the rule looks ahead only
     """For 's: has before been, got … and before -ed, is otherwise."""
-    found = _PARTICIPLE.match(text, end + 3)
-    word = found[1].lower() if found else ""
+    result = _PARTICIPLE.match(text, end + 3)
+    word = result[1].lower() if result else ""
     return not (word in _HAS or word.endswith("ed"))
 
 
@@ -180,7 +180,7 @@ def measure(name: str, gold: Sequence[Gold], ways: dict[str, Way]) -> None:
         sample = gold[:500] if label in ("mini", "together") else gold
         way(*sample[0][:3])  # whatever is loaded first is not timed
         start = time.perf_counter()
-        right[label] = sum(way(*place[:3]) is place.answer for place in sample)
+        right[label] = sum(way(*index[:3]) is index.answer for index in sample)
         speed[label] = len(sample) / (time.perf_counter() - start)
     for label in ways:
         n = min(500, len(gold)) if label in ("mini", "together") else len(gold)

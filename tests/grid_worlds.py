@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from evenhand.fewshot.runs.tallies import Tallies, accuracy
+from evenhand.fewshot.answers import Tallies
 from evenhand.grid.spec import Cell, cell_key, digest
 from evenhand.grid.store import Store
 
@@ -50,9 +50,9 @@ def tallies(
     pro, anti = versions
     association = (pro[0] - anti[0]) * 0.3
     counts = np.stack([asked, pro[0], pro[1]], axis=2)
-    twins = np.stack([asked, association, *pro, *anti], axis=2)
+    both = np.stack([asked, association, *pro, *anti], axis=2)
     told = f"{draw} {ways} {queries} {episodes} {splits}"
-    return Tallies(counts, twins, classes, NAMES, LEANING, told, splits, 1)
+    return Tallies(counts, both, classes, NAMES, LEANING, told, splits, 1)
 
 
 def effect(network: str, mitigation: str) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def effect(network: str, mitigation: str) -> tuple[float, float]:
 
 
 @patch("os.fsync", lambda _: None)  # these folders need be neither lasting nor small
-@patch("evenhand.fewshot.runs.tallies.FILTERS", [{"id": lzma.FILTER_LZMA2, "preset": 0}])
+@patch("evenhand.fewshot.answers.PACKING", [{"id": lzma.FILTER_LZMA2, "preset": 0}])
 def folder(
     path: Path,
     *,
@@ -107,8 +107,9 @@ def folder(
             seed=int(digest(axes)[:6], 16),
         )
         if not twins:
-            made = Tallies(made.counts, None, made.classes, NAMES, LEANING, made.queries, 2, 1)
-        floor = {"accuracy": {"value": 0.5, "low": 0.4, "high": 0.6}}
+            made = Tallies(
+                made.counts, None, made.classes, NAMES, LEANING, made.queries_digest, 2, 1
+            )
         store.save(
             "fewshot",
             1,
@@ -116,9 +117,8 @@ def folder(
             {
                 "name": network,
                 "chance": 1 / ways,
-                "floor": floor,
-                "accuracy": accuracy(made).as_dict(),
-                "tallies": made.packed(),
+                "baseline": {"value": 0.5, "low": 0.4, "high": 0.6},
+                "tallies": made.pack(),
             },
         )
     store.save_grid(

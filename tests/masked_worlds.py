@@ -28,7 +28,6 @@ from evenhand.masked import designs
 from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.saved import stage_rows
 from evenhand.results import document, save_json
 from evenhand.simulate.masked import BigramModel, bigram_model
 
@@ -157,13 +156,16 @@ def audited(stages, folder: Path, **subjects: str) -> Findings:
     done = [run_stage(stage, folder / "stages", stage.key({}), Silent())[0] for stage in stages]
     for stage in done:
         assert not stage.failed, stage.failed
-    told = {name: {"name": value, "source": value} for name, value in subjects.items()}
-    settings = {"prob": 0.95, "seed": 0, "quick": True, "parts": ["text", "masked"]}
-    save_json(
-        folder / "results.json",
-        document(subjects=told, settings=settings, verdicts=[], topics=[], **stage_rows(done)),
+    run = document(command=[], time="", seed=0, versions={}, files=[])
+    findings = Findings(
+        subjects={name: {"name": value, "source": value} for name, value in subjects.items()},
+        settings={"prob": 0.95, "seed": 0, "quick": True, "parts": ["text", "masked"]},
+        topics=(),
+        stages=tuple(done),
+        run=run,
     )
-    save_json(folder / "run.json", document(command=[], time="", seed=0, versions={}, files=[]))
+    save_json(folder / "results.json", findings.to_dict())
+    save_json(folder / "run.json", run)
     return read_findings(folder)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.audit import Audit, audit
+from evenhand.audit import Audit, audit, main
 from evenhand.audit import vectors as stages
 from evenhand.cli import run
 from evenhand.errors import FileError, InputError, VocabularyError
@@ -85,7 +85,8 @@ def test_everything_is_written(finished: Audit) -> None:
     results = json.loads((finished.out / "results.json").read_text())
     assert results["schema"] == "evenhand/2"
     assert results["verdicts"][0]["verdict"] == "strong evidence"
-    assert len(results["measurements"]) == len(finished.measurements)
+    listed = [m for stage in results["stages"] for m in stage["measurements"]]
+    assert len(listed) == len(finished.measurements)
     listed = json.loads((finished.out / "run.json").read_text())["files"]
     assert all((finished.out / name).is_file() for name in listed)
 
@@ -126,7 +127,7 @@ def test_a_changed_configuration_is_computed_again(
     if change == "seed":
         seed = 1
     elif change == "code":
-        monkeypatch.setattr("evenhand.audit.main._code_hash", lambda: "other")
+        monkeypatch.setattr(main, "_code_hash", lambda: "other")
     elif change == "vectors":
         matrix = v.matrix.copy()
         matrix[0, 0] += 1e-4

@@ -1,4 +1,4 @@
-"""Make the statistics by which `neutralize` tells "she plays" from "the plays".
+"""Make the statistics by which `neutralize` distinguishes "she plays" from "the plays".
 
     python tools/make_verbs.py ../shared/data/corpus/corpus-*.txt.bz2
 
@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 from evenhand.text.tagger import FUNCTION_WORDS, OPEN_WORDS
 from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, shape, stems, word_set
 
@@ -109,8 +109,8 @@ def fit(
         )
         tables = []
         for context in contexts:
-            one, two = (np.bincount(context, mass) + 2.0 for mass in (verb, other))
-            tables.append(np.log(one / one.sum()) - np.log(two / two.sum()))
+            first, two = (np.bincount(context, mass) + 2.0 for mass in (verb, other))
+            tables.append(np.log(first / first.sum()) - np.log(two / two.sum()))
         logit = prior[form] + tables[0][contexts[0]] + tables[1][contexts[1]]
         share = np.where(noun[form], 0.0, 1 / (1 + np.exp(-np.clip(logit, -30, 30))))
     return prior, tables
@@ -129,8 +129,8 @@ def estimate(
     for (before, form, after), n in triples.items():
         merged[key(before), form, key(after)] += n
     forms = sorted({form for _, form, _ in merged} - ADVERBS_IN_S - AUXILIARIES)
-    place = {form: i for i, form in enumerate(forms)}
-    rows = [(b, place[f], a, n) for (b, f, a), n in sorted(merged.items()) if f in place]
+    index = {form: i for i, form in enumerate(forms)}
+    rows = [(b, index[f], a, n) for (b, f, a), n in sorted(merged.items()) if f in index]
     contexts = sorted({row[0] for row in rows} | {row[2] for row in rows})
     where = {word: i for i, word in enumerate(contexts)}
     form = np.array([row[1] for row in rows])
@@ -148,7 +148,7 @@ def estimate(
         np.float64(0.3),
     )
     prior, (b, a) = fit(form, (before, after), weight, np.where(noun[form], 0, start), noun)
-    verbs = {f: (s, float(prior[place[f]])) for f, s in zip(forms, known, strict=True) if s}
+    verbs = {f: (s, float(prior[index[f]])) for f, s in zip(forms, known, strict=True) if s}
     return verbs, [(word, float(b[i]), float(a[i])) for word, i in where.items()]
 
 

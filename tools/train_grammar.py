@@ -2,8 +2,8 @@
 
     python tools/train_grammar.py --text corpus-1.txt.bz2 corpus-2.txt.bz2 --out grammar.npz
 
-A file holds documents parted by blank lines, or one a line. Every twentieth document is held out
-and measured at the end. The same text and seed give the same bytes.
+A file holds documents separated by blank lines, or one per line. Every twentieth document is held
+out and measured at the end. The same text and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from evenhand.intervals import wilson
-from evenhand.results import replace_file
+from evenhand.files import replace_file
+from evenhand.statistics.intervals import wilson
 from evenhand.text.grammar import Model, read_model, write_model
 from grammar_training.classes import word_classes
 from grammar_training.examples import Example, of_contraction, of_her, of_his
@@ -55,7 +55,7 @@ def parts(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
     return train, held
 
 
-def train_model(train: Sequence[str], *, words: int, least: int, seed: int) -> Model:
+def train_model(train: Sequence[str], *, words: int, min_count: int, seed: int) -> Model:
     """The model of some documents."""
     with threadpool_limits(1):  # faster here than several, and the order of sums is fixed
         kinds = word_classes(train, words, seed)
@@ -63,7 +63,7 @@ def train_model(train: Sequence[str], *, words: int, least: int, seed: int) -> M
         for name, (finder, share, size) in TASKS.items():
             examples = [example for document in train for example in finder(document)]
             print(f"{name}: {len(examples):,} examples", file=sys.stderr)
-            tasks[name] = fit(examples, kinds, VERBS, share=share, least=least, size=size)
+            tasks[name] = fit(examples, kinds, VERBS, share=share, min_count=min_count, size=size)
     # as it will be read: with rounded weights
     return read_model(write_model(Model(kinds, VERBS, tasks)))
 
@@ -73,12 +73,12 @@ def report(model: Model, held: Sequence[str]) -> None:
     for name, (finder, _, _) in TASKS.items():
         examples = [example for document in held for example in finder(document)]
         for yes in (True, False):
-            asked = [example.around for example in examples if example.yes is yes]
-            right = sum((model.score(name, around) > 0) is yes for around in asked)
-            if asked:
-                rate, low, high = wilson(right, len(asked))
+            calls = [example.around for example in examples if example.yes is yes]
+            right = sum((model.score(name, around) > 0) is yes for around in calls)
+            if calls:
+                rate, low, high = wilson(right, len(calls))
                 share = f"{rate:.4f} [{low:.4f}, {high:.4f}]"
-                print(f"{name:12} {'yes' if yes else 'no':4} {len(asked):8,} {share}")
+                print(f"{name:12} {'yes' if yes else 'no':4} {len(calls):8,} {share}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, UnicodeDecodeError) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
-    model = train_model(train, words=options.words, least=options.least, seed=options.seed)
+    model = train_model(train, words=options.words, min_count=options.least, seed=options.seed)
     report(model, held)
     data = write_model(model)
     with replace_file(options.out) as file:

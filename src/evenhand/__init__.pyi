@@ -1,5 +1,4 @@
 from . import (
-    audit,
     errors,
     fewshot,
     instruments,
@@ -12,6 +11,7 @@ from . import (
     text,
     vectors,
 )
+from .audit import audit
 from .instruments import compare, measure
 from .results import load
 

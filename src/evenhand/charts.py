@@ -1,25 +1,81 @@
 """The kinds of chart that results are drawn with: rows in, an Altair chart out.
 
-A row is a mapping with the fields that its kind of chart names. Colours can be told apart by most
-colour-blind readers; numbers that are not finite are not drawn.
+`forest` (dot and interval), `curves`, `densities`, `scatter`, `histogram` and `heatmap`. A row is
+a mapping with the fields that its kind of chart names. Colours can be distinguished by most
+colour-blind readers, and shapes repeat what colours say. Every mark has a description, which a
+page shows to a pointer and reads to a screen reader.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
-__all__ = ["BLUE", "GREEN", "GREY", "INK", "ORANGE", "PALE", "PURPLE", "Chart", "data", "forest"]
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import replace_file
+from evenhand.wording import interval, number
+
+__all__ = [
+    "BLUE",
+    "FORMATS",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "PURPLE",
+    "Chart",
+    "ChartSet",
+    "curves",
+    "data",
+    "densities",
+    "forest",
+    "forests",
+    "heatmap",
+    "histogram",
+    "inline",
+    "panels",
+    "save_charts",
+    "scatter",
+    "style",
+    "to_svg",
+]
 
 Chart: TypeAlias = Any
 """An Altair chart; its many kinds have no common type that fits."""
+Row: TypeAlias = Mapping[str, Any]
+Looks: TypeAlias = Mapping[str, tuple[str, str]]
+"""The colour and the shape of each series."""
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
 INK, GREY, PALE = "#222222", "#6b6b6b", "#d5dae0"
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+FORMATS = ("svg", "pdf", "html")
+CUT = "dashed line: the interval extends beyond the plot, or has no end"
 
 
-def data(rows: Sequence[Mapping[str, Any]]) -> Any:
+# ---------------------------------------------------------------------------------------- parts
+
+
+def finite(value: Any) -> float | None:
+    """The number, or None where there is none: NaN, infinite, or null.
+
+    >>> finite(0.5), finite(float("nan")), finite(None)
+    (0.5, None, None)
+    """
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def data(rows: Sequence[Row]) -> Any:
     """Rows as the data of a chart; numbers that are not finite become missing."""
     import altair as alt
 
@@ -34,76 +90,1222 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Any:
     )
 
 
+def wrap(text: str, width: int) -> str:
+    """The text in lines of at most `width` characters."""
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def heading(text: str, *lines: str) -> Any:
+    """The title of a chart, with lines in smaller type below it."""
+    import altair as alt
+
+    return alt.TitleParams(text, subtitle=list(lines), subtitleColor=INK, subtitleFontSize=11)
+
+
+def panel_heading(text: str, *lines: str, width: int = 60) -> Any:
+    """The title of one panel of several, above its plot."""
+    import altair as alt
+
+    titled = wrap(text, width).split("\n")
+    return alt.TitleParams(
+        titled if len(titled) > 1 else text,
+        fontSize=12,
+        frame="group",
+        offset=4,
+        subtitle=list(lines) or alt.Undefined,
+        subtitleColor=INK,
+        subtitleFontSize=11,
+    )
+
+
+def panels(
+    parts: Sequence[Chart], *, columns: int = 1, title: str = "", subtitle: Sequence[str] = ()
+) -> Chart:
+    """Several charts beside and below each other, with one title."""
+    import altair as alt
+
+    chart = alt.concat(*parts, columns=columns, spacing=18)
+    chart = chart.resolve_scale(color="shared", shape="shared")
+    return chart.properties(title=heading(title, *subtitle)) if title else chart
+
+
+def rule(value: float, *, colour: str = GREY, vertical: bool = True) -> Chart:
+    """A dashed line across the plot."""
+    import altair as alt
+
+    base = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
+    return base.encode(x="at:Q") if vertical else base.encode(y="at:Q")
+
+
+def look(
+    field_name: str, looks: Looks, *, title: str = "", shown: Iterable[str] | None = None
+) -> tuple[Any, Any]:
+    """Colour and shape by a field; the legend has these series, if they are several."""
+    import altair as alt
+
+    legend = None
+    named = list(looks if shown is None else shown)
+    if len(named) > 1:
+        legend = alt.Legend(
+            title=title or None, symbolOpacity=1, columns=min(4, len(named)), values=named
+        )
+    colours, shapes = (
+        alt.Scale(domain=list(looks), range=[one[i] for one in looks.values()]) for i in (0, 1)
+    )
+    return (
+        alt.Color(f"{field_name}:N", scale=colours, legend=legend),
+        alt.Shape(f"{field_name}:N", scale=shapes, legend=legend),
+    )
+
+
+def tooltips(names: Mapping[str, str], rows: Sequence[Row]) -> list[Any]:
+    """What a mark says: fields by their title; numbers with three significant digits."""
+    import altair as alt
+
+    tips = []
+    for name, title in names.items():
+        values = [row[name] for row in rows if row.get(name) is not None]
+        numbers = bool(values) and all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in values
+        )
+        tips.append(alt.Tooltip(f"{name}:{'Q' if numbers else 'N'}", title=title or " "))
+    return tips
+
+
+# --------------------------------------------------------------------------------------- forest
+
+
 def forest(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     *,
     title: str = "",
+    subtitle: Sequence[str] = (),
     x: str = "value",
-    width: int = 420,
+    looks: Looks | None = None,
+    beside: bool = False,
+    references: Sequence[Row] = (),
+    points: Sequence[Row] = (),
+    tips: Mapping[str, str] | None = None,
+    text: str = "",
+    text_title: str = "",
+    legend: str = "",
     colour: str = BLUE,
+    digits: int = 3,
+    width: int = 380,
+    step: int = 22,
+    line: int = 48,
+    extent: int = 0,
+    domain: Sequence[float] | None = None,
     log: bool = False,
+    ticks: int | Sequence[float] = 6,
+    tick_format: str = "",
+    labels: bool = True,
+    key: bool | Sequence[str] = True,
 ) -> Chart:
-    """One row per label: a dot at `value`, a line from `low` to `high`, a dashed line at `ideal`.
+    """One row per label: a dot at `value` and a line from `low` to `high`.
 
     Parameters
     ----------
     rows : sequence of Mapping
-        With `label`, `value`, `low`, `high` and, optionally, `ideal`.
-    title, x : str
-        The titles of the chart and of the value axis.
-    width : int
-        The width of the plot in pixels.
+        With `label`, `value`, `low`, `high`. Optional fields: `series` (colour and shape, see
+        `looks`), `ideal` (a dashed line where all rows share it, else a tick in each row),
+        `inner_low` and `inner_high` (a thick line inside the interval), `band_low` and `band_high`
+        (a pale bar behind the row), `before` (a hollow dot linked with the value), `tick` and
+        `other` (a second and a third number, as a grey tick and a hollow orange diamond).
+    title, subtitle, x : str
+        The title, the lines below it, and the title of the value axis.
+    looks : Mapping of str to (colour, shape), optional
+        The series in order.
+    beside : bool
+        Whether series of one label lie in lanes of their own.
+    references : sequence of Mapping
+        Lines across all rows at `value`, with a band from `low` to `high`, a `text` above the
+        plot and a `colour` where given.
+    points : sequence of Mapping
+        Single dots behind the rows: `label`, `value`, `hollow` and the fields named in `tips`.
+    tips : Mapping of field to title, optional
+        What a mark says beside its label, series, value and interval.
+    text, text_title : str
+        A field whose text stands at the right of each row, and its heading.
+    legend : str
+        The title of the legend.
     colour : str
-        The colour of dots and lines.
-    log : bool
-        Whether the value axis is logarithmic.
+        The colour where there are no series.
+    digits, width, step, line, extent, domain, log, ticks, tick_format, labels, key
+        Digits of shown numbers, the plot's width, the height of a row, the longest line of a
+        label, the least width of the labels, the range and kind of the value axis, its ticks,
+        whether labels are shown, and the series of the legend (True: those that the rows have).
+
+    Returns
+    -------
+    altair.LayerChart
+        An interval that is far wider than the others, or unbounded, is cut and dashed.
+
+    Examples
+    --------
+    >>> chart = forest([{"label": "weat", "value": 1.5, "low": 1.0, "high": 1.9, "ideal": 0}])
+    >>> len(chart.layer)
+    3
 
     """
     import altair as alt
 
-    values = [{**row, "row": f"{i:04d}", "label": str(row["label"])} for i, row in enumerate(rows)]
-    finite = [
-        float(row[name])
-        for row in values
-        for name in ("value", "low", "high", "ideal")
-        if isinstance(row.get(name), int | float) and math.isfinite(row[name])
-    ]
-    low, high = min(finite, default=0.0), max(finite, default=1.0)
-    for row in values:  # an unbounded end is drawn to the edge
-        for name, edge in (("low", low), ("high", high)):
-            end = row.get(name)
-            row[name] = edge if end is None or not math.isfinite(end) else end
-    scale = alt.Scale(type="log") if log else alt.Scale(zero=False, nice=False, padding=10)
-    labels = {row["row"]: row["label"] for row in values}
-    y = alt.Y(
-        "row:N",
-        sort=list(labels),
-        title=None,
-        axis=alt.Axis(
-            labelLimit=320,
-            ticks=False,
-            domain=False,
-            grid=False,
-            labelExpr=f"({labels!r})[datum.value]",
-        ),
-    )
-    tooltip = [
-        alt.Tooltip("label:N"),
-        alt.Tooltip("value:Q", format=".3f"),
-        alt.Tooltip("low:Q", format=".3f"),
-        alt.Tooltip("high:Q", format=".3f"),
-    ]
-    base = alt.Chart(data(values), title=title)
-    layers = [
-        base.mark_rule(strokeWidth=2, color=colour).encode(
-            y=y, x=alt.X("low:Q", title=x, scale=scale), x2="high:Q", tooltip=tooltip
-        ),
-        base.mark_point(filled=True, size=64, opacity=1, color=colour).encode(
-            y=y, x=alt.X("value:Q", title=x, scale=scale), tooltip=tooltip
-        ),
-    ]
+    values = [_forest_row(row, digits, line) for row in rows]
     ideals = {row["ideal"] for row in values if row.get("ideal") is not None}
-    if ideals:
-        marks = alt.Chart(data([{"ideal": ideal} for ideal in sorted(ideals)]))
-        layers.insert(0, marks.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="ideal:Q"))
-    return alt.layer(*layers).properties(width=width, height={"step": 22})
+    if domain is None:
+        also = _drawn_numbers(values, references, points)
+        domain = _domain([*values, *_bands(references)], also, log=log)
+    values = _placed(values, domain)
+    looks = looks or {}
+    grouped = bool(looks)
+    if key is True:
+        key = [name for name in looks if any(row["series"] == name for row in values)]
+    colours, shapes = (
+        look("series", looks, title=legend, shown=key or ())
+        if grouped
+        else (alt.value(colour), None)
+    )
+    axis = partial(_value_axis, x, domain, log=log, ticks=ticks, tick_format=tick_format)
+    order = list(dict.fromkeys(row["label"] for row in [*values, *_labelled(points, line)]))
+    base = alt.Chart().encode(
+        y=_label_axis(order, labels=labels, extent=extent),
+        tooltip=_forest_tips(values, tips or {}, grouped=grouped, digits=digits),
+    )
+    if beside and len(looks) > 1:
+        base = base.encode(yOffset=alt.YOffset("series:N", sort=list(looks)))
+    has = {name for row in values for name, value in row.items() if value is not None}
+    shape = {} if shapes is None else {"shape": shapes}
+    dash = alt.StrokeDash(
+        "cut:N", legend=None, scale=alt.Scale(domain=[False, True], range=[[1, 0], [3, 3]])
+    )
+    inner = "inner_low" in has
+    layers: list[Chart] = []
+    if "band_low" in has:
+        layers.append(base.mark_bar(color=PALE, height=13).encode(x="band_low:Q", x2="band_high:Q"))
+    layers += _references(references, domain)
+    if len(ideals) == 1:
+        layers.append(rule(ideals.pop()))
+    elif ideals:
+        layers.append(base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x="ideal:Q"))
+    if points:
+        layers += _points(points, line, order, tips or {}, axis("value"))
+    if "before" in has:
+        link = base.mark_rule(color="#b5b5b5", strokeWidth=1)
+        layers.append(link.encode(x="before:Q", x2="value:Q"))
+    layers.append(
+        base.mark_rule(strokeWidth=1.4 if inner else 2.2).encode(
+            x=axis("begin"), x2="end:Q", strokeDash=dash, color=colours
+        )
+    )
+    if inner:
+        thick = base.mark_rule(strokeWidth=4.2)
+        layers.append(thick.encode(x="inner_low:Q", x2="inner_high:Q", color=colours))
+    if "before" in has:
+        hollow = base.mark_point(color=INK, size=60, strokeWidth=1.6, opacity=1)
+        layers.append(hollow.encode(x="before:Q"))
+    if "tick" in has:
+        layers.append(base.mark_tick(thickness=1.5, size=10, color=GREY).encode(x="tick:Q"))
+    if "other" in has:
+        diamond = base.mark_point(size=50, color=ORANGE, shape="diamond", strokeWidth=1.8)
+        layers.append(diamond.encode(x="other:Q", opacity=alt.value(1)))
+    dots = base.mark_point(filled=True, size=64, opacity=1)
+    layers.append(dots.encode(x="value:Q", color=colours, **shape))
+    if any(row["value"] is None for row in values):
+        none = base.transform_filter("!isValid(datum.value)")
+        layers.append(
+            none.mark_text(align="right", dx=-4, fontSize=11, text="no value").encode(
+                x=alt.value("width"), color=alt.value(GREY)
+            )
+        )
+    if text:
+        right = base.mark_text(align="left", fontSize=11, color=INK)
+        layers.append(right.encode(x=alt.value(width + 8), text=f"{text}:N"))
+    if text_title:
+        head = alt.Chart(data([{}])).mark_text(align="left", fontSize=11, color=INK)
+        layers.append(
+            head.encode(x=alt.value(width + 8), y=alt.value(-7), text=alt.value(text_title))
+        )
+    lines = max((label.count("\n") + 1 for label in order), default=1)
+    height: Any = {"step": max(step, 14 * lines + 6)}
+    if beside and len(looks) > 1:
+        height = {"step": max(14, step // 2), "for": "offset"}
+    chart = alt.layer(*layers, data=data(values)).properties(width=width, height=height)
+    cut = [CUT] if any(row["cut"] for row in values) else []
+    if title or subtitle:
+        return chart.properties(title=heading(title, *subtitle, *cut))
+    return chart
+
+
+def forests(
+    parts: Mapping[str, Sequence[Row]],
+    *,
+    columns: int = 1,
+    title: str = "",
+    subtitle: Sequence[str] = (),
+    x: str | Mapping[str, str] = "",
+    scale: Callable[[str], str] | None = None,
+    width: int = 380,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    **every: Any,
+) -> Chart:
+    """A forest for each part, beside and below each other.
+
+    Parameters
+    ----------
+    parts : Mapping of str to rows
+        The rows of each panel by its title.
+    columns : int
+    title, subtitle : str
+        Of the whole figure.
+    x : str or Mapping
+        The title of the value axis, or that of each panel.
+    scale : callable, optional
+        Panels for which it returns the same text share the range of their axis.
+    width : int
+        The width of one panel.
+    options : Mapping, optional
+        Options of `forest` for some of the panels.
+    **every
+        Options of `forest` for all panels.
+
+    """
+    drawn = {name: list(rows) for name, rows in parts.items()}
+    digits, line = every.get("digits", 3), every.get("line", 48 if columns == 1 else 34)
+    every = {**every, "line": line}
+    longest = max(
+        (
+            len(part)
+            for rows in drawn.values()
+            for row in rows
+            for part in wrap(str(row["label"]), line).split("\n")
+        ),
+        default=0,
+    )
+    groups: dict[str, list[Row]] = {}
+    for name, rows in drawn.items():
+        groups.setdefault(scale(name) if scale else name, []).extend(rows)
+    charts, cut = [], False
+    series = {row.get("series") for rows in drawn.values() for row in rows}
+    named = [name for name in every.get("looks") or () if name in series]
+    last = len(drawn) - columns
+    for place, (name, rows) in enumerate(drawn.items()):
+        own = {**every, **(options or {}).get(name, {})}
+        alike = [_forest_row(row, digits, line) for row in groups[scale(name) if scale else name]]
+        if own.get("domain") is None:
+            lines = own.get("references", ())
+            also = _drawn_numbers(alike, lines)
+            own["domain"] = _domain([*alike, *_bands(lines)], also, log=bool(own.get("log")))
+        cut = cut or any(
+            row["cut"]
+            for row in _placed([_forest_row(r, digits, line) for r in rows], own["domain"])
+        )
+        axis = x if isinstance(x, str) else x.get(name, "")
+        single = isinstance(x, str) and columns == 1 and scale is not None
+        chart = forest(
+            rows,
+            x=axis if not single or place >= last else "",
+            width=width,
+            labels=place % columns == 0,
+            extent=min(320, 14 + 6 * longest) if place % columns == 0 else 0,
+            key=named if place == 0 else False,
+            **own,
+        )
+        charts.append(chart.properties(title=panel_heading(name, width=max(20, width // 6))))
+    lines = [*subtitle, *([CUT] if cut else [])]
+    return panels(charts, columns=columns, title=title, subtitle=lines)
+
+
+def unique(names: Iterable[str], kind: str) -> None:
+    """Two rows of one name would overlap: an error that says which."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{kind}: expected each once, got '{name}' twice")
+        seen.add(name)
+
+
+def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
+    """The row with finite numbers, its label in lines, and its interval as text."""
+    value = finite(row.get("value"))
+    low, high = (finite(row.get(end)) if value is not None else None for end in ("low", "high"))
+    text = interval(low, high, digits)
+    given = {name: finite(one) if isinstance(one, float) else one for name, one in row.items()}
+    return {
+        **given,
+        "label": wrap(str(row["label"]), line) or " ",
+        "value": value,
+        "low": low,
+        "high": high,
+        "bounded": "low" in row,
+        "interval": text if "low" in row else "",
+        "shown": "" if value is None else f"{number(value, digits)} {text if 'low' in row else ''}",
+    }
+
+
+def _drawn_numbers(
+    values: Sequence[Row], references: Sequence[Row] = (), points: Sequence[Row] = ()
+) -> list[float | None]:
+    """All that is drawn beside the values and their intervals."""
+    names = ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low", "inner_high")
+    numbers = [finite(row.get(name)) for row in values for name in names]
+    return numbers + [finite(row.get("value")) for row in (*references, *points)]
+
+
+def _bands(references: Sequence[Row]) -> list[Row]:
+    """The references with an interval, which has room in the plot as those of rows have."""
+    ends = ("value", "low", "high")
+    rows = [{name: finite(row.get(name)) for name in ends} for row in references]
+    return [row for row in rows if None not in row.values()]
+
+
+def _domain(values: Sequence[Row], also: Iterable[float | None], *, log: bool) -> list[float]:
+    """A range for all values and all intervals but those far wider than the others."""
+    if log:
+        logs = [
+            {
+                name: math.log(row[name]) if row[name] and row[name] > 0 else None
+                for name in ("value", "low", "high")
+            }
+            for row in values
+        ]
+        points = [math.log(point) for point in also if point and point > 0]
+        low, high = _domain(logs, points, log=False)
+        return [math.exp(low), math.exp(high)]
+    numbers = [row["value"] for row in values if row["value"] is not None]
+    if not numbers:
+        raise InputError("values: expected at least one number, got none")
+    numbers += [point for point in also if point is not None]
+    low, high = min(numbers), max(numbers)
+    widths = [r["high"] - r["low"] for r in values if None not in (r["low"], r["high"])]
+    room = max((high - low) / 2, 2 * median(widths) if widths else 0.0)
+    ends = [end for row in values for end in (row["low"], row["high"]) if end is not None]
+    low = max(low - room, min([low, *ends]))
+    high = min(high + room, max([high, *ends]))
+    margin = 0.04 * (high - low) or 0.05
+    return [low - margin, high + margin]
+
+
+def _placed(values: Sequence[Row], domain: Sequence[float]) -> list[dict[str, Any]]:
+    """The rows with where their line begins and ends in the plot, and whether it is cut there."""
+    placed = []
+    for row in values:
+        if row["value"] is None or not row["bounded"]:
+            placed.append({**row, "begin": None, "end": None, "cut": False})
+            continue
+        begin = domain[0] if row["low"] is None else max(row["low"], domain[0])
+        end = domain[1] if row["high"] is None else min(row["high"], domain[1])
+        cut = [begin, end] != [row["low"], row["high"]]
+        placed.append({**row, "begin": begin, "end": end, "cut": cut})
+    return placed
+
+
+def _value_axis(
+    title: str,
+    domain: Sequence[float],
+    field: str,
+    *,
+    log: bool,
+    ticks: int | Sequence[float],
+    tick_format: str,
+) -> Any:
+    import altair as alt
+
+    kind = {"type": "log"} if log else {"zero": False}
+    scale = alt.Scale(domain=list(domain), nice=False, **kind)
+    axis: dict[str, Any] = {"tickCount": ticks} if isinstance(ticks, int) else {"values": ticks}
+    if tick_format:
+        axis["format"] = tick_format
+    return alt.X(f"{field}:Q", title=title or None, scale=scale, axis=alt.Axis(**axis))
+
+
+def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> Any:
+    """The rows in this order; a label of several lines is centred on its row."""
+    import altair as alt
+
+    offset = {
+        "condition": [
+            {"test": f"length(split(datum.value, '\\n')) == {n}", "value": -6.5 * (n - 1)}
+            for n in range(2, 6)
+        ],
+        "value": 0,
+    }
+    axis = alt.Axis(
+        ticks=False,
+        domain=False,
+        grid=True,
+        labels=labels,
+        labelLimit=400,
+        minExtent=extent or alt.Undefined,
+        labelExpr="split(datum.label, '\\n')",
+        labelOffset=offset,
+    )
+    scale = alt.Scale(domain=list(order))
+    return alt.Y("label:N", title=None, sort=None, scale=scale, axis=axis)
+
+
+def _forest_tips(
+    values: Sequence[Row], more: Mapping[str, str], *, grouped: bool, digits: int
+) -> list[Any]:
+    import altair as alt
+
+    tips = [alt.Tooltip("label:N")]
+    if grouped and len({row["series"] for row in values}) > 1 and "series" not in more:
+        tips.append(alt.Tooltip("series:N", title=" "))
+    if "before" not in more and any(row.get("before") is not None for row in values):
+        tips.append(alt.Tooltip("before:Q", format=f".{digits}f"))
+    if "value" not in more:
+        tips.append(alt.Tooltip("value:Q", format=f".{digits}f"))
+    if "interval" not in more and any(row["interval"] for row in values):
+        tips.append(alt.Tooltip("interval:N"))
+    for name, title in more.items():
+        if name == "value":
+            tips.append(alt.Tooltip("value:Q", title=title, format=f".{digits}f"))
+        elif any(row.get(name) is not None for row in values):
+            tips += tooltips({name: title}, values)
+    return tips
+
+
+def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Chart]:
+    """Lines across all rows; texts of two lines stand on either side of them."""
+    import altair as alt
+
+    layers: list[Chart] = []
+    shown = sorted(
+        (r for r in references if finite(r.get("value")) is not None),
+        key=lambda r: float(r["value"]),
+    )
+    named = [r for r in shown if r.get("text")]
+    for row in shown:
+        colour = row.get("colour", GREY)
+        low, high = finite(row.get("low")), finite(row.get("high"))
+        if low is not None and high is not None:
+            ends = {"low": max(low, domain[0]), "high": min(high, domain[1])}
+            band = alt.Chart(data([ends])).mark_rect(color=colour, opacity=0.14)
+            layers.append(band.encode(x="low:Q", x2="high:Q"))
+        layers.append(rule(row["value"], colour=colour))
+    for place, row in enumerate(named):
+        side: Any = (
+            {"align": "left", "dx": 3} if place or len(named) == 1 else {"align": "right", "dx": -3}
+        )
+        label = alt.Chart(data([{"at": row["value"], "text": row["text"]}]))
+        layers.append(
+            label.mark_text(fontSize=11, color=row.get("colour", GREY), **side).encode(
+                x="at:Q", y=alt.value(-7), text="text:N"
+            )
+        )
+    return layers
+
+
+def _labelled(points: Sequence[Row], line: int) -> list[dict[str, Any]]:
+    return [{**point, "label": wrap(str(point["label"]), line)} for point in points]
+
+
+def _points(
+    points: Sequence[Row], line: int, order: Sequence[str], tips: Mapping[str, str], x: Any
+) -> list[Chart]:
+    """Single dots behind the rows, spread evenly in their row (by the golden section)."""
+    import altair as alt
+
+    values = [
+        {**point, "shift": 0.1 + 0.8 * (place * 0.6180339887 % 1)}
+        for place, point in enumerate(_labelled(points, line))
+    ]
+    base = alt.Chart(data(values)).encode(
+        x=x,
+        y=_label_axis(order, labels=True, extent=0),
+        yOffset=alt.YOffset("shift:Q", scale=alt.Scale(domain=[0, 1])),
+        tooltip=tooltips({name: tips[name] for name in tips if name in values[0]}, values),
+    )
+    return [
+        base.transform_filter("!datum.hollow").mark_circle(color=BLUE, size=34, opacity=0.65),
+        base.transform_filter("datum.hollow").mark_point(
+            color=GREY, size=30, opacity=0.9, strokeWidth=1.2
+        ),
+    ]
+
+
+# ------------------------------------------------------------------ curves, densities, scatters
+
+
+def curves(
+    rows: Sequence[Row],
+    looks: Mapping[str, tuple[str, Sequence[int]]],
+    *,
+    x: str,
+    y: str,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    title: Any = None,
+    points: bool = False,
+    area: bool = False,
+    marks: Sequence[Row] = (),
+    tips: Mapping[str, str] | None = None,
+    width: int = 440,
+    height: int = 240,
+    x_scale: Mapping[str, Any] | None = None,
+    y_scale: Mapping[str, Any] | None = None,
+    x_axis: Mapping[str, Any] | None = None,
+    y_axis: Mapping[str, Any] | None = None,
+    key: bool = True,
+    columns: int = 2,
+) -> Chart:
+    """Lines of `y` over `x`, one per series; a line breaks where a value is missing.
+
+    Parameters
+    ----------
+    rows : sequence of Mapping
+        With the fields `x`, `y` and `series`; `chosen` marks a point with a diamond.
+    looks : Mapping of str to (colour, dash)
+        The series in order. An empty dash stands for points without a line.
+    x, y : str
+        The fields.
+    points, area : bool
+        Whether to draw points on the lines, and a pale area below them.
+    marks : sequence of Mapping
+        Vertical dashed lines at `x` with a `text`.
+    tips : Mapping of field to title, optional
+        What a point says.
+    x_title, y_title, title, width, height, x_scale, y_scale, x_axis, y_axis, key, columns
+        As in Altair; `key` shows the legend, in so many columns.
+
+    """
+    import altair as alt
+
+    legend = None
+    if key and len(looks) > 1:
+        stroke: Any = alt.Undefined if points else "stroke"
+        legend = alt.Legend(
+            title=None,
+            columns=columns,
+            symbolOpacity=1,
+            symbolType=stroke,
+            symbolSize=alt.Undefined if points else 300,
+        )
+    names = list(looks)
+    colours = [colour for colour, _ in looks.values()]
+    dashes = [list(dash) or [1, 0] for _, dash in looks.values()]
+    lines = [name for name, (_, dash) in looks.items() if dash]
+    base = alt.Chart().encode(
+        x=alt.X(
+            f"{x}:Q",
+            title=x_title,
+            scale=alt.Scale(**{"nice": False, **(x_scale or {})}),
+            axis=alt.Axis(**(x_axis or {})),
+        ),
+        y=alt.Y(
+            f"{y}:Q",
+            title=y_title,
+            stack=None,
+            scale=alt.Scale(**{"nice": False, **(y_scale or {})}),
+            axis=alt.Axis(**y_axis) if y_axis is not None else alt.Undefined,
+        ),
+        color=alt.Color(
+            "series:N", legend=legend, sort=names, scale=alt.Scale(domain=names, range=colours)
+        ),
+        tooltip=tooltips({"series": " ", **(tips or {x: x, y: y})}, rows),
+    )
+    drawn = base.transform_filter(alt.FieldOneOfPredicate(field="series", oneOf=lines))
+    dash = alt.StrokeDash(
+        "series:N",
+        legend=None if points else legend,
+        sort=names,
+        scale=alt.Scale(domain=names, range=dashes),
+    )
+    layers: list[Chart] = []
+    for mark in marks:
+        at = alt.Chart(data([dict(mark)])).encode(x=f"{x}:Q")
+        layers.append(at.mark_rule(color=GREY, strokeDash=[4, 3]))
+        if mark.get("text"):
+            layers.append(
+                at.mark_text(align="left", dx=5, y=10, color=INK, fontSize=11).encode(text="text:N")
+            )
+    if area:
+        layers.append(drawn.mark_area(opacity=0.1))
+    layers.append(drawn.mark_line(strokeWidth=2).encode(strokeDash=dash))
+    if points:
+        dots = base.mark_point(filled=True, size=34, opacity=1)
+        shapes = alt.Scale(domain=names, range=["circle", "square", "diamond", "triangle-up"])
+        shape = alt.Shape("series:N", legend=legend, sort=names, scale=shapes)
+        layers.append(dots.encode(shape=shape))
+    if any(row.get("chosen") for row in rows):
+        chosen = base.transform_filter("datum.chosen")
+        layers += [
+            chosen.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
+                y=alt.value(0), y2=alt.value(height), color=alt.value(GREY)
+            ),
+            chosen.mark_point(shape="diamond", filled=True, size=110, opacity=1).encode(
+                color=alt.value(INK)
+            ),
+        ]
+    chart = alt.layer(*layers, data=data(rows)).properties(width=width, height=height)
+    return chart if title is None else chart.properties(title=title)
+
+
+def densities(
+    groups: Mapping[str, Any],
+    looks: Mapping[str, tuple[str, Sequence[int]]],
+    *,
+    x_title: str = "",
+    **options: Any,
+) -> Chart:
+    """The distribution of each group of numbers as a curve (Gaussian kernel).
+
+    Groups with fewer than three different numbers have no curve.
+    """
+    rows = density_rows(groups)
+    shown = {name: looks[name] for name in looks if any(row["series"] == name for row in rows)}
+    options = {"width": 560, "height": 260, "y_title": "density", **options}
+    return curves(
+        rows,
+        shown,
+        x="x",
+        y="density",
+        x_title=x_title,
+        tips={"x": x_title, "density": "density"},
+        x_axis={"tickCount": 10, "format": ".1f"},
+        **options,
+    )
+
+
+def density_rows(groups: Mapping[str, Any], points: int = 161) -> list[dict[str, Any]]:
+    """Points of the density of each group on one grid, a little wider than the numbers."""
+    import numpy as np
+    from scipy.stats import gaussian_kde
+
+    every = np.concatenate([np.asarray(values, dtype=float).ravel() for values in groups.values()])
+    grid = np.linspace(max(0.0, every.min() - 0.1), every.max() + 0.1, points)
+    rows: list[dict[str, Any]] = []
+    for name, values in groups.items():
+        if np.unique(values).size > 2:
+            curve = gaussian_kde(values)(grid)
+            rows += [
+                {"x": round(float(x), 4), "density": round(float(y), 4), "series": name}
+                for x, y in zip(grid, curve, strict=True)
+            ]
+    if not rows:
+        raise InputError("densities: expected a group with three different numbers, got none")
+    return rows
+
+
+def scatter(
+    rows: Sequence[Row],
+    *,
+    x: str,
+    y: str,
+    x_title: str,
+    y_title: str,
+    looks: Looks | None = None,
+    title: Any = None,
+    tips: Mapping[str, str] | None = None,
+    fit: bool = True,
+    level: float | None = None,
+    width: int = 440,
+    height: int = 320,
+    x_scale: Mapping[str, Any] | None = None,
+    y_scale: Mapping[str, Any] | None = None,
+) -> Chart:
+    """One dot per row, with a regression line.
+
+    Parameters
+    ----------
+    rows : sequence of Mapping
+        With the fields `x` and `y`; `series` where `looks` are given; `left` and `right` are
+        labels at the right and at the left of a dot.
+    x, y, x_title, y_title : str
+        The fields and the titles of the axes.
+    looks : Mapping of str to (colour, shape), optional
+    tips : Mapping of field to title, optional
+        What a dot says.
+    fit : bool
+        Whether to draw the regression line.
+    level : float, optional
+        A horizontal line.
+    title, width, height, x_scale, y_scale
+        As in Altair.
+
+    """
+    import altair as alt
+
+    base = alt.Chart(data(rows)).encode(
+        x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**(x_scale or {"zero": False}))),
+        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(**(y_scale or {}))),
+    )
+    layers: list[Chart] = []
+    if level is not None:
+        layers.append(alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
+    if fit:
+        line = base.transform_regression(x, y)
+        layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
+    dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
+        tooltip=tooltips(tips or {x: x_title, y: y_title}, rows)
+    )
+    if looks:
+        colour, shape = look("series", looks)
+        dots = dots.encode(color=colour, shape=shape)
+    else:
+        dots = dots.encode(color=alt.value(BLUE))
+    layers.append(dots)
+    for name, align, shift in (("left", "left", 6), ("right", "right", -6)):
+        if any(row.get(name) for row in rows):
+            text: Any = {"align": align, "dx": shift}
+            layers.append(base.mark_text(fontSize=11, color=INK, **text).encode(text=f"{name}:N"))
+    chart = alt.layer(*layers).properties(width=width, height=height)
+    return chart if title is None else chart.properties(title=title)
+
+
+# ---------------------------------------------------------------------- histograms and heat maps
+
+
+def histogram(
+    bars: Sequence[Row],
+    *,
+    title: Any = None,
+    x: str = "",
+    y: str = "",
+    outline: str = "",
+    band: tuple[float, float] | None = None,
+    middle: float | None = None,
+    mean: Row | None = None,
+    tips: Mapping[str, str] | None = None,
+    width: int = 420,
+    height: int = 130,
+    axis: bool = True,
+) -> Chart:
+    """Bars from `low` to `high` of height `n`.
+
+    Parameters
+    ----------
+    bars : sequence of Mapping
+        With `low`, `high`, `n`, and the field that `outline` names.
+    outline : str
+        A second count, drawn as a dashed outline.
+    band, middle : (float, float) and float, optional
+        A pale band and a dashed line.
+    mean : Mapping, optional
+        `value`, `low`, `high`, `shown`: a dot and its interval above the bars.
+    title, x, y, tips, width, height, axis
+        Titles, what a bar says, size, and whether the horizontal axis has labels.
+
+    """
+    import altair as alt
+
+    most = max(*(row["n"] for row in bars), *(row[outline] for row in bars if outline), 1)
+    domain = [bars[0]["low"], bars[-1]["high"]]
+    labels = alt.Axis(tickCount=5, format=".2~f", grid=False, labels=axis)
+    x_of = alt.X("low:Q", scale=alt.Scale(domain=domain), axis=labels, title=x or None)
+    y_of = alt.Y(
+        "n:Q",
+        title=y or None,
+        scale=alt.Scale(domain=[0, 1.22 * most], nice=False),
+        axis=alt.Axis(tickCount=4, format="~s" if most > 9999 else "d"),
+    )
+    layers: list[Chart] = []
+    if band is not None:
+        area = alt.Chart(data([{"low": band[0], "high": band[1]}]))
+        layers.append(area.mark_rect(color=PALE, opacity=0.6).encode(x=x_of, x2="high:Q"))
+    drawn = alt.Chart(data(bars)).encode(tooltip=tooltips(tips or {"n": y or "n"}, bars))
+    layers.append(
+        drawn.mark_rect(color=BLUE, opacity=0.85, stroke="#ffffff", strokeWidth=0.7).encode(
+            x=x_of, x2="high:Q", y=y_of, y2=alt.datum(0)
+        )
+    )
+    if outline:
+        steps = [{"at": row["low"], "to": row[outline]} for row in bars]
+        steps.append({"at": bars[-1]["high"], "to": bars[-1][outline]})
+        line = alt.Chart(data(steps)).mark_line(
+            interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
+        )
+        layers.append(line.encode(x="at:Q", y="to:Q"))
+    if middle is not None:
+        layers.append(rule(middle))
+    if mean is not None:
+        dot = alt.Chart(data([mean])).encode(
+            y=alt.value(8), color=alt.value(INK), tooltip=tooltips({"shown": "mean"}, [mean])
+        )
+        layers += [
+            dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+            dot.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q"),
+        ]
+    chart = alt.layer(*layers).properties(width=width, height=height)
+    return chart if title is None else chart.properties(title=title)
+
+
+RISING = ("#eef4f9", "#8fc1e0", "#0b5c94")
+"""From low to high."""
+AWAY = ("#1f6fa8", "#f5f4f1", "#c2560a")
+"""Below 0, and above it, which is worse."""
+BACK = AWAY[::-1]
+"""Below 0, which is worse, and above it."""
+
+
+def heatmap(
+    rows: Sequence[Row],
+    *,
+    across: Sequence[str],
+    down: Sequence[str],
+    colours: Sequence[str] = RISING,
+    alike: Sequence[Row] = (),
+    tips: Mapping[str, str] | None = None,
+    title: str = "",
+    labels: bool = True,
+    smallest: float = 0.1,
+) -> Chart:
+    """Boxes with a number in them, coloured by it.
+
+    Parameters
+    ----------
+    rows : sequence of Mapping
+        With `across`, `down`, `value`, `shown` (its text) and `mark` (a sign in the corner).
+        Boxes without a row are grey.
+    across, down : sequence of str
+        The columns and rows in order; a comma breaks the label of a column.
+    colours : sequence of str
+        Three colours: `RISING`, or `AWAY` and `BACK` for values around 0.
+    alike : sequence of Mapping
+        Rows of other maps on the same scale of colours.
+    tips : Mapping of field to title, optional
+        What a box says.
+    title : str
+    labels : bool
+        Whether the columns are named.
+    smallest : float
+        The smallest difference that uses all of the rising colours.
+
+    """
+    import altair as alt
+
+    known = [row["value"] for row in (*rows, *alike) if row["value"] is not None]
+    if not known:
+        raise InputError("values: expected at least one number, got none")
+    wide, high, dark, light = 60, 27, "#1a1a1a", "#fdfdfd"
+    names = {"value": "value", **(tips or {})}
+    domain = _colour_domain(known, around_zero=colours is not RISING, smallest=smallest)
+    values = [{**row, "ink": _ink(row["value"], domain, dark, light)} for row in rows]
+    there = {(row["across"], row["down"]) for row in rows}
+    empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": "", "ink": dark}
+    values += [
+        {**empty, "across": column, "down": row, "interval": "no result"}
+        for row in down
+        for column in across
+        if (column, row) not in there
+    ]
+    base = alt.Chart(data(values)).encode(
+        x=alt.X(
+            "across:N",
+            title=None,
+            sort=None,
+            scale=alt.Scale(domain=list(across)),
+            axis=alt.Axis(
+                labels=labels,
+                ticks=False,
+                domain=False,
+                labelAngle=0,
+                labelPadding=6,
+                labelExpr="split(datum.label, ', ')",
+            ),
+        ),
+        y=alt.Y(
+            "down:N",
+            title=None,
+            sort=None,
+            scale=alt.Scale(domain=list(down)),
+            axis=alt.Axis(ticks=False, domain=False, labelLimit=260, labelPadding=6),
+        ),
+        tooltip=tooltips({"down": "", "across": " ", **names}, values),
+    )
+    ink = alt.Color("ink:N", scale=None)
+    scale = alt.Scale(domain=domain, range=list(colours), interpolate="lab", clamp=True)
+    found = "isValid(datum.value)"
+    return alt.layer(
+        base.transform_filter(f"!{found}").mark_rect(color="#e9e9e7"),
+        base.transform_filter(found)
+        .mark_rect()
+        .encode(fill=alt.Fill("value:Q", legend=None, scale=scale)),
+        base.mark_text(fontSize=11).encode(text="shown:N", color=ink),
+        base.transform_filter("datum.mark != ''")
+        .mark_text(fontSize=11, dx=wide / 2 - 7, dy=-high / 2 + 7)
+        .encode(text="mark:N", color=ink),
+        width={"step": wide},
+        height={"step": high},
+        title=panel_heading(title) if title else alt.Undefined,
+    )
+
+
+def _colour_domain(values: Sequence[float], *, around_zero: bool, smallest: float) -> list[float]:
+    """Where the three colours stand; 0 is in the middle where it has a meaning."""
+    if around_zero:
+        most = max(abs(value) for value in values) or 1.0
+        return [-most, 0.0, most]
+    low, high = min(values), max(values)
+    margin = max(0.0, smallest - (high - low)) / 2  # small differences should look small
+    return [low - margin, (low + high) / 2, high + margin]
+
+
+def _ink(value: float | None, domain: Sequence[float], dark: str, light: str) -> str:
+    """Light text on the strong ends of the colours, dark text elsewhere."""
+    if value is None:
+        return dark
+    low, middle, high = domain
+    strong = (value - low) / (high - low) > 0.75 if middle else abs(value) > 0.75 * high
+    return light if strong else dark
+
+
+# -------------------------------------------------------------------------- styling, SVG, saving
+
+
+def style(chart: Chart) -> Chart:
+    """The chart with our fonts and colours."""
+    return (
+        chart.configure(font=FONT, background="#ffffff", aria=False, padding=8)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=INK,
+            titleColor=INK,
+            labelFontSize=12,
+            titleFontSize=12,
+            titleFontWeight=400,
+            gridColor="#ececec",
+            labelFlush=False,
+            domainColor="#b5b5b5",
+            tickColor="#b5b5b5",
+            titlePadding=8,
+        )
+        .configure_title(color=INK, fontSize=13, fontWeight=600, anchor="start", offset=8)
+        .configure_legend(
+            labelColor=INK,
+            titleColor=INK,
+            labelFontSize=12,
+            titleFontSize=12,
+            labelLimit=400,
+            orient="top",
+            direction="horizontal",
+            symbolType="circle",
+        )
+    )
+
+
+def to_svg(chart: Chart) -> str:
+    """The chart as a stand-alone SVG file, without a browser or network."""
+    import altair as alt
+    import vl_convert
+
+    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+    svg: str = vl_convert.vegalite_to_svg(describe(style(chart).to_dict()), vl_version=version)
+    return svg
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSet:
+    """Charts by name, in the order of reading, and those that the data do not allow, with why."""
+
+    charts: dict[str, Chart] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, draw: Callable[[], Chart]) -> None:
+        """Draw one chart, or record the reason why it cannot be drawn."""
+        try:
+            self.charts[name] = draw()
+        except InputError as error:
+            self.skipped[name] = str(error)
+
+
+def save_charts(
+    charts: Mapping[str, Chart], folder: Path, formats: Iterable[str] = ("svg",)
+) -> list[Path]:
+    """Write each chart in each format, atomically; an HTML file needs no network."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, chart in charts.items():
+        for kind in formats:
+            path = folder / f"{name}.{kind}"
+            content = _content(chart, kind)
+            with replace_file(path) as file:
+                file.write(content)
+            paths.append(path)
+    return paths
+
+
+def _content(chart: Chart, kind: str) -> bytes:
+    if kind not in FORMATS:
+        raise UnknownNameError("format", kind, FORMATS)
+    if kind == "svg":
+        return to_svg(chart).encode()
+    if kind == "pdf":
+        pages = io.BytesIO()
+        style(chart).save(pages, format="pdf")
+        return pages.getvalue()
+    text = io.StringIO()
+    style(chart).save(text, format="html", inline=True)
+    return text.getvalue().encode()
+
+
+# ------------------------------------------------------------------------ charts as part of pages
+
+MARK = re.compile(r'<(\w+) aria-label="([^"]+)" role="graphics-symbol" aria-role[a-z]+="[^"]*"')
+SMALL, MIDDLE = 500, 660
+"""On paper, charts up to the first width stand two in a row, to the second beside their text."""
+
+
+def inline(svg: str, name: str, words: str) -> str:
+    r"""The SVG as part of a page: unique ids, scalable, with a text for screen readers.
+
+    A mark with a description is a picture of its own that the page's script lets the keyboard
+    reach. Of marks with the same description, such as a dot and its interval, only the last is.
+
+    >>> mark = '<path aria-label="nurse" role="graphics-symbol" aria-roledescription="m" d=""/>'
+    >>> svg = f'<svg xmlns="u" width="9" height="5"><g id="a">{mark}{mark}</g></svg>'
+    >>> print(inline(svg, "f", "< 2").replace("><", ">\n<").replace(" viewBox", "\nviewBox"))
+    <svg class="small" style="--wide: 9" role="group" aria-label="&lt; 2"
+    viewBox="0 0 9 5" width="9" height="5">
+    <g id="f-a">
+    <path class="tip" data-tip="nurse" d=""/>
+    <path class="tip" role="img" aria-label="nurse" d=""/>
+    </g>
+    </svg>
+    """
+    from html import escape
+
+    start = svg.index(">", svg.index("<svg"))
+    size = dict(re.findall(r'\b(width|height)="([\d.]+)"', svg[:start]))
+    body = re.sub(r'\bid="', f'id="{name}-', svg[start + 1 :])
+    body = body.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
+    body = _reachable(body)
+    wide, high = float(size["width"]), float(size["height"])
+    room = "small" if wide <= SMALL else "middle" if wide <= MIDDLE else "wide"
+    shape = "tall" if high > 1.5 * wide else room
+    return (
+        f'<svg class="{shape}" style="--wide: {wide:g}" role="group" aria-label="{escape(words)}" '
+        f'viewBox="0 0 {size["width"]} {size["height"]}" '
+        f'width="{size["width"]}" height="{size["height"]}">{body}'
+    )
+
+
+def _reachable(body: str) -> str:
+    """The SVG with roles for the marks that have a description, and none for all others."""
+    last = {match[2]: match.start() for match in MARK.finditer(body)}
+
+    def marked(match: re.Match[str]) -> str:
+        words = 'role="img" aria-label' if last[match[2]] == match.start() else "data-tip"
+        return f'<{match[1]} class="tip" {words}="{match[2]}"'
+
+    body = MARK.sub(marked, body)
+    body = re.sub(r' role="graphics-[^>]*? aria-roledescription="[^"]*"', "", body)
+    body = re.sub(r' aria-label="(Title text [^"]*)?"| aria-hidden="true"', "", body)
+    return body.replace('<g class="mark-text ', '<g aria-hidden="true" class="mark-text ')
+
+
+SEPARATOR = " · "
+"""Stands between the parts of a description; the page's script breaks the line there."""
+JOINED = ("line", "area", "trail")
+"""Marks that many rows share: they can only name their series."""
+SERIES = ("color", "detail", "strokeDash", "shape", "opacity")
+POSITIONS = ("y", "x", *SERIES)
+
+
+def describe(spec: dict[str, Any]) -> dict[str, Any]:
+    """The Vega-Lite chart with a description for each mark that has something to say.
+
+    A mark says what its tooltip says. Where no mark of the chart has a tooltip, a mark with a name
+    says its position; an interval is silent then, since nothing says what it is an interval of.
+    A text is silent: it can be read. In a chart of several panels a mark names its own.
+    """
+    units = list(_units(spec, {}))
+    chosen = any(_tooltip(encoding) for _, encoding, _ in units)
+    for unit, encoding, panel in units:
+        kind = unit["mark"] if isinstance(unit["mark"], str) else unit["mark"]["type"]
+        if kind == "text":
+            continue
+        if kind in JOINED:
+            parts = _names(encoding, SERIES) if _tooltip(encoding) or not chosen else []
+        elif chosen:
+            parts = _tooltip_parts(_tooltip(encoding))
+        elif (names := _names(encoding, POSITIONS)) and not {"x2", "y2"} & set(encoding):
+            parts = [*names, *_numbers(encoding)]
+        else:
+            continue
+        if parts:
+            mark = {} if isinstance(unit["mark"], str) else unit["mark"]
+            unit["mark"] = {"type": kind, **mark, "aria": True}
+            where = [json.dumps(SEPARATOR + panel, ensure_ascii=False)] if panel else []
+            text = f"slice({' + '.join([*parts, *where])}, {len(SEPARATOR)})"
+            unit.setdefault("encoding", {})["description"] = {"value": {"expr": text}}
+    return spec
+
+
+def _units(
+    spec: dict[str, Any], inherited: Mapping[str, Any], panel: str = ""
+) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], str]]:
+    """The parts of a chart that draw marks, each with its full encoding and its panel's title."""
+    encoding = {**inherited, **spec.get("encoding", {})}
+    if "mark" in spec:
+        yield spec, encoding, panel
+    for part in spec.get("layer", ()):
+        yield from _units(part, encoding, panel)
+    for key in ("concat", "hconcat", "vconcat"):
+        for part in spec.get(key, ()):
+            yield from _units(part, encoding, _heading_text(part) or panel)
+    if "spec" in spec:
+        yield from _units(spec["spec"], encoding, panel)
+
+
+def _heading_text(spec: Mapping[str, Any]) -> str:
+    title = spec.get("title") or ""
+    text = title.get("text", "") if isinstance(title, dict) else title
+    return text if isinstance(text, str) else " ".join(text)
+
+
+def _tooltip(encoding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    given = encoding.get("tooltip", [])
+    return [tip for tip in (given if isinstance(given, list) else [given]) if "field" in tip]
+
+
+def _tooltip_parts(tooltip: list[Mapping[str, Any]]) -> list[str]:
+    """The parts of a tooltip; a name at the head has no title."""
+    return [
+        _part(tip["field"], _text(tip), _title(tip, bare=i == 0 and not _is_number(tip)))
+        for i, tip in enumerate(tooltip)
+    ]
+
+
+def _names(encoding: Mapping[str, Any], channels: tuple[str, ...]) -> list[str]:
+    fields = {
+        channel["field"]: channel
+        for channel in (encoding.get(name, {}) for name in channels)
+        if "field" in channel and not _is_number(channel)
+    }
+    return [_part(name, _text(channel), "") for name, channel in fields.items()]
+
+
+def _numbers(encoding: Mapping[str, Any]) -> list[str]:
+    return [
+        _part(channel["field"], _text(channel), _title({"field": channel["field"]}, bare=False))
+        for channel in (encoding.get(name, {}) for name in ("x", "y"))
+        if "field" in channel and _is_number(channel)
+    ]
+
+
+def _is_number(channel: Mapping[str, Any]) -> bool:
+    return channel.get("type") == "quantitative"
+
+
+def _title(channel: Mapping[str, Any], *, bare: bool) -> str:
+    """What stands before a value; nothing for a blank title."""
+    title = str(channel.get("title") or channel["field"].replace("_", " "))
+    return f"{title}: " if title.strip() and not bare else ""
+
+
+def _text(channel: Mapping[str, Any]) -> str:
+    """The expression of a field's value as text."""
+    value = f"datum[{json.dumps(channel['field'])}]"
+    if not _is_number(channel):
+        return f'replace(toString({value}), /\\n/g, " ")'
+    if "format" in channel:
+        return f"format({value}, {json.dumps(channel['format'])})"
+    return f'(abs({value}) < 1000 ? format({value}, ".3~g") : format({value}, ",.0f"))'
+
+
+def _part(name: str, text: str, title: str) -> str:
+    """The expression of a part with its separator, empty where the row has no value."""
+    value = f"datum[{json.dumps(name)}]"
+    head = json.dumps(SEPARATOR + title, ensure_ascii=False)
+    return f'(isValid({value}) && {value} !== "" ? {head} + {text} : "")'

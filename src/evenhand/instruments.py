@@ -237,6 +237,7 @@ class Instrument(Protocol):
     - `read(path)` that reads its material from a file, `choose(*, key=None, …)` that makes it of
       names and files given by key, and `requires_material` (a class attribute) where there is no
       default material;
+    - `with_vectors(vectors)` where word vectors can be measured beside a model;
     - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
       and `questions(material)` that splits material into questions that are measured, or skipped,
       one by one;

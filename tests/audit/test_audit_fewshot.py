@@ -9,16 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.audit.fewshot import FULL, QUICK, Size, fewshot_stages
-from evenhand.audit.fewshot_data import EACH_GENDER, fitted, part_sizes
+from evenhand.audit.fewshot import (
+    EACH_GENDER,
+    FULL,
+    QUICK,
+    Size,
+    fewshot_stages,
+    fitted,
+    part_sizes,
+)
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.errors import InputError
 from evenhand.fewshot import Dataset, read
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run
 from evenhand.report.findings import Findings
-from evenhand.report.methods_fewshot import METHODS
-from evenhand.report.verdicts_fewshot import judge_fewshot
+from evenhand.report.methods import methods
+from evenhand.report.verdicts import judge_classifiers
 from small_encoder import save_small
 
 SMALL = Size(
@@ -85,15 +92,15 @@ def data_of(classes, name="own"):
 
 def test_content_is_that_of_the_runs(found):
     folder, findings, _ = found
-    content = findings.content("fewshot")
+    content = findings.details("fewshot")
     assert list(content["runs"]) == ["none", "neutralize", "calibrate"]
     assert list(content["changes"]) == ["neutralize", "calibrate"]
     runs = {p.name.rsplit("-", 1)[0]: read_run(p) for p in (folder / "work" / "fewshot").iterdir()}
     for mitigation, told in content["runs"].items():
-        kept = runs[f"proto-euclidean-{mitigation}"].kept
-        right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in kept])
+        saved = runs[f"proto-euclidean-{mitigation}"].saved
+        right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in saved])
         assert told["accuracy"]["value"] == pytest.approx(right)
-        tested = {name for k in kept for name in np.array(k[0].answers.names)[k[0].answers.tested]}
+        tested = {name for k in saved for name in np.array(k[0].answers.names)[k[0].answers.tested]}
         assert {row["name"] for row in told["by_class"]} == tested
     moved = content["changes"]["neutralize"]["association"]
     assert moved["before"] == content["runs"]["none"]["bias"]["association"]["signed"]
@@ -101,12 +108,12 @@ def test_content_is_that_of_the_runs(found):
 
 
 def test_planted_bias_is_found_and_neutralize_takes_it_away(found):
-    content = found[1].content("fewshot")
+    content = found[1].details("fewshot")
     before, after = (content["runs"][m]["bias"]["association"] for m in ("none", "neutralize"))
     assert before["signed"] > 0.05
     assert before["null_p"] < 0.01
     assert abs(after["signed"]) < 0.1 * before["signed"]
-    (verdict,) = judge_fewshot(found[1])
+    (verdict,) = judge_classifiers(found[1])
     assert verdict.level in ("strong evidence", "some evidence")
     assert "neutralize" in verdict.sentence
 
@@ -114,9 +121,9 @@ def test_planted_bias_is_found_and_neutralize_takes_it_away(found):
 def test_measurements_have_the_sign_and_a_method(found):
     (stage,) = found[1].of("fewshot")
     by = {(m.metric, m.query): m for m in stage.measurements}
-    assert {m.metric for m in stage.measurements} <= set(METHODS)
+    assert {m.metric for m in stage.measurements} <= set(methods("fewshot"))
     assert by["fewshot_epsilon", "proto-euclidean"].value == pytest.approx(
-        stage.content["runs"]["none"]["bias"]["epsilon"]["signed"]
+        stage.details["runs"]["none"]["bias"]["epsilon"]["signed"]
     )
     assert ("fewshot_accuracy", "proto-euclidean neutralize") in by
 
@@ -137,7 +144,7 @@ def test_goes_on_after_a_break_with_the_same_numbers(encoder, people, found, tmp
     assert finished
     again = findings_of(encoder, people, tmp_path)
     assert {p: p.stat().st_mtime_ns for p in finished} == made
-    assert again.content("fewshot") == found[1].content("fewshot")
+    assert again.details("fewshot") == found[1].details("fewshot")
 
 
 def test_stages_depend_on_model_data_settings_and_seed(encoder, people, tmp_path):
@@ -179,9 +186,9 @@ def test_unfit_data_are_skipped_with_the_reason(encoder, tmp_path, classes, reas
     findings = findings_of(encoder, data_of(classes), tmp_path)
     (stage,) = findings.of("fewshot")
     assert not stage.failed
-    assert not stage.content
+    assert not stage.details
     assert reason in stage.skipped[0]["reason"]
-    (verdict,) = judge_fewshot(findings)
+    (verdict,) = judge_classifiers(findings)
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
@@ -232,7 +239,7 @@ def test_texts_are_drawn_in_the_shares_of_genders_and_leanings_stay():
         share = whole.subset(made.classes).gender_sizes / whole.subset(made.classes).sizes[:, None]
         off = abs(made.gender_sizes - share * made.sizes[:, None])
         assert off.max() <= (EACH_GENDER if most >= 42 else 2)
-        rare = made.gender_sizes[made.places(["rare"])[0]].min()
+        rare = made.gender_sizes[made.indices(["rare"])[0]].min()
         assert (rare >= EACH_GENDER) == (most >= 42)
 
 
@@ -252,7 +259,7 @@ def test_calibrate_is_skipped_where_a_gender_is_rare(encoder, tmp_path):
     classes = {f"c{i}": (20, 3) if i % 2 else (3, 20) for i in range(8)}
     findings = findings_of(encoder, data_of(classes), tmp_path)
     (stage,) = findings.of("fewshot")
-    assert list(stage.content["runs"]) == ["none", "neutralize"]
+    assert list(stage.details["runs"]) == ["none", "neutralize"]
     (skip,) = stage.skipped
     assert skip["metric"] == "calibrate"
     assert "c0" in skip["reason"]
@@ -262,7 +269,7 @@ def test_a_result_is_read_back_as_it_was(found):
     folder, findings, _ = found
     (path,) = (folder / "stages").glob("*.json")
     saved = json.loads(Path(path).read_text())
-    assert saved["contents"][0]["content"] == findings.content("fewshot")
+    assert saved["stage"]["details"] == findings.details("fewshot")
 
 
 def test_errors_of_data_are_input_errors():
@@ -277,7 +284,7 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
     levels = {}
     for leak, worlds in ((0, 20), (1, 4)):
         levels[leak] = [
-            judge_fewshot(
+            judge_classifiers(
                 findings_of(
                     encoder, read(f"simulated:per_class=40,leak={leak},seed={seed}"),
                     tmp_path / f"{leak}-{seed}", size, seed,

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from evenhand.audit import masked, masked_finetune
+from evenhand.audit import masked
 from evenhand.audit.stages import Options, Silent, run_stage
-from evenhand.fewshot.data import Dataset
-from evenhand.fewshot.data_simulated import simulated
+from evenhand.fewshot.data import Dataset, simulated
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.report.verdicts_masked import RULES, judge_masked
+from evenhand.report.verdicts import judge_model, prose
 from masked_worlds import World, audited_model
 
 PLACES = ("wall", "door", "fence", "gate", "tree", "stage", "river", "house", "tent", "road")
@@ -29,7 +28,7 @@ def test_the_score_is_the_planted_one(tmp_path, monkeypatch):
     scores = sorted({round(score, 3) for score in m.items["full_bias"].tolist()})
     expected = [float(expit(0.8 + 0.5 * lean)) for lean in (-1, 0, 1)]
     assert scores == pytest.approx(expected, abs=2e-3)
-    [contrast] = findings.measured("profession")[0].select("contrast")
+    [contrast] = findings.measured("professions")[0].select("contrast")
     assert contrast.value == pytest.approx(1.0, abs=0.01)
     assert [part.details["sentences"] for part in m.select("group")] == [20] * 6
 
@@ -37,10 +36,10 @@ def test_the_score_is_the_planted_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
     world = World(bias=1.0, slope=1.0, embedded=1.0, seed=seed)
-    [verdict] = judge_masked(audited_model(world, PLAIN, tmp_path, monkeypatch))
+    [verdict] = judge_model(audited_model(world, PLAIN, tmp_path, monkeypatch))
     assert verdict.level == "strong evidence"
     assert verdict.subject == "model"
-    assert "thinks of a man" in verdict.sentence
+    assert "the model expects a man" in verdict.sentence
     assert len(verdict.confirmed_by) == 3
     assert [number.ideal for number in verdict.numbers] == [0.5, 0, 0, 0, 0]
 
@@ -48,23 +47,23 @@ def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
 @pytest.mark.parametrize(
     ("dials", "says"),
     [
-        ({"bias": -0.8}, "thinks of a woman"),
-        ({"slope": 0.6}, "Professions that men mostly hold call for a man more"),
+        ({"bias": -0.8}, "the model expects a woman"),
+        ({"slope": 0.6}, "held mostly by men are associated with men more"),
         ({"slope": -0.6}, "against the usual stereotype"),
-        ({"embedded": 1.2}, "lie nearer the words for men than those told of women"),
+        ({"embedded": 1.2}, "lie nearer to the words for men than those associated with women"),
     ],
 )
 def test_one_kind_of_bias_alone_is_some_evidence(tmp_path, monkeypatch, dials, says):
-    [verdict] = judge_masked(audited_model(World(**dials), PLAIN, tmp_path, monkeypatch))
+    [verdict] = judge_model(audited_model(World(**dials), PLAIN, tmp_path, monkeypatch))
     assert verdict.level == "some evidence"
     assert says in verdict.sentence
 
 
 def test_a_clean_model_is_not_called_biased(tmp_path, monkeypatch):
-    [verdict] = judge_masked(audited_model(World(), PLAIN, tmp_path, monkeypatch))
+    [verdict] = judge_model(audited_model(World(), PLAIN, tmp_path, monkeypatch))
     assert verdict.level == "none found"
     assert "not proof" in verdict.sentence
-    assert any(verdict.cannot_mean in rule for rule in RULES)
+    assert any(verdict.cannot_mean in rule for rule in prose.lines("rules_model", 0.01, 0.05, 20))
 
 
 @pytest.mark.slow
@@ -72,13 +71,13 @@ def test_clean_models_raise_no_alarm_beyond_the_level(tmp_path, monkeypatch):
     levels = Counter()
     for seed in range(10, 22):
         findings = audited_model(World(seed=seed), PLAIN, tmp_path / str(seed), monkeypatch)
-        levels[judge_masked(findings)[0].level] += 1
+        levels[judge_model(findings)[0].level] += 1
     assert levels["none found"] >= 11
     assert not levels["strong evidence"]
 
 
 def test_every_deciding_test_is_corrected_for_the_others(tmp_path, monkeypatch):
-    [verdict] = judge_masked(audited_model(World(seed=4), PLAIN, tmp_path, monkeypatch))
+    [verdict] = judge_model(audited_model(World(seed=4), PLAIN, tmp_path, monkeypatch))
     assert len(verdict.tests) == 5
     ordered = sorted(verdict.tests, key=lambda test: test["p_value"])
     assert ordered[0]["p_holm"] == pytest.approx(min(1, 5 * ordered[0]["p_value"]))
@@ -91,7 +90,7 @@ def test_sentences_of_the_data_are_scored_where_there_are_enough(tmp_path, monke
     texts = [f"The drummer sits {place} tapping her foot. The sun sets." for place in places]
     data = Dataset.of(texts, ["a", "b"] * 15, name="drums")
     findings = audited_model(World(bias=0.5), data, tmp_path, monkeypatch)
-    content = findings.content("pronouns")
+    content = findings.details("pronouns")
     assert content["data_found"] == 30
     built_in, of_data = findings.measured("pronouns")
     assert (built_in.query, of_data.query) == (masked.BUILT_IN, masked.FROM_DATA)
@@ -115,7 +114,7 @@ def test_quick_leaves_fine_tuning_out(tmp_path, monkeypatch):
         [stage.kind for stage in masked.masked_stages("w", PLAIN, options)]
         for options in (Options(quick=True, work=tmp_path), Options(work=tmp_path))
     )
-    assert quick == ["pronouns", "profession", "phrases"]
+    assert quick == ["pronouns", "professions", "phrases"]
     assert whole == [*quick, "finetune"]
 
 
@@ -130,7 +129,7 @@ def test_another_model_or_other_data_make_other_keys(tmp_path, monkeypatch):
     assert not set(keys(World(bias=1.0), PLAIN).values()) & set(first.values())
     other = keys(World(), Dataset.of(["Hail fell."], ["hail"], name="hail"))
     same = {kind for kind in first if other[kind] == first[kind]}
-    assert same == {"profession", "phrases"}
+    assert same == {"professions", "phrases"}
     assert not set(keys(World(), PLAIN, seed=1).values()) & set(first.values())
 
 
@@ -138,19 +137,19 @@ def test_a_large_model_is_not_fine_tuned(tmp_path):
     large = SimpleNamespace(
         network=SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda: 200_000_000)])
     )
-    made = masked_finetune.tune(large, "x", PLAIN, Options(work=tmp_path), Silent())
+    made = masked.tune(large, "x", PLAIN, Options(work=tmp_path), Silent())
     assert "200,000,000 weights" in made["skipped"][0]["reason"]
 
 
 def test_a_model_that_learns_too_slowly_is_not_fine_tuned(tmp_path, monkeypatch):
-    monkeypatch.setattr(masked_finetune, "WEIGHTS", 1000)
-    monkeypatch.setattr(masked_finetune, "_speed", lambda _: 100.0)
+    monkeypatch.setattr(masked, "WEIGHTS", 1000)
+    monkeypatch.setattr(masked, "_speed", lambda _: 100.0)
     model, options = masked.loaded("mini"), Options(work=tmp_path / "w")
-    made = masked_finetune.tune(model, "mini", PLAIN, options, Silent())
+    made = masked.tune(model, "mini", PLAIN, options, Silent())
     assert "would take about 24 minutes, more than the 10" in made["skipped"][0]["reason"]
     assert not options.work.exists()
-    monkeypatch.setattr(masked_finetune, "_speed", lambda _: 1000.0)
-    made = masked_finetune.tune(model, "mini", PLAIN, options, Silent())
+    monkeypatch.setattr(masked, "_speed", lambda _: 1000.0)
+    made = masked.tune(model, "mini", PLAIN, options, Silent())
     assert "minutes" not in made["skipped"][0]["reason"]
 
 
@@ -159,7 +158,7 @@ def test_measuring_the_speed_leaves_the_model_as_it_is():
 
     model = masked.loaded("mini")
     before, state = model.fingerprint, torch.random.get_rng_state()
-    assert masked_finetune._speed(model) > 0
+    assert masked._speed(model) > 0
     assert model.fingerprint == before
     assert not model.network.training
     assert all(weight.grad is None for weight in model.network.parameters())
@@ -168,39 +167,35 @@ def test_measuring_the_speed_leaves_the_model_as_it_is():
 
 def test_tokens_shrink_with_the_model(tmp_path):
     options = Options(work=tmp_path)
-    sizes = [
-        masked_finetune.settings_for(n, options).max_tokens for n in (10**6, 16 * 10**6, 10**8)
-    ]
+    sizes = [masked.settings_for(n, options).max_tokens for n in (10**6, 16 * 10**6, 10**8)]
     assert sizes == [160_000, 80_000, 40_000]
 
 
 def test_phases_go_forward_only(tmp_path):
     told = []
     progress = SimpleNamespace(step=lambda done, of: told.append((done, of)))
-    tell = masked_finetune._phases(progress)
-    for phase in masked_finetune.PHASES:
+    tell = masked._phases(progress)
+    for phase in masked.PHASES:
         for done in (0, 5, 10):
             tell(phase, done, 10)
     steps = [done for done, _ in told]
     assert steps == sorted(steps)
     assert told[-1][0] == told[-1][1]
     tell("something else", 1, 1)
-    assert len(told) == 3 * len(masked_finetune.PHASES)
+    assert len(told) == 3 * len(masked.PHASES)
     tell("training", 0, 10)
     assert told[-1][0] == told[-1][1]
 
 
 def test_text_too_short_to_learn_from_is_skipped_with_the_reason(tmp_path):
-    made = masked_finetune.tune(
-        masked.loaded("mini"), "mini", PLAIN, Options(work=tmp_path / "w"), Silent()
-    )
+    made = masked.tune(masked.loaded("mini"), "mini", PLAIN, Options(work=tmp_path / "w"), Silent())
     assert "expected" in made["skipped"][0]["reason"]
 
 
 @pytest.mark.slow
 def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(masked_finetune, "TOKENS", 4000)
-    monkeypatch.setattr(masked_finetune, "LEAST_TOKENS", 4000)
+    monkeypatch.setattr(masked, "TOKENS", 4000)
+    monkeypatch.setattr(masked, "LEAST_TOKENS", 4000)
     data = simulated("simulated:per_class=6")
     options = Options(work=tmp_path / "work")
     stage = masked.masked_stages("mini", data, options)[-1]
@@ -208,22 +203,21 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
     progress = SimpleNamespace(step=lambda done, of: steps.append(done / of))
     result, _ = run_stage(stage, tmp_path, "key", progress)
     assert not result.failed
-    content = result.content
+    content = result.details
     assert content["data"]["sentences"] == len(pronoun_sentences().sentences)
     changes = {one["query"]: one for one in content["changes"]}
     mean = changes["mean bias"]
     moved = mean["after"]["value"] - mean["before"]["value"]
     assert mean["change"]["value"] == pytest.approx(moved)
     assert mean["change"]["low"] <= moved <= mean["change"]["high"]
-    others = [one["measure"] for one in content["others"]]
-    assert len(others) == 4
+    assert [c.metric for c in result.comparisons] == ["professions", *["phrases"] * 3]
     assert steps == sorted(steps)
     assert steps[-1] == 1
     [folder] = (tmp_path / "work").glob("finetune-*")
     before = (folder / "results.json").stat().st_mtime_ns
     again, _ = run_stage(stage, tmp_path, "other key", Silent())
     assert (folder / "results.json").stat().st_mtime_ns == before
-    assert again.content["changes"] == content["changes"]
+    assert again.details["changes"] == content["changes"]
 
 
 def test_scores_of_mini_are_those_of_the_command(tmp_path):

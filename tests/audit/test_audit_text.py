@@ -10,7 +10,7 @@ import pytest
 from evenhand.audit import text
 from evenhand.audit.stages import Options, Silent
 from evenhand.fewshot.data import Dataset, read
-from evenhand.report.verdicts_text import RULES, judge_text
+from evenhand.report.verdicts import judge_data, prose
 from evenhand.text.metrics.odds import class_odds
 from masked_worlds import audited_data
 
@@ -45,7 +45,7 @@ def test_odds_are_those_of_the_counts(tmp_path):
             (row.p_value, row.details["p_holm"])
         )
         assert m.n == row.n == row.details["male"] + row.details["female"]
-    content = findings.content("odds")
+    content = findings.details("odds")
     assert content["men"] + content["women"] == content["texts"] == 360
     assert content["unknown"] == 0
 
@@ -57,7 +57,7 @@ def test_texts_of_unknown_gender_and_classes_without_any_are_told(tmp_path):
         ["M", "F", "M", None, "F", "F", "M", "F", None],
         name="some",
     )
-    content = audited_data(data, tmp_path).content("odds")
+    content = audited_data(data, tmp_path).details("odds")
     assert content["unknown"] == 2
     assert content["without_gender"] == ["c"]
     assert content["classes"] == 2
@@ -66,24 +66,24 @@ def test_texts_of_unknown_gender_and_classes_without_any_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "genders", "reason"),
     [
-        ("abab", None, "no text whose gender column tells of men and women"),
-        ("abab", "MMMM", "no text whose gender column tells of women"),
+        ("abab", None, "no text with the gender of men and women"),
+        ("abab", "MMMM", "no text with the gender of women"),
         ("aaaa", "MFMF", "expected two classes or more with genders, got only 'a'"),
     ],
 )
 def test_what_cannot_be_compared_is_skipped_with_the_reason(tmp_path, labels, genders, reason):
     data = Dataset.of([f"text {i}" for i in range(4)], labels, genders, name="few")
     findings = audited_data(data, tmp_path)
-    assert findings.content("odds") is None
+    assert findings.details("odds") is None
     assert reason in findings.of("odds")[0].skipped[0]["reason"]
-    [verdict] = judge_text(findings)
+    [verdict] = judge_data(findings)
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
 
 def test_planted_leanings_are_found_and_named(tmp_path):
     findings = audited_data(drawn(5, (0.05, 0.95, 0.5, 0.5, 0.5, 0.5)), tmp_path)
-    [verdict] = judge_text(findings)
+    [verdict] = judge_data(findings)
     assert verdict.level == "strong evidence"
     assert verdict.subject == "data"
     assert verdict.name == "drawn 5"
@@ -107,7 +107,7 @@ def test_a_leaning_of_middling_clarity_is_some_evidence(tmp_path):
     findings = audited_data(data, tmp_path)
     least = min(m.details["p_holm"] for m in findings.measured("odds"))
     assert 0.01 < least < 0.05
-    [verdict] = judge_text(findings)
+    [verdict] = judge_data(findings)
     assert verdict.level == "some evidence"
 
 
@@ -122,25 +122,25 @@ def test_even_data_raise_no_alarm_beyond_the_level(tmp_path):
 
 
 def test_none_found_says_what_it_cannot_mean(tmp_path):
-    [verdict] = judge_text(audited_data(drawn(0), tmp_path))
+    [verdict] = judge_data(audited_data(drawn(0), tmp_path))
     assert verdict.level == "none found"
     assert "not proof" in verdict.sentence
     assert verdict.cannot_mean
-    assert any(verdict.cannot_mean in rule for rule in RULES)
+    assert any(verdict.cannot_mean in rule for rule in prose.lines("rules_data", 0.01, 0.05, 20))
 
 
 @pytest.mark.parametrize(("dials", "level"), [("shares=1", "strong evidence"),
                                               ("shares=0,seed=2", "none found")])  # fmt: skip
 def test_simulated_biographies_are_judged_by_their_shares(tmp_path, dials, level):
     data = read(f"simulated:per_class=40,{dials}")
-    [verdict] = judge_text(audited_data(data, tmp_path))
+    [verdict] = judge_data(audited_data(data, tmp_path))
     assert verdict.level == level
 
 
 def test_nothing_audited_is_not_judged(tmp_path):
     findings = audited_data(drawn(1), tmp_path)
     object.__setattr__(findings, "stages", ())
-    assert judge_text(findings) == []
+    assert judge_data(findings) == []
 
 
 def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
@@ -153,7 +153,7 @@ def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
         ["music", "leisure", "weather"],
         name="three",
     )
-    content = audited_data(data, tmp_path).content("filter")
+    content = audited_data(data, tmp_path).details("filter")
     assert content["steps"]["read"] == 4
     assert content["steps"]["accepted"] == 1
     assert content["reasons"]["other_indicator"] == 1
@@ -165,12 +165,12 @@ def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
 
 def test_of_many_texts_a_sample_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "QUICK_TEXTS", 5)
-    content = audited_data(drawn(2, each=2), tmp_path).content("filter")
+    content = audited_data(drawn(2, each=2), tmp_path).details("filter")
     assert (content["texts"], content["of"], content["steps"]["read"]) == (5, 12, 5)
 
 
 def test_line_separators_inside_a_sentence_do_not_cut_it(tmp_path):
     data = Dataset.of(["The drummer\u2028sits there tapping her foot."], ["a"], name="odd")
     found = text.structural(data, Options(work=tmp_path))
-    assert [one["row"] for one in found.kept] in ([], [0])
+    assert [one["row"] for one in found.accepted] in ([], [0])
     assert found.counts["read"] >= 1

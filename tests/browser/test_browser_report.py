@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from devtools import Page
 
-from evenhand.report.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE
+from evenhand.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE
 
 Open = Callable[..., Page]
 

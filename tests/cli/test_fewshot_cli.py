@@ -16,17 +16,17 @@ import pandas as pd
 import pytest
 from cli_shell import failure, output
 
+from evenhand.charts import ChartSet
 from evenhand.cli import run
-from evenhand.cli.fewshot.options import parsed_options
+from evenhand.cli.fewshot import parse_network_options
 from evenhand.errors import InputError
 from evenhand.fewshot import read
-from evenhand.fewshot.data_reading import PROFESSIONS
+from evenhand.fewshot.answers import SavedAnswers
+from evenhand.fewshot.data import PROFESSIONS
 from evenhand.fewshot.networks import NAMES
-from evenhand.fewshot.runs import read_run, summary
-from evenhand.fewshot.runs.kept import Kept
-from evenhand.fewshot.runs.settings import parse_shares
-from evenhand.report import charts_fewshot
-from evenhand.report.charts_saving import ChartSet
+from evenhand.fewshot.runs import read_run, summarise
+from evenhand.fewshot.settings import parse_shares
+from evenhand.report import fewshot as charts_fewshot
 from small_encoder import save_small
 
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")
@@ -66,25 +66,53 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
+def without_items(content):
+    """A document without the items of its measurements, at any depth."""
+    if isinstance(content, dict):
+        return {name: without_items(value) for name, value in content.items() if name != "items"}
+    return [without_items(row) for row in content] if isinstance(content, list) else content
+
+
+def parts(measured, by="measure"):
+    """The parts of a measurement, or of a comparison, of a document by their query."""
+    rows = measured["parts"]
+    return {row["query"]: row for row in rows if row.get("by", by) == by}
+
+
 def test_a_run_leaves_all_in_its_folder(here):
     base = here / "base"
     files = {str(path.relative_to(base)) for path in base.rglob("*") if path.is_file()}
     assert files == {
-        "run.json", "results.json", "splits.json", "by_class.csv", "associations.csv",
+        "run.json",
+        "results.json",
+        "splits.json",
+        "by_class.csv",
+        "associations.csv",
         *(f"figures/{n}.svg" for n in ("accuracy", "classes", "curves", "bias", "associations")),
-        *(f"split-0/{name}" for name in ("episodes.npz", "floor.npz", "seed-0/answers.npz",
-                                         "seed-0/curve.csv", "seed-0/trained.safetensors")),
-    }  # fmt: skip
+        *(
+            f"split-0/{name}"
+            for name in (
+                "episodes.npz",
+                "baseline.npz",
+                "seed-0/answers.npz",
+                "seed-0/curve.csv",
+                "seed-0/trained.safetensors",
+            )
+        ),
+    }
     told = strict((here / "base" / "results.json").read_text())
     assert told["command"] == "fewshot run"
     assert told["settings"]["episodes"] == "16/6/24"
-    assert told["floor"]["accuracy"]["low"] < told["floor"]["accuracy"]["value"]
-    for name in ("accuracy", "f1", "f1_episode"):
-        one = told[name]
+    right, own, baseline = told["measurements"]
+    assert [m["metric"] for m in told["measurements"]] == ["accuracy", "fewshot_bias", "accuracy"]
+    assert baseline["low"] < baseline["value"]
+    for one in (right, *(part for part in right["parts"] if part["by"] == "score")):
         assert one["low"] <= one["value"] <= one["high"]
-        assert one["naive_low"] <= one["value"] <= one["naive_high"]
+        assert one["details"]["naive_low"] <= one["value"] <= one["details"]["naive_high"]
+    assert len(right["items"]["class"]) == len(own["items"]["association"]) == 3 * 24
     rows = list(csv.DictReader(io.StringIO((base / "by_class.csv").read_text())))
-    assert [row["name"] for row in rows] == [row["name"] for row in told["by_class"]]
+    classes = [part["query"] for part in right["parts"] if part["by"] == "class"]
+    assert [row["class"] for row in rows] == classes
     assert {row["leaning"] for row in rows} <= {"male", "female", ""}
     record = strict((here / "base" / "run.json").read_text())
     assert record["data"]["texts"] == 14 * 28
@@ -99,51 +127,54 @@ def test_a_finished_run_again_says_the_same(here, capsys):
     assert shown == output(capsys, *QUICK, "--out", "base")
     told = strict(output(capsys, *QUICK, "--out", "base", "--json"))
     assert results.read_bytes() == before
-    assert told == strict(before)
-    found = summary(read_run("base"))
-    accuracy = found.scores["accuracy"]
+    assert told == without_items(strict(before))
+    found = summarise(read_run("base"))
+    accuracy = found.accuracy
     assert f"{accuracy.value:.3f}" in shown
     assert f"[{accuracy.low:.3f}, {accuracy.high:.3f}]" in shown
-    assert f"[{accuracy.naive_low:.3f}, {accuracy.naive_high:.3f}]" in shown
+    naive = accuracy.details["naive_low"], accuracy.details["naive_high"]
+    assert f"[{naive[0]:.3f}, {naive[1]:.3f}]" in shown
     assert shown.index("counting words") < shown.index("proto-euclidean")
     assert "data: simulated:per_class=14,leak=1, 392 texts in 28 classes" in shown
-    for row in found.by_class:
-        assert re.search(rf"{row.name}.* {row.accuracy:.3f} +\[{row.accuracy_low:.3f}", shown)
-    gap = found.by_gender["gap"]
+    for row in accuracy.select("class"):
+        assert re.search(rf"{row.query}.* {row.value:.3f} +\[{row.low:.3f}", shown)
+    gap = accuracy.part("gap", by="gender")
     assert f"women less men   {gap.value:.3f}" in re.sub(" +", "   ", shown).replace(
         "women   less   men", "women less men"
     )
     for name in MEASURES:
-        one = found.bias.bias[name]
-        assert f"{one.signed:.3f}   [{one.signed_low:.3f}, {one.signed_high:.3f}]" in shown
+        one = found.bias.part(name, by="measure")
+        assert f"{one.value:.3f}   [{one.low:.3f}, {one.high:.3f}]" in shown
     assert "for new classes: jackknife" in shown
 
 
 def test_other_intervals_of_a_finished_run(here, capsys, tmp_path):
     copied = str(shutil.copytree("base", tmp_path / "base"))
     wide, narrow = (
-        strict(output(capsys, *QUICK, "--out", copied, "--prob", prob, "--margin", margin,
-                      "--json"))
+        strict(
+            output(capsys, *QUICK, "--out", copied, "--prob", prob, "--margin", margin, "--json")
+        )
         for prob, margin in (("0.999", "0.5"), ("0.5", "0.001"))
-    )  # fmt: skip
-    assert wide["accuracy"]["value"] == narrow["accuracy"]["value"]
-    assert wide["accuracy"]["low"] < narrow["accuracy"]["low"]
-    assert (wide["accuracy"]["prob"], narrow["bias"]["epsilon"]["prob"]) == (0.999, 0.5)
-    assert narrow["bias"]["robust"]["margin"] == 0.001
-    assert strict((tmp_path / "base" / "results.json").read_text()) == narrow
+    )
+    first, second = wide["measurements"][0], narrow["measurements"][0]
+    assert first["value"] == second["value"]
+    assert first["low"] < second["low"]
+    own = narrow["measurements"][1]
+    assert (first["prob"], parts(own)["epsilon"]["prob"]) == (0.999, 0.5)
+    assert own["details"]["margin"] == 0.001
+    assert without_items(strict((tmp_path / "base" / "results.json").read_text())) == narrow
     assert "99.9% intervals" in output(capsys, *QUICK, "--out", copied, "--prob", "0.999")
 
 
 def test_bias_of_one_run(here, capsys):
     told = strict(output(capsys, "fewshot", "bias", "base", "--json"))
-    for name in ("accuracy", *MEASURES):
-        low, value, high = (told[name][key] for key in ("low", "value", "high"))
+    right, own = told["measurements"]
+    for row in (right, *parts(own).values()):
+        low, value, high = (row[key] for key in ("low", "value", "high"))
         assert all(type(number) is float and math.isfinite(number) for number in (low, value, high))
         assert low <= value <= high
     run_told = strict((here / "base" / "results.json").read_text())
-    assert told["association"] == run_told["bias"]["association"]
-    assert told["accuracy"] == run_told["accuracy"]
-    assert told["associations"] == run_told["associations"]
+    assert told["measurements"] == without_items(run_told["measurements"][:2])
     shown = output(capsys, "fewshot", "bias", "base")
     assert "Gender bias of proto-euclidean" in shown
     assert "ε-robust at 0.05" in shown
@@ -153,21 +184,22 @@ def test_what_a_mitigation_changed(here, capsys, tmp_path):
     told = strict(
         output(capsys, "fewshot", "bias", "base", "neutral", "--figures", str(tmp_path), "--json")
     )
-    assert list(told["runs"]) == ["proto-euclidean", "proto-euclidean neutralize"]
-    after = told["runs"]["proto-euclidean neutralize"]
-    assert after["folder"] == "neutral"
-    assert abs(after["bias"]["association"]["value"]) < 0.02
-    (moved,) = told["changes"].values()
-    before = told["runs"]["proto-euclidean"]["bias"]
+    assert told["runs"] == {"proto-euclidean": "base", "proto-euclidean neutralize": "neutral"}
+    right, before, other, after = told["measurements"]
+    assert (before["subject"], after["subject"]) == tuple(told["runs"])
+    assert abs(after["value"]) < 0.02
+    cost, moved = told["comparisons"]
     for name in MEASURES:
-        gap = after["bias"][name]["signed"] - before[name]["signed"]
-        assert moved[name]["change"] == pytest.approx(gap, abs=1e-9)
-        assert moved[name]["low"] <= moved[name]["change"] <= moved[name]["high"]
-    cost = after["accuracy"]["value"] - told["runs"]["proto-euclidean"]["accuracy"]["value"]
-    assert moved["accuracy"]["value"] == pytest.approx(cost, abs=1e-9)
+        gap = parts(after)[name]["value"] - parts(before)[name]["value"]
+        change = parts(moved)[name]["change"]
+        assert change["value"] == pytest.approx(gap, abs=1e-9)
+        assert change["low"] <= change["value"] <= change["high"]
+    assert cost["change"]["value"] == pytest.approx(other["value"] - right["value"], abs=1e-9)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "accuracy.svg", "bias.svg", "changes.svg",
-    ]  # fmt: skip
+        "accuracy.svg",
+        "bias.svg",
+        "changes.svg",
+    ]
     shown = output(capsys, "fewshot", "bias", "base", "neutral")
     assert "proto-euclidean → proto-euclidean neutralize: paired on the same queries" in shown
 
@@ -183,15 +215,18 @@ def test_runs_that_cannot_be_compared(here, capsys, tmp_path):
     output(capsys, *QUICK, "--split-seed", "3", "--out", str(other), "--restart")
     told = failure(capsys, "fewshot", "bias", "base", str(other))
     assert "expected the same test queries" in told
-    assert "(--each-gender leaves such classes out)" in told
+    assert "(--each-gender, in Python each_gender=, leaves such classes out)" in told
 
 
 def test_files_of_every_kind_are_the_same_data(here, capsys, tmp_path):
     data = read(DATA)
     rows = pd.DataFrame(
-        {"bio": data.texts, "job": [data.classes[label] for label in data.labels],
-         "sex": [("man", "woman")[gender] for gender in data.genders]}
-    )  # fmt: skip
+        {
+            "bio": data.texts,
+            "job": [data.classes[label] for label in data.labels],
+            "sex": [("man", "woman")[gender] for gender in data.genders],
+        }
+    )
     rows.to_csv(tmp_path / "own.csv", index=False)
     rows.to_json(tmp_path / "own.jsonl.gz", orient="records", lines=True)
     rows.to_parquet(tmp_path / "own.parquet")
@@ -203,22 +238,37 @@ def test_files_of_every_kind_are_the_same_data(here, capsys, tmp_path):
         output(capsys, *QUICK, "--data", str(tmp_path / name), *columns, *codes, "--out", str(out))
         assert (out / "split-0/seed-0/answers.npz").read_bytes() == expected
     numbers = pd.DataFrame(
-        {"hard_text": data.texts, "gender": data.genders,
-         "profession": [PROFESSIONS.index(job.replace(" ", "_")) for job in rows["job"]]}
-    )  # fmt: skip
+        {
+            "hard_text": data.texts,
+            "gender": data.genders,
+            "profession": [PROFESSIONS.index(job.replace(" ", "_")) for job in rows["job"]],
+        }
+    )
     numbers.to_csv(tmp_path / "bios.csv", index=False)
     told = strict(
-        output(capsys, *QUICK, "--data", str(tmp_path / "bios.csv"), "--out", str(out), "--restart",
-               "--json")
-    )  # fmt: skip
+        output(
+            capsys,
+            *QUICK,
+            "--data",
+            str(tmp_path / "bios.csv"),
+            "--out",
+            str(out),
+            "--restart",
+            "--json",
+        )
+    )
     assert told["data"]["classes"].keys() == set(PROFESSIONS)
-    assert told["accuracy"] == strict((here / "base/results.json").read_text())["accuracy"]
+    expected = strict((here / "base/results.json").read_text())["measurements"][0]
+    for key in ("value", "low", "high", "n"):
+        assert told["measurements"][0][key] == expected[key]
 
 
 def test_without_genders(here, capsys, tmp_path):
     data = read(DATA)
-    lines = [{"sentence": text, "label": data.classes[label]}
-             for text, label in zip(data.texts, data.labels, strict=True)]  # fmt: skip
+    lines = [
+        {"sentence": text, "label": data.classes[label]}
+        for text, label in zip(data.texts, data.labels, strict=True)
+    ]
     lines.append({"sentence": data.texts[0], "label": data.classes[data.labels[0]]})
     (tmp_path / "plain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     out = str(tmp_path / "plain")
@@ -229,10 +279,12 @@ def test_without_genders(here, capsys, tmp_path):
     assert "(left out: duplicate text: 1)" in captured.out
     assert not (tmp_path / "plain" / "associations.csv").exists()
     assert "no bias can be measured" in failure(capsys, "fewshot", "bias", out)
-    told = strict(output(capsys, *QUICK, "--data", str(tmp_path / "plain.jsonl"), "--out", out,
-                         "--json"))  # fmt: skip
-    assert told["bias"] is None
-    assert told["by_gender"] == {}
+    told = strict(
+        output(capsys, *QUICK, "--data", str(tmp_path / "plain.jsonl"), "--out", out, "--json")
+    )
+    assert [m["metric"] for m in told["measurements"]] == ["accuracy", "accuracy"]
+    assert [skip["metric"] for skip in told["skipped"]] == ["fewshot_bias"]
+    assert not parts(told["measurements"][0], "gender")
 
 
 def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
@@ -243,9 +295,20 @@ def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
     assert "SD that each source gives the accuracy of one run" in shown
     assert (tmp_path / "many/split-1/seed-6/answers.npz").is_file()
     written = tmp_path / "many" / "splits.json"
-    again = strict(output(capsys, *QUICK, "--out", str(tmp_path / "given"), "--splits-from",
-                          str(written), "--seed", "5", "--json"))  # fmt: skip
-    assert again["accuracy"]["episodes"] == 24
+    again = strict(
+        output(
+            capsys,
+            *QUICK,
+            "--out",
+            str(tmp_path / "given"),
+            "--splits-from",
+            str(written),
+            "--seed",
+            "5",
+            "--json",
+        )
+    )
+    assert again["measurements"][0]["details"]["episodes"] == 24
     first = (tmp_path / "many/split-0/seed-5/answers.npz").read_bytes()
     assert (tmp_path / "given/split-0/seed-5/answers.npz").read_bytes() == first
     labels = tmp_path / "labels"
@@ -253,22 +316,50 @@ def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
     for number, split in enumerate(strict(written.read_text())["splits"], 1):
         for part in ("train", "valid", "test"):
             (labels / f"labels.{number:02}.{part}.txt").write_text("\n".join(split[part]))
-    output(capsys, *QUICK, "--out", str(tmp_path / "files"), "--splits-from", str(labels),
-           "--seed", "5", "--splits", "2", "--seeds", "2")  # fmt: skip
+    output(
+        capsys,
+        *QUICK,
+        "--out",
+        str(tmp_path / "files"),
+        "--splits-from",
+        str(labels),
+        "--seed",
+        "5",
+        "--splits",
+        "2",
+        "--seeds",
+        "2",
+    )
     for name in ("split-0/seed-5", "split-1/seed-6"):
-        kept = Kept.load(tmp_path / "files" / name / "answers.npz")
-        assert kept.answers.same_episodes(
-            Kept.load(tmp_path / "many" / name / "answers.npz").answers
+        saved = SavedAnswers.load(tmp_path / "files" / name / "answers.npz")
+        assert saved.answers.same_queries(
+            SavedAnswers.load(tmp_path / "many" / name / "answers.npz").answers
         )
-    told = failure(capsys, *QUICK, "--out", str(tmp_path / "x"), "--splits-from", str(labels),
-                   "--splits", "3")  # fmt: skip
+    told = failure(
+        capsys, *QUICK, "--out", str(tmp_path / "x"), "--splits-from", str(labels), "--splits", "3"
+    )
     assert "splits: expected 3 in what was given, got 2" in told
 
 
 def test_fine_tuning(here, capsys, tmp_path):
-    told = strict(output(capsys, *QUICK, "--finetune", "--mitigation", "augment+calibrate",
-                         "--each-gender", "2", "--network", "proto-soft", "--encoder-learning-rate",
-                         "0.01", "--out", str(tmp_path / "tuned"), "--json"))  # fmt: skip
+    told = strict(
+        output(
+            capsys,
+            *QUICK,
+            "--finetune",
+            "--mitigation",
+            "augment+calibrate",
+            "--each-gender",
+            "2",
+            "--network",
+            "proto-soft",
+            "--encoder-learning-rate",
+            "0.01",
+            "--out",
+            str(tmp_path / "tuned"),
+            "--json",
+        )
+    )
     assert told["settings"]["finetune"] is True
     assert told["settings"]["unlabelled"] == 3
     assert any("fewer than 2 texts of one gender" in reason for reason in told["data"]["left_out"])
@@ -286,12 +377,13 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--mitigation calibrate --shots 3", "shots: expected an even number"),
         ("--text bio", "--text: simulated data have no columns to name"),
         ("--episodes 10/10", "episodes: expected TRAIN/VALID/TEST such as 10000/600/600, got '10/"),
-        ("--shares 90/5/5", "(--any-leaning does without)"),
+        ("--shares 90/5/5", "(not needed with --any-leaning"),
         ("--ways 9", "validation classes of split 0: ways: expected 2 to 7"),
         ("--network maml --option stepz=3", "network maml: no option 'stepz'"),
         ("--splits-from small/config.json", "small/config.json: splits: expected a list"),
         ("--out small/config.json/x", "Not a directory"),
         ("--out small/config.json", "is a file"),
+        ("--margin 0", "margin: expected above 0 and below 1, got 0"),
         ("--device moon", "device: expected auto, cpu or cuda, got 'moon'"),
     ],
 )
@@ -303,7 +395,9 @@ def test_bad_input_is_one_line(here, capsys, tmp_path, words, told):
 
 def test_too_small_classes_are_named_with_the_option(here, capsys, tmp_path):
     many = failure(capsys, *QUICK, "--shots", "20", "--out", str(tmp_path / "x"))
-    assert re.search(r"expected 23 texts a class .* fewer in '.*' \(14\), .*; --at-least 23 ", many)
+    assert re.search(
+        r"expected 23 texts per class .* fewer in '.*' \(14\), .*; --at-least 23 ", many
+    )
     told = failure(capsys, *QUICK, "--mitigation", "calibrate", "--out", str(tmp_path / "x"))
     assert re.search(r"fewer in '.*' \(\d+ men, \d+ women\).*; --at-least 5 --each-gender 1 ", told)
     options = re.search(r"--at-least \d+ --each-gender \d+", told)[0].split()
@@ -314,7 +408,9 @@ def test_too_small_classes_are_named_with_the_option(here, capsys, tmp_path):
     assert "named with --male and --female" in told
     (tmp_path / "codes.csv").write_text("a,b\n1,2\n")
     told = failure(capsys, *QUICK, "--data", str(tmp_path / "codes.csv"))
-    assert "others named with --text and --label; the columns are a, b" in told
+    assert (
+        "others named with --text and --label (in Python text= and label=); the columns are" in told
+    )
 
 
 def test_folders_of_others(here, capsys, tmp_path):
@@ -346,7 +442,7 @@ def test_a_full_disk_and_the_same_command_again(here, capsys, tmp_path, monkeypa
     copied = shutil.copytree("base", tmp_path / "base")
     (copied / "results.json").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr("evenhand.cli.fewshot.run.save_json", full)
+        patched.setattr("evenhand.fewshot.runs.save_json", full)
         assert run([*QUICK, "--out", str(copied)]) == 1
     told = capsys.readouterr().err
     assert re.fullmatch(
@@ -360,28 +456,30 @@ def test_the_users_cache_is_the_default(here, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     at = QUICK.index("--cache")
     output(capsys, *QUICK[:at], *QUICK[at + 2 :], "--out", str(tmp_path / "run"))
-    assert list((tmp_path / "home" / "evenhand" / "features").glob("*/*/*.vectors"))
+    assert list((tmp_path / "home" / "evenhand" / "embeddings").glob("*.npy"))
     expected = (here / "base/split-0/seed-0/answers.npz").read_bytes()
     assert (tmp_path / "run/split-0/seed-0/answers.npz").read_bytes() == expected
 
 
 def test_shares_and_options_as_written():
     assert parse_shares("2/1/1") == (0.5, 0.25, 0.25)
-    assert parsed_options(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
-    assert type(parsed_options(("slices=-3",))["slices"]) is int
+    assert parse_network_options(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
+    assert type(parse_network_options(("slices=-3",))["slices"]) is int
     for text in ("1/1", "1/1/0", "1/1/x", "nan/1/1", "inf/1/1"):
         with pytest.raises(InputError, match="shares: expected three numbers such as"):
             parse_shares(text)
     for text in ("slices", "slices=many", "=3", "scale=nan"):
         with pytest.raises(InputError, match="option: expected NAME=NUMBER, got"):
-            parsed_options((text,))
+            parse_network_options((text,))
     with pytest.raises(InputError, match="'a' once"):
-        parsed_options(("a=1", "a=2"))
+        parse_network_options(("a=1", "a=2"))
 
 
 def test_help_teaches(capsys):
-    for command, words in (("run", (*NAMES, "Examples:", "--splits-from", "--each-gender")),
-                           ("bias", ("association:", "stereotype:", "--figures"))):  # fmt: skip
+    for command, words in (
+        ("run", (*NAMES, "Examples:", "--splits-from", "--each-gender")),
+        ("bias", ("association:", "stereotype:", "--figures")),
+    ):
         assert run(["fewshot", command, "--help"]) == 0
         shown = capsys.readouterr().out
         for word in words:

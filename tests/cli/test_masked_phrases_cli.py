@@ -61,18 +61,18 @@ def test_each_panel_of_the_forest_shows_its_own_source(glove):
     from evenhand.masked import load
     from evenhand.masked.metrics.phrases import WordMean
     from evenhand.masked.metrics.phrases import phrases as measure
-    from evenhand.report.charts_masked_phrases import forest, scatter
+    from evenhand.report.masked import phrase_charts, phrase_scatter
 
     small = phrases().select(["neutral"])
     mini, agreement, by_glove, _ = measure(load("mini"), small, embeds={"glove": WordMean(glove)})
-    chart = forest([mini, by_glove]).to_dict()
+    chart = phrase_charts([mini, by_glove]).charts["effect-sizes"].to_dict()
     shown = {
-        panel["title"]: sorted(row["d"] for row in panel["layer"][1]["data"]["values"])
-        for panel in chart["vconcat"]
+        panel["title"]["text"]: sorted(row["value"] for row in panel["data"]["values"])
+        for panel in chart["concat"]
     }
     for m in (mini, by_glove):
         assert shown[m.subject] == sorted([m.value, m.part("raw").value])
-    points = scatter(agreement).to_dict()["layer"][2]["data"]["values"]
+    points = phrase_scatter(agreement).to_dict()["layer"][2]["data"]["values"]
     assert len(points) == 36
     assert {"phrase", "association", "log_odds"} <= set(points[0])
 

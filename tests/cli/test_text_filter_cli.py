@@ -36,12 +36,15 @@ def test_output_rejected_and_funnel(
     out, left = tmp_path / "out.jsonl", tmp_path / "left.jsonl"
     command = ["text", "filter", str(source), "-o", str(out), "--rejected", str(left), "--funnel"]
     assert run(command) == 0
-    (kept,) = rows(out)
-    assert kept["masked"] == "The dancer shakes [MASK] hips."
-    assert kept["source"] == str(source)
+    (accepted,) = rows(out)
+    assert accepted["masked"] == "The dancer shakes [MASK] hips."
+    assert accepted["source"] == str(source)
     assert [(row["line"], row["reason"]) for row in rows(left)] == [
-        (2, "other_indicator"), (3, "someone"), (4, "no_pronoun"), (5, "several_pronouns"),
-    ]  # fmt: skip
+        (2, "other_indicator"),
+        (3, "someone"),
+        (4, "no_pronoun"),
+        (5, "several_pronouns"),
+    ]
     shown = capsys.readouterr()
     assert shown.err == ""
     table = {line[:24].strip(): line[24:36].strip() for line in shown.out.splitlines()}

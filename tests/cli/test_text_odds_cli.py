@@ -147,12 +147,12 @@ def test_bad_arguments_are_one_line(capsys, table, arguments, message):
 
 
 def test_bad_files_are_one_line(capsys, tmp_path):
-    asked = ("--label", "job", "--gender", "sex")
-    assert "no/such.csv" in failure(capsys, "text", "odds", "no/such.csv", *asked)
-    assert str(tmp_path) in failure(capsys, "text", "odds", str(tmp_path), *asked)
+    calls = ("--label", "job", "--gender", "sex")
+    assert "no/such.csv" in failure(capsys, "text", "odds", "no/such.csv", *calls)
+    assert str(tmp_path) in failure(capsys, "text", "odds", str(tmp_path), *calls)
     path = tmp_path / "t.jsonl"
     path.write_text('{"job": "pilot", "sex": "M"}\n{"job": "pilot", sex: "M"}\n')
-    assert f"{path}, line 2: not valid JSON" in failure(capsys, "text", "odds", str(path), *asked)
+    assert f"{path}, line 2: not valid JSON" in failure(capsys, "text", "odds", str(path), *calls)
 
 
 @pytest.fixture
@@ -219,17 +219,17 @@ def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
 
 
 def test_annotate_errors_are_one_line(capsys, sheets, tmp_path):
-    kept = str(tmp_path / "accepted.jsonl")
+    accepted = str(tmp_path / "accepted.jsonl")
     command = ("text", "annotate")
-    assert "expected -o" in failure(capsys, *command, "sheet", kept)
+    assert "expected -o" in failure(capsys, *command, "sheet", accepted)
     assert "expected 1 to 10 sentences, got 11" in failure(
-        capsys, *command, "sheet", kept, "-o", str(tmp_path / "x.csv"), "--sample", "11"
+        capsys, *command, "sheet", accepted, "-o", str(tmp_path / "x.csv"), "--sample", "11"
     )
     assert "majority: expected 1 to 3" in failure(
         capsys, *command, "read", *sheets, "--majority", "4"
     )
     assert "twice" in failure(capsys, *command, "read", sheets[0], sheets[0])
-    for arguments in (("sheet", kept, "-o", kept), ("read", *sheets, "-o", sheets[1])):
+    for arguments in (("sheet", accepted, "-o", accepted), ("read", *sheets, "-o", sheets[1])):
         before = Path(arguments[-1]).read_bytes()
         assert "is an input" in failure(capsys, *command, *arguments)
         assert Path(arguments[-1]).read_bytes() == before

@@ -54,20 +54,25 @@ def test_output_file_edits_and_the_way_back(shell):
     assert Path("out.txt").read_text() == SWAPPED
     edits = [json.loads(line) for line in Path("edits.jsonl").read_text().splitlines()]
     assert edits[1] == {
-        "document": 0, "source": "in.txt", "line": 1, "offset": 23, "rule": "pronoun",
-        "before": "her", "after": "him",
-    }  # fmt: skip
+        "document": 0,
+        "source": "in.txt",
+        "line": 1,
+        "offset": 23,
+        "rule": "pronoun",
+        "before": "her",
+        "after": "him",
+    }
     assert shell("undo", "out.txt", "edits.jsonl", "-o", "back.txt")[0] == 0
     assert Path("back.txt").read_bytes() == Path("in.txt").read_bytes()
 
 
-def test_json_tells_the_counts_and_nothing_else(shell):
+def test_json_is_the_counts_alone(shell):
     Path("in.txt").write_text(TEXT)
     code, out, err = shell("swap", "in.txt", "-o", "out.txt", "--json")
-    told = json.loads(out)
-    assert (code, err, told["schema"]) == (0, "", "evenhand/2")
-    assert (told["documents"], told["changed"], told["edits"]) == (4, 2, 3)
-    assert told["rules"] == {"pronoun": 3}
+    reported = json.loads(out)
+    assert (code, err, reported["schema"]) == (0, "", "evenhand/2")
+    assert (reported["documents"], reported["changed"], reported["edits"]) == (4, 2, 3)
+    assert reported["rules"] == {"pronoun": 3}
 
 
 def test_records_keep_every_other_byte(shell):
@@ -105,7 +110,7 @@ def test_processes_keep_the_order(shell, tmp_path):
     assert Path("one.txt").read_bytes() == Path("two.txt").read_bytes()
 
 
-def test_bytes_that_are_no_text_are_kept(shell, tmp_path):
+def test_bytes_that_are_not_text_stay(shell, tmp_path):
     Path("in.txt").write_bytes(b"she \xff\xfe\x00 met with \xe2\x80\x9cher\xe2\x80\x9d.\r\n")
     assert shell("swap", "in.txt", "-o", "out.txt")[0] == 0
     swapped = b"he \xff\xfe\x00 met with \xe2\x80\x9chim\xe2\x80\x9d.\r\n"

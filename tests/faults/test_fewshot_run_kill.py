@@ -13,37 +13,52 @@ from small_encoder import save_small
 RUN = """
 import sys
 from contextlib import contextmanager
-from evenhand.cli import run
-from evenhand.cli.fewshot import run as command
-from evenhand.fewshot.encoders import encoding
-from evenhand.fewshot.training import loop
+from evenhand.cli import fewshot, run
+from evenhand.fewshot import encoders, runs, training
 
-encoding.TOKENS, encoding.STORED = 512, 1
-loop.INTERVAL, loop.SHARE = 0.0, 1e9
+encoders.TOKENS, encoders.STORED = 512, 1
+training.INTERVAL, training.SHARE = 0.0, 1e9
 seen = lambda what, done, *_: print("at", what, done, flush=True)
 
 @contextmanager
 def step_bars(units):
     yield seen
 
-def told(name, act):
-    def telling(*arguments, **more):
+def announced(name, act):
+    def announce(*arguments, **more):
         seen(name, 0)
         return act(*arguments, **more)
-    return telling
+    return announce
 
-command.step_bars = step_bars
-for name in ("document", "save_json"):
-    setattr(command, name, told(name, getattr(command, name)))
+fewshot.step_bars = step_bars
+for name in ("_save_tables", "save_json"):
+    setattr(runs, name, announced(name, getattr(runs, name)))
 arguments = sys.argv[1:]
 sys.exit(run([*arguments, "--cache", arguments[-1] + " cache", "--json"]) or seen("end", 0))
 """
 
 QUICK = (
-    "fewshot", "run", "--data", "simulated:per_class=10", "--ways", "3", "--shots", "2",
-    "--queries", "3", "--episodes", "24/6/12", "--batch", "2", "--validate-every", "6", "--encoder",
-    "small", "--jobs", "1",
-)  # fmt: skip
+    "fewshot",
+    "run",
+    "--data",
+    "simulated:per_class=10",
+    "--ways",
+    "3",
+    "--shots",
+    "2",
+    "--queries",
+    "3",
+    "--episodes",
+    "24/6/12",
+    "--batch",
+    "2",
+    "--validate-every",
+    "6",
+    "--encoder",
+    "small",
+    "--jobs",
+    "1",
+)
 KINDS = {
     "frozen": ("--splits", "2", "--network", "relation-ntl", "--option", "slices=4"),
     "tuned": ("--finetune", "--seeds", "2", "--mitigation", "augment"),
@@ -77,7 +92,7 @@ def test_killed_again_and_again_the_files_are_the_same(place, kind):
     )
     lines = steps(place, *whole)
     expected = content(place / f"{kind} whole")
-    assert {"results.json", "by_class.csv", "splits.json", "split-0/floor.npz"} <= set(expected)
+    assert {"results.json", "by_class.csv", "splits.json", "split-0/baseline.npz"} <= set(expected)
     assert sum(name.endswith("answers.npz") for name in expected) == 2
     assert sum(name.endswith("trained.safetensors") for name in expected) == 2
     moment = random.Random(11)  # noqa: S311
@@ -93,7 +108,7 @@ def test_killed_again_and_again_the_files_are_the_same(place, kind):
 @pytest.mark.slow
 def test_killed_while_the_results_are_written(place):
     whole, late = ((*QUICK, "--out", name) for name in ("whole", "late"))
-    begun = steps(place, *whole).index("at document 0") + 1
+    begun = steps(place, *whole).index("at _save_tables 0") + 1
     killed(place, *late, lines=begun, wait=0.4)
     assert not (place / "late" / "results.json").exists()
     (place / "late" / "split-0" / ".answers.npz.abcd1234").write_text("cut short")

@@ -1,4 +1,4 @@
-"""Streaming under faults: killed runs go on, dead workers are told of, damaged input is named."""
+"""Streaming under faults: killed runs resume, dead workers are reported, damaged input is named."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ class Runs:
     def finished(self, output: Path) -> list[int]:
         with self.start(output, 0) as process:
             assert process.stderr is not None
-            told = [int(line) for line in process.stderr]
+            reported = [int(line) for line in process.stderr]
             assert process.wait() == 0
-        return told
+        return reported
 
 
 def content(path: Path) -> bytes:
@@ -198,7 +198,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-def test_a_killed_worker_is_told_of_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_killed_worker_is_reported_and_the_run_resumes(tmp_path: Path) -> None:
     runs = Runs(tmp_path, "", Lines(), 2)
     (tmp_path / "data" / "in.txt").write_text(TEXT)
     with runs.start(runs.output, 0.05) as process:
@@ -208,9 +208,9 @@ def test_a_killed_worker_is_told_of_and_the_run_goes_on(tmp_path: Path) -> None:
         serving = [child for child in children(process.pid) if _is_worker(child)]
         os.kill(serving[0], signal.SIGKILL)
         assert process.wait(timeout=20) == 1
-        told = process.stderr.read()
-    assert "a worker process ended before its work was done (killed by SIGKILL" in told
-    assert "the same command resumes from there" in told
+        reported = process.stderr.read()
+    assert "a worker process ended before its work was done (killed by SIGKILL" in reported
+    assert "the same command resumes from there" in reported
     assert runs.finished(runs.output)[0] > 1 << 12
     assert len(runs.output.read_text().splitlines()) == LINES
 
@@ -220,7 +220,7 @@ def _is_worker(process: int) -> bool:
 
 
 class Shout:
-    """Makes the text longer, and knows how often it was asked."""
+    """Makes the text longer, and counts its calls."""
 
     def __init__(self) -> None:
         self.blocks = 0
@@ -230,9 +230,7 @@ class Shout:
         return [Edit(int(start), "shout", "", "!!! ") for start in block.starts]
 
 
-def test_a_run_resumes_after_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_resumes_after_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "INTERVAL", 0.0)
     (tmp_path / "in").write_text(TEXT)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -289,29 +287,31 @@ def rest(folder: Path, source: Path, **options: object) -> int:
     return shout.blocks
 
 
-def test_only_the_same_run_on_the_same_input_goes_on(tmp_path: Path) -> None:
+def test_only_the_same_run_on_the_same_input_resumes(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text(TEXT)
-    whole = rest(tmp_path, source)
+    complete = rest(tmp_path, source)
     begun = stopped(tmp_path, source, fingerprint="a")
-    assert rest(tmp_path, source) <= whole - begun + 1  # the same: from where it was
+    assert rest(tmp_path, source) <= complete - begun + 1  # the same: from where it was
     stopped(tmp_path, source, fingerprint="b")
-    assert rest(tmp_path, source) == whole  # other settings
+    assert rest(tmp_path, source) == complete  # other settings
     stopped(tmp_path, source, fingerprint="a")
     source.write_text(TEXT.replace("her", "him"))
-    assert rest(tmp_path, source) == whole  # an input that has changed
+    assert rest(tmp_path, source) == complete  # an input that has changed
     stopped(tmp_path, source, fingerprint="a")
-    assert rest(tmp_path, source, edits=tmp_path / "edits") == whole  # another output
+    assert rest(tmp_path, source, edits=tmp_path / "edits") == complete  # another output
     stopped(tmp_path, source, fingerprint="a")
     (tmp_path / ".out.partial").write_text("cut off by hand")
-    assert rest(tmp_path, source) == whole
+    assert rest(tmp_path, source) == complete
     stopped(tmp_path, source, fingerprint="a")
     (tmp_path / ".out.progress.json").write_text("{")
-    assert rest(tmp_path, source) == whole
+    assert rest(tmp_path, source) == complete
     stopped(tmp_path, source, fingerprint="a")
-    assert rest(tmp_path, source, resume=False) == whole
+    assert rest(tmp_path, source, resume=False) == complete
     begun = stopped(tmp_path, source)
-    assert stopped(tmp_path, source) == begun  # the default repr tells nothing: begun anew
+    assert (
+        stopped(tmp_path, source) == begun
+    )  # the default repr does not identify the work: restarted
     stopped(tmp_path, source, resume=False)
     assert files(tmp_path) == ["edits", "in.txt", "out"]
 
@@ -344,17 +344,17 @@ def test_two_runs_on_one_output_do_not_mix(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_compressed_input_is_named(tmp_path: Path, pack, name: str) -> None:  # type: ignore[no-untyped-def]
-    whole = pack(os.urandom(3000).hex().encode())
+    complete = pack(os.urandom(3000).hex().encode())
     source = tmp_path / f"in.{name}"
-    for length in (20, len(whole) // 2, len(whole) - 1):
-        source.write_bytes(whole[:length])
+    for length in (20, len(complete) // 2, len(complete) - 1):
+        source.write_bytes(complete[:length])
         with pytest.raises(FileError, match=rf"in\.{name}: the {name} data ends too soon"):
             stream([source], tmp_path / "out", RewriteWork(Shout()))
-    middle = len(whole) // 2
-    source.write_bytes(whole[:middle] + b"\0" * 40 + whole[middle + 40 :])
+    middle = len(complete) // 2
+    source.write_bytes(complete[:middle] + b"\0" * 40 + complete[middle + 40 :])
     with pytest.raises(FileError, match=rf"in\.{name}: damaged {name} data"):
         stream([source], tmp_path / "out", RewriteWork(Shout()))
-    source.write_bytes(whole + b"something else, and long enough to be a header")
+    source.write_bytes(complete + b"something else, and long enough to be a header")
     with pytest.raises(FileError, match=rf"in\.{name}: "):
         stream([source], tmp_path / "out", RewriteWork(Shout()))
     assert files(tmp_path) == [f"in.{name}"]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from evenhand.fewshot.bias import Twins
-from evenhand.fewshot.statistics import Answers
+from evenhand.fewshot.answers import Answers, Counterfactuals
 
 
 @dataclass
@@ -58,20 +57,20 @@ class World:
             for p in (points, blurred)
         )
 
-    def twins(self, rng, classes, leak, share=0.8, effect=1.0):
-        """Every second class leans female; gender told moves a text along one axis."""
+    def counterfactuals(self, rng, classes, leak, share=0.8, effect=1.0):
+        """Every second class leans female; a stated gender moves a text along one axis."""
         points = self.points(rng, classes)
         leaning = np.arange(classes) % 2
         women = np.where(leaning == 1, share, 1 - share)[:, None]
         recorded = (rng.random((classes, self.texts)) < women).astype(int)
-        coins = rng.integers(0, 2, recorded.shape)
-        told = np.where(rng.random(recorded.shape) < leak, recorded, coins)
-        push = (2 * told - 1)[..., None] * effect * np.eye(self.dimensions)[0]
+        random = rng.integers(0, 2, recorded.shape)
+        stated = np.where(rng.random(recorded.shape) < leak, recorded, random)
+        push = (2 * stated - 1)[..., None] * effect * np.eye(self.dimensions)[0]
         drawn = self.draw(rng, classes)
         original = self.log_probs(points + push, points + push, *drawn)
         swapped = self.log_probs(points + push, points - push, *drawn)
         answers = self.answers(original, drawn[0], drawn[2], recorded, classes)
-        return Twins.of(answers, swapped, leaning)
+        return Counterfactuals.of(answers, swapped, leaning)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Small runs on simulated biographies with a small encoder, each made once for a test file."""
+"""Small runs on simulated biographies with a small encoder, each computed once per test file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from evenhand.fewshot import read
 from evenhand.fewshot.episodes import Episodes
-from evenhand.fewshot.runs import RunSettings, SavedRun, run
-from evenhand.fewshot.training import Settings
-from evenhand.results import to_json
+from evenhand.fewshot.runs import FewShotRun, run
+from evenhand.fewshot.settings import RunSettings, TrainingSettings
+from evenhand.files import to_json
 from small_encoder import save_small
 
 TRAINING = {"batch": 4, "validate_every": 8, "learning_rate": 1e-2}
@@ -17,11 +17,11 @@ TRAINING = {"batch": 4, "validate_every": 8, "learning_rate": 1e-2}
 def chosen(network="proto-euclidean", options=(), seed=0, **more):
     """Settings of a run of a few small episodes."""
     usual = {"ways": 3, "shots": 2, "queries": 2, "episodes": "24/8/40"}
-    learning = Settings(network=network, options=dict(options), seed=seed, **TRAINING)
+    learning = TrainingSettings(network=network, options=dict(options), seed=seed, **TRAINING)
     return RunSettings(training=learning, **{**usual, **more})
 
 
-def episodes_of(found: SavedRun, split=0):
+def episodes_of(found: FewShotRun, split=0):
     return Episodes.load(found.folder / f"split-{split}" / "episodes.npz")
 
 
@@ -33,16 +33,16 @@ class Runs:
         save_small(self.encoder)
         # men and women enough in each class that calibrating leaves the queries alone
         self.people = read("simulated:per_class=24,leak=1").at_least(1, each_gender=3)
-        self._done: dict[str, SavedRun] = {}
+        self._done: dict[str, FewShotRun] = {}
 
     def make(self, settings, folder, dataset=None, **more):
-        how = {"encoder": self.encoder, "cache": self.cache, **more}
+        how = {"encoder": self.encoder, "cache": self.cache, "permutations": 200, **more}
         return run(self.people if dataset is None else dataset, settings, folder, **how)
 
     def done(self, network="proto-euclidean", **more):
-        """The finished run of these settings, made where it is not there yet."""
+        """The finished run of these settings, computed if there is none yet."""
         settings = chosen(network, **more)
-        key = to_json(settings.as_dict())
+        key = to_json(settings.to_dict())
         if key not in self._done:
             self._done[key] = self.make(settings, self.folder / f"run {len(self._done)}")
         return self._done[key]

@@ -21,7 +21,8 @@ from transformers import (
 )
 
 from evenhand.errors import FileError, InputError
-from evenhand.fewshot.encoders import Tuned, encoding, frozen, packed, tokens, tuned
+from evenhand.fewshot import encoders
+from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.masked.forward import layers_of
 from evenhand.masked.model import Model, load
 
@@ -41,10 +42,19 @@ FAMILIES = ("bert", "roberta", "distilbert", "albert", "electra")
 def small(family: str = "bert", seed: int = 5) -> Model:
     """A small random model on the embedded tokenizer."""
     tokenizer = load("mini").tokenizer
-    shape = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id,
-             "initializer_range": 0.2, "max_position_embeddings": 48}  # fmt: skip
-    usual = {**shape, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-             "intermediate_size": 24}  # fmt: skip
+    shape = {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.2,
+        "max_position_embeddings": 48,
+    }
+    usual = {
+        **shape,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 24,
+    }
     torch.manual_seed(seed)
     network = {
         "bert": lambda: BertForMaskedLM(BertConfig(**usual)),
@@ -61,9 +71,13 @@ def small(family: str = "bert", seed: int = 5) -> Model:
 def plain(model: Model, texts, pooling="mean", limit=40):
     """The usual way: everything padded to the longest, the whole encoder, a mean under the mask."""
     given = model.tokenizer(
-        list(texts), padding=True, truncation=True, max_length=limit, return_tensors="pt",
+        list(texts),
+        padding=True,
+        truncation=True,
+        max_length=limit,
+        return_tensors="pt",
         return_special_tokens_mask=True,
-    )  # fmt: skip
+    )
     states = model.network.base_model(
         input_ids=given["input_ids"], attention_mask=given["attention_mask"]
     ).last_hidden_state
@@ -78,13 +92,13 @@ def plain(model: Model, texts, pooling="mean", limit=40):
 def passes(monkeypatch):
     """How many rows went through the model, pass by pass."""
     counted: list[int] = []
-    whole = packed.packed
+    forward = encoders.forward_packed
 
     def counting(network, groups):
         counted.append(sum(len(group.ids) for group in groups))
-        return whole(network, groups)
+        return forward(network, groups)
 
-    monkeypatch.setattr(encoding, "packed", counting)
+    monkeypatch.setattr(encoders, "forward_packed", counting)
     return counted
 
 
@@ -95,7 +109,7 @@ def test_features_are_those_of_the_padded_model(family, pooling):
     assert layers_of(model.network) is not None
     with torch.no_grad():
         expected = plain(model, TEXTS, pooling).numpy()
-    found = frozen(model, TEXTS, pooling=pooling, limit=40)
+    found = encode(model, TEXTS, pooling=pooling, limit=40)
     np.testing.assert_allclose(found, expected, atol=2e-6)
     assert np.ptp(expected, axis=0).min() > 0.01
 
@@ -109,32 +123,32 @@ def test_a_model_of_unknown_layers_is_run_as_it_is():
     assert layers_of(model.network) is None
     with torch.no_grad():
         expected = plain(small(), TEXTS).numpy()
-    np.testing.assert_allclose(frozen(model, TEXTS, limit=40), expected, atol=2e-6)
+    np.testing.assert_allclose(encode(model, TEXTS, limit=40), expected, atol=2e-6)
     assert hidden
 
 
 def test_texts_are_cut_at_the_limit_and_the_rest_does_not_matter():
     model = small()
-    cut = frozen(model, TEXTS, limit=6)
+    cut = encode(model, TEXTS, limit=6)
     with torch.no_grad():
         np.testing.assert_allclose(cut, plain(model, TEXTS, limit=6).numpy(), atol=2e-6)
-    assert not np.allclose(cut[2], frozen(model, TEXTS)[2])
-    assert frozen(model, []).shape == (0, 16)
+    assert not np.allclose(cut[2], encode(model, TEXTS)[2])
+    assert encode(model, []).shape == (0, 16)
     with pytest.raises(InputError, match="limit: expected 3 to 48 tokens, got 99"):
-        frozen(model, TEXTS, limit=99)
+        encode(model, TEXTS, limit=99)
     with pytest.raises(InputError, match="unknown pooling 'max'"):
-        frozen(model, TEXTS, pooling="max")
+        encode(model, TEXTS, pooling="max")
 
 
 def test_the_cache_gives_the_same_and_encodes_what_is_missing_alone(tmp_path, passes):
     model = small()
-    without = frozen(model, TEXTS)
+    without = encode(model, TEXTS)
     assert sum(passes) == len(set(TEXTS))
-    first = frozen(model, TEXTS[:4], cache=tmp_path)
+    first = encode(model, TEXTS[:4], cache=tmp_path)
     passes.clear()
-    assert (frozen(model, TEXTS[:4], cache=tmp_path) == first).all()
+    assert (encode(model, TEXTS[:4], cache=tmp_path) == first).all()
     assert not passes
-    both = frozen(model, TEXTS, cache=tmp_path)
+    both = encode(model, TEXTS, cache=tmp_path)
     assert sum(passes) == len(set(TEXTS)) - 4
     np.testing.assert_allclose(both, without, atol=2e-6)
     assert (both[:4] == first).all()
@@ -145,10 +159,10 @@ def test_another_model_pooling_or_limit_never_matches(tmp_path, passes):
     one, other = small(), small(seed=6)
     made = {"cache": tmp_path}
     found = [
-        frozen(one, TEXTS, **made),
-        frozen(other, TEXTS, **made),
-        frozen(one, TEXTS, pooling="cls", **made),
-        frozen(one, TEXTS, limit=5, **made),
+        encode(one, TEXTS, **made),
+        encode(other, TEXTS, **made),
+        encode(one, TEXTS, pooling="cls", **made),
+        encode(one, TEXTS, limit=5, **made),
     ]
     assert sum(passes) == 4 * len(set(TEXTS))
     for first in range(4):
@@ -156,30 +170,30 @@ def test_another_model_pooling_or_limit_never_matches(tmp_path, passes):
             assert not np.allclose(found[first], found[second])
     with torch.no_grad():
         next(one.network.base_model.parameters()).neg_()
-    assert not np.allclose(frozen(one, TEXTS, **made), found[0])
+    assert not np.allclose(encode(one, TEXTS, **made), found[0])
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "emptied"])
 def test_a_damaged_file_is_not_used(tmp_path, passes, damage):
     model = small()
-    expected = frozen(model, TEXTS, cache=tmp_path)
-    [file] = tmp_path.glob("*/*/*.vectors")
+    expected = encode(model, TEXTS, cache=tmp_path)
+    [file] = tmp_path.glob("*.npy")
     content = bytearray(file.read_bytes())
     if damage == "changed":
         content[len(content) // 2] ^= 1
     file.write_bytes(content[: {"cut": -5, "changed": None, "emptied": 0}[damage]])
     passes.clear()
-    assert (frozen(model, TEXTS, cache=tmp_path) == expected).all()
+    assert (encode(model, TEXTS, cache=tmp_path) == expected).all()
     assert sum(passes) == len(set(TEXTS))
-    assert (frozen(model, TEXTS, cache=tmp_path) == expected).all()
+    assert (encode(model, TEXTS, cache=tmp_path) == expected).all()
     assert sum(passes) == len(set(TEXTS))
 
 
-def test_work_that_was_broken_off_goes_on_with_the_same_numbers(tmp_path, monkeypatch, passes):
-    monkeypatch.setattr(encoding, "TOKENS", 12)
-    monkeypatch.setattr(encoding, "STORED", 1)
+def test_interrupted_work_resumes_with_the_same_numbers(tmp_path, monkeypatch, passes):
+    monkeypatch.setattr(encoders, "TOKENS", 12)
+    monkeypatch.setattr(encoders, "STORED", 1)
     model = small()
-    expected = frozen(model, TEXTS, cache=tmp_path / "whole")
+    expected = encode(model, TEXTS, cache=tmp_path / "whole")
     every = len(passes)
 
     def stop(what, done, total, words):
@@ -187,25 +201,26 @@ def test_work_that_was_broken_off_goes_on_with_the_same_numbers(tmp_path, monkey
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        frozen(model, TEXTS, cache=tmp_path / "broken", progress=stop)
-    assert not list((tmp_path / "broken").glob("*/*[!t]/*.vectors"))
+        encode(model, TEXTS, cache=tmp_path / "broken", progress=stop)
+    assert list((tmp_path / "broken").glob(".request.*"))
     passes.clear()
-    assert (frozen(model, TEXTS, cache=tmp_path / "broken") == expected).all()
+    assert (encode(model, TEXTS, cache=tmp_path / "broken") == expected).all()
     assert 0 < len(passes) < every
+    assert not list((tmp_path / "broken").glob(".request.*"))
 
 
 def test_two_at_once_encode_once(tmp_path, passes):
     model = small()
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(lambda _: frozen(model, TEXTS, cache=tmp_path), range(2))
+        one, other = pool.map(lambda _: encode(model, TEXTS, cache=tmp_path), range(2))
     assert (one == other).all()
     assert sum(passes) == len(set(TEXTS))
 
 
 def test_a_file_in_the_place_of_the_cache_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(FileError, match="file: expected a folder for kept features, got a file"):
-        frozen(small(), TEXTS, cache=tmp_path / "file")
+    with pytest.raises(FileError, match="file: expected a folder for a cache, got a file"):
+        encode(small(), TEXTS, cache=tmp_path / "file")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -213,7 +228,7 @@ def test_a_file_in_the_place_of_the_cache_is_named(tmp_path):
 def test_gradients_are_those_of_the_padded_model(family, pooling):
     model = small(family)
     aims = torch.randn(len(TEXTS), model.dim, generator=torch.Generator().manual_seed(1))
-    encoder = Tuned(model, TEXTS, pooling=pooling, limit=40)
+    encoder = TunedEncoder(model, TEXTS, pooling=pooling, limit=40)
     points, places = encoder.points(np.arange(len(TEXTS)))
     torch.autograd.backward((points[places] * aims).sum())
     encoder.backward()
@@ -226,7 +241,7 @@ def test_gradients_are_those_of_the_padded_model(family, pooling):
         if expected[name] is words:
             assert len(weight) < len(wanted) / 50
             missing = torch.ones(len(wanted), dtype=torch.bool)
-            missing[encoder.state()[tuned.VOCABULARY]] = False
+            missing[encoder.state()[encoders.VOCABULARY]] = False
             assert not wanted[missing].any()
             wanted = wanted[~missing]
         if wanted is None:
@@ -240,7 +255,7 @@ def test_gradients_are_those_of_the_padded_model(family, pooling):
 @pytest.mark.parametrize("way", ["in parts", "in parts made again", "padded for attention"])
 def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way):
     def gradients():
-        encoder = Tuned(small(), TEXTS)
+        encoder = TunedEncoder(small(), TEXTS)
         points, places = encoder.points(np.arange(len(TEXTS)))
         torch.autograd.backward(points[places].square().sum())
         encoder.backward()
@@ -248,10 +263,10 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
 
     expected, wanted = gradients()
     if way.startswith("in parts"):
-        monkeypatch.setitem(tuned.AT_ONCE, "cpu", 20)
-        monkeypatch.setattr(tuned, "_room", lambda model: 20 if "again" in way else 1000)  # noqa: ARG005
+        monkeypatch.setitem(encoders.AT_ONCE, "cpu", 20)
+        monkeypatch.setattr(encoders, "_room", lambda model: 20 if "again" in way else 1000)  # noqa: ARG005
     else:
-        monkeypatch.setitem(tokens.BUCKETS, "cpu", 3)
+        monkeypatch.setitem(encoders.BUCKETS, "cpu", 3)
     found, made = gradients()
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     for name, gradient in made.items():
@@ -262,35 +277,35 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_padded_groups_have_the_same_features(monkeypatch, family, pooling):
     texts = [*TEXTS, "", "one"]
-    expected = frozen(small(family), texts, pooling=pooling)
-    monkeypatch.setitem(tokens.BUCKETS, "cpu", 3)
-    np.testing.assert_allclose(frozen(small(family), texts, pooling=pooling), expected, atol=2e-6)
+    expected = encode(small(family), texts, pooling=pooling)
+    monkeypatch.setitem(encoders.BUCKETS, "cpu", 3)
+    np.testing.assert_allclose(encode(small(family), texts, pooling=pooling), expected, atol=2e-6)
 
 
 def test_a_tuned_encoder_leaves_the_model_it_was_made_of_alone():
     model = small()
     before = model.fingerprint
-    encoder = Tuned(model, TEXTS)
+    encoder = TunedEncoder(model, TEXTS)
     with torch.no_grad():
         for weight in encoder.weights().values():
             weight += 0.1
     assert model.fingerprint == before
-    changed = encoder.whole()
+    changed = encoder.full_model()
     rows = np.arange(len(TEXTS))
     points, places = encoder.table(rows)
-    np.testing.assert_allclose(points[places], frozen(changed, TEXTS), atol=2e-6)
+    np.testing.assert_allclose(points[places], encode(changed, TEXTS), atol=2e-6)
     others = ["A horse walks.", *TEXTS]
-    again = Tuned(model, others)
+    again = TunedEncoder(model, others)
     again.load(encoder.state())
     points, places = again.table(np.arange(len(others)))
-    np.testing.assert_allclose(points[places][1:], frozen(changed, TEXTS), atol=2e-6)
+    np.testing.assert_allclose(points[places][1:], encode(changed, TEXTS), atol=2e-6)
     encoder.reset()
     points, places = encoder.table(rows)
-    np.testing.assert_allclose(points[places], frozen(model, TEXTS), atol=2e-6)
+    np.testing.assert_allclose(points[places], encode(model, TEXTS), atol=2e-6)
 
 
 def test_half_precision_is_near_and_keeps_weights_and_gradients_whole():
-    exact, near = (Tuned(small(), TEXTS, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    exact, near = (TunedEncoder(small(), TEXTS, dtype=dtype) for dtype in ("float32", "bfloat16"))
     rows = np.arange(len(TEXTS))
     expected, _ = exact.table(rows)
     points, _ = near.points(rows)
@@ -305,10 +320,10 @@ def test_half_precision_is_near_and_keeps_weights_and_gradients_whole():
 
 def test_rows_that_are_not_there_and_unfit_models_are_refused():
     with pytest.raises(InputError, match="expected rows 0 to 7, those of the texts, got 0 to 8"):
-        Tuned(small(), TEXTS).points(np.array([0, 8]))
+        TunedEncoder(small(), TEXTS).points(np.array([0, 8]))
     with pytest.raises(InputError, match="unknown dtype 'half'"):
-        Tuned(small(), TEXTS, dtype="half")
+        TunedEncoder(small(), TEXTS, dtype="half")
     half = small()
     half.network.bfloat16()
     with pytest.raises(InputError, match="expected a model in float32"):
-        Tuned(half, TEXTS)
+        TunedEncoder(half, TEXTS)

@@ -20,8 +20,12 @@ from evenhand.fewshot.episodes import Episodes, sample
 
 def made(*sizes: tuple[int, int, int]) -> Dataset:
     """A class for each triple: so many men, women and unknown, the rows in mixed order."""
-    rows = [(f"{k} {g} {i}", f"class {k}", g) for k, size in enumerate(sizes)
-            for g, count in zip((0, 1, -1), size, strict=True) for i in range(count)]  # fmt: skip
+    rows = [
+        (f"{k} {g} {i}", f"class {k}", g)
+        for k, size in enumerate(sizes)
+        for g, count in zip((0, 1, -1), size, strict=True)
+        for i in range(count)
+    ]
     order = np.random.default_rng(1).permutation(len(rows))
     texts, labels, genders = zip(*(rows[i] for i in order), strict=True)
     return Dataset.of(texts, labels, genders, name="made")
@@ -35,9 +39,14 @@ def draw(dataset: Dataset, **options: Any) -> Episodes:
 class TestShapes:
     @settings(max_examples=80, deadline=None)
     @given(
-        st.integers(2, 5), st.integers(1, 6), st.integers(1, 6), st.integers(0, 4),
-        st.booleans(), st.booleans(), st.integers(0, 50),
-    )  # fmt: skip
+        st.integers(2, 5),
+        st.integers(1, 6),
+        st.integers(1, 6),
+        st.integers(0, 4),
+        st.booleans(),
+        st.booleans(),
+        st.integers(0, 50),
+    )
     def test_disjoint_and_of_their_classes(
         self,
         ways: int,
@@ -52,9 +61,17 @@ class TestShapes:
         queries += queries % 2 * balanced
         dataset = made((6, 9, 1), (20, 6, 0), (6, 6, 9), (40, 7, 3), (8, 30, 0), (9, 9, 0))
         drawn = sample(
-            dataset, dataset.classes, ways=ways, shots=shots, queries=queries, episodes=12,
-            unlabelled=unlabelled, calibrated=calibrated, balanced_queries=balanced, seed=seed,
-        )  # fmt: skip
+            dataset,
+            dataset.classes,
+            ways=ways,
+            shots=shots,
+            queries=queries,
+            episodes=12,
+            unlabelled=unlabelled,
+            calibrated=calibrated,
+            balanced_queries=balanced,
+            seed=seed,
+        )
         assert drawn.classes.shape == (12, ways)
         assert drawn.support.shape == (12, ways, shots)
         assert drawn.query.shape == (12, ways, queries)
@@ -141,9 +158,10 @@ class TestUniform:
         first = np.flatnonzero(dataset.labels == 0)
         men = set(np.flatnonzero(dataset.genders == 0).tolist())
         allowed = {
-            pair for pair in itertools.combinations(first.tolist(), 2)
+            pair
+            for pair in itertools.combinations(first.tolist(), 2)
             if len(set(pair) & men) <= 1 and len(set(pair) - men) <= 2
-        }  # fmt: skip
+        }
         here = Counter(map(tuple, queries[np.isin(queries[:, 0], first)].tolist()))
         assert set(here) == allowed
         assert chi_square(list(here.values())) > 1e-4
@@ -155,8 +173,9 @@ class TestReplay:
     def test_the_same_for_the_same_seed_and_purpose_alone(self) -> None:
         digests = {
             draw(self.dataset, seed=seed, purpose=purpose).digest
-            for seed in (0, 1) for purpose in ("train", "valid", "test")
-        }  # fmt: skip
+            for seed in (0, 1)
+            for purpose in ("train", "valid", "test")
+        }
         assert len(digests) == 6
         again = draw(self.dataset, seed=1, purpose="valid")
         assert again.digest in digests
@@ -164,8 +183,16 @@ class TestReplay:
     @pytest.mark.parametrize("calibrated", [False, True])
     def test_against_plain_loops(self, calibrated: bool) -> None:
         """The next text is the one at a random place among those of the class still left."""
-        drawn = draw(self.dataset, ways=3, shots=4, queries=3, unlabelled=2, seed=5,
-                     purpose="valid", calibrated=calibrated)  # fmt: skip
+        drawn = draw(
+            self.dataset,
+            ways=3,
+            shots=4,
+            queries=3,
+            unlabelled=2,
+            seed=5,
+            purpose="valid",
+            calibrated=calibrated,
+        )
         root = np.random.SeedSequence([5, zlib.crc32(b"valid")])
         streams = [np.random.Generator(np.random.PCG64(child)) for child in root.spawn(5)]
         genders = self.dataset.genders
@@ -261,14 +288,14 @@ class TestErrors:
             draw(self.dataset, queries=3, balanced_queries=True)
 
     def test_small_classes_are_named(self) -> None:
-        told = r"made: expected 8 texts a class .* fewer in 'class 2' \(5\); at_least\(8\)"
+        told = r"made: expected 8 texts per class .* fewer in 'class 2' \(5\); .*at_least\(8\)"
         with pytest.raises(InputError, match=told):
             draw(self.dataset, shots=5, queries=3)
         draw(self.dataset.at_least(8), shots=5, queries=3)
 
     def test_classes_with_few_of_a_gender_are_named(self) -> None:
         large = self.dataset.at_least(9)
-        told = r"expected 3 texts of each gender a class, fewer in 'class 1' \(9 men, 2 women\)"
+        told = r"expected 3 texts of each gender per class, fewer in 'class 1' \(9 men, 2 women\)"
         with pytest.raises(InputError, match=told):
             draw(large, shots=6, queries=3, calibrated=True)
         draw(large.at_least(9, each_gender=3), shots=6, queries=3, calibrated=True)

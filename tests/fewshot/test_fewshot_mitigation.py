@@ -10,7 +10,7 @@ import pytest
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.data import Dataset, read
 from evenhand.fewshot.episodes import sample
-from evenhand.fewshot.mitigation import Mitigation, apply, neutralized, parse, swapped
+from evenhand.fewshot.mitigation import Mitigation, apply, neutralize, parse, swap_gender
 from evenhand.lexicon.names import names as first_names
 from evenhand.simulate.biographies import biographies
 
@@ -56,19 +56,22 @@ class TestTexts:
         dataset = Dataset.of(texts, ["x", "x", "y"], ["F", None, "M"], name="tiny")
         made = apply(dataset, "augment", names="fixed")
         assert made.pool.texts == (
-            *texts, "His sister Mary is a mother.", "Rain fell.", "She met her uncle.",
-        )  # fmt: skip
+            *texts,
+            "His sister Mary is a mother.",
+            "Rain fell.",
+            "She met her uncle.",
+        )
         assert made.pool.genders.tolist() == [1, -1, 0, 0, -1, 1]
         assert made.pool.labels.tolist() == [0, 0, 1, 0, 0, 1]
         assert (made.texts, made.unchanged) == (3, 1)
 
     def test_fixed_names_give_the_twins_of_the_simulation(self) -> None:
         made = biographies(8, leak=1, seed=2)
-        assert swapped(made.texts, names="fixed") == made.counterfactuals
+        assert swap_gender(made.texts, names="fixed") == made.counterfactuals
 
     def test_random_names_are_of_the_other_gender(self) -> None:
         made = biographies(8, leak=1, seed=2)
-        drawn = swapped(made.texts, seed=1)
+        drawn = swap_gender(made.texts, seed=1)
         fixed = made.counterfactuals
         differing = 0
         for one, two in zip(drawn, fixed, strict=True):
@@ -78,12 +81,12 @@ class TestTexts:
                     assert first_names().gender(found) == first_names().gender(wanted)
                     differing += 1
         assert differing > 20
-        assert swapped(made.texts, seed=1) == drawn
-        assert swapped(made.texts, seed=2) != drawn
+        assert swap_gender(made.texts, seed=1) == drawn
+        assert swap_gender(made.texts, seed=2) != drawn
 
     def test_neutral_texts_tell_no_gender(self) -> None:
         made = biographies(8, leak=1, seed=3)
-        plain, twins = neutralized(made.texts), neutralized(made.counterfactuals)
+        plain, twins = neutralize(made.texts), neutralize(made.counterfactuals)
         assert plain == twins
         assert any(GENDERED.search(text) for text in made.texts)
         assert not any(GENDERED.search(text) for text in plain)
@@ -91,21 +94,21 @@ class TestTexts:
     def test_both_rewritings(self, simulated: Dataset) -> None:
         made = apply(simulated, "neutralize+augment")
         half = made.texts
-        assert made.pool.texts[:half] == neutralized(simulated.texts)
+        assert made.pool.texts[:half] == neutralize(simulated.texts)
         assert made.pool.texts[half:] == made.pool.texts[:half]  # nothing is left to swap
         assert made.unchanged == 0
-        assert made.mitigation.reads(["She sings."]) == ("They sing.",)
-        assert parse("augment").reads(["She sings."]) == ("She sings.",)
+        assert made.mitigation.read(["She sings."]) == ("They sing.",)
+        assert parse("augment").read(["She sings."]) == ("She sings.",)
 
     def test_processes_change_nothing(
         self, simulated: Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        whole = swapped(simulated.texts)
-        monkeypatch.setattr("evenhand.fewshot.mitigation.PIECE", 20)
-        assert swapped(simulated.texts) == whole
-        assert swapped(simulated.texts, jobs=2) == whole
+        whole = swap_gender(simulated.texts)
+        monkeypatch.setattr("evenhand.fewshot.mitigation.BATCH", 20)
+        assert swap_gender(simulated.texts) == whole
+        assert swap_gender(simulated.texts, jobs=2) == whole
         with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
-            swapped(simulated.texts, jobs=0)
+            swap_gender(simulated.texts, jobs=0)
 
 
 class TestRows:
@@ -154,7 +157,7 @@ class TestRows:
 
 def test_real_biographies(shared: Path) -> None:
     texts = read(shared / "data/bios/wikibios.csv.gz").texts[::100]
-    neutral, other = neutralized(texts), swapped(texts)
+    neutral, other = neutralize(texts), swap_gender(texts)
     before = sum(len(GENDERED.findall(text)) for text in texts)
     assert before > 1000
     assert sum(len(GENDERED.findall(text)) for text in neutral) <= before / 500

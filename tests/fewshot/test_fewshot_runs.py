@@ -12,22 +12,19 @@ from small_runs import Runs, chosen, episodes_of
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot import Dataset, training
-from evenhand.fewshot.bias import leanings
-from evenhand.fewshot.encoders import frozen
+from evenhand.fewshot.answers import leaning_codes
+from evenhand.fewshot.encoders import encode
 from evenhand.fewshot.episodes import Episodes
-from evenhand.fewshot.mitigation import neutralized, swapped
+from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.mitigation import neutralize, swap_gender
 from evenhand.fewshot.networks import NAMES
-from evenhand.fewshot.runs import (
-    EpisodeCounts,
-    RunSettings,
-    bias_of,
-    changes,
-    read_run,
-    summary,
-)
+from evenhand.fewshot.runs import read_run, summarise
+from evenhand.fewshot.settings import EpisodeCounts, RunSettings
 from evenhand.fewshot.splits import Split, load_splits
 from evenhand.fewshot.training import Trained
-from evenhand.results import to_json
+from evenhand.files import to_json
+from evenhand.instruments import compare, measure
+from evenhand.results import load
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ class ByHand:
         self.scale = math.exp(trained.network.metric.log_scale.item())
 
     def read(self, texts):
-        for text, vector in zip(texts, frozen(self.encoder, texts), strict=True):
+        for text, vector in zip(texts, encode(self.encoder, texts), strict=True):
             self.points[text] = self.turn @ ((vector - self.mean) / self.deviation)
 
     def __call__(self, support, query):
@@ -58,14 +55,14 @@ class ByHand:
 
 
 def readings(mitigation, texts):
-    """What is given for each row, what is asked, and its twin."""
-    twins = swapped(texts, names="fixed")
+    """The supports of each row, its query, and its counterfactual."""
+    twins = swap_gender(texts, names="fixed")
     given = [[text] for text in texts]
     if "augment" in mitigation:
-        given = [[text, other] for text, other in zip(texts, swapped(texts), strict=True)]
+        given = [[text, other] for text, other in zip(texts, swap_gender(texts), strict=True)]
     if "neutralize" in mitigation:
-        given = [neutralized(each) for each in given]
-        texts, twins = neutralized(texts), neutralized(twins)
+        given = [neutralize(each) for each in given]
+        texts, twins = neutralize(texts), neutralize(twins)
     return given, texts, twins
 
 
@@ -79,7 +76,7 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation):
     assert sum(text != twin for text, twin in zip(people.texts, twins, strict=True)) > (
         0 if "neutralize" in mitigation else 0.9 * len(people)
     )
-    hand, drawn, kept = ByHand(found, runs.encoder), episodes_of(found), found.kept[0][0]
+    hand, drawn, kept = ByHand(found, runs.encoder), episodes_of(found), found.saved[0][0]
     hand.read(sorted({*(text for each in given for text in each), *asked, *twins}))
     right = total = 0
     for number in range(len(drawn)):
@@ -99,16 +96,16 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation):
                 == kept.answers.names[kept.answers.classes[number, query // drawn.queries]]
             )
             assert kept.answers.genders[number, query] == people.genders[row]
-    assert summary(found).scores["accuracy"].value == pytest.approx(right / total, abs=1e-12)
-    assert kept.leaning.tolist() == leanings(people.leaning).tolist()
+    assert found.results.accuracy.value == pytest.approx(right / total, abs=1e-12)
+    assert kept.leaning.tolist() == leaning_codes(people.leaning).tolist()
 
 
-def test_neutralised_twins_are_the_same_text(runs):
+def test_neutralised_counterfactuals_are_the_same_text(runs):
     """The simulated texts have no gendered word or name that is left after neutralising."""
-    bias = bias_of(runs.done(mitigation="neutralize")).bias
-    assert abs(bias["association"].value) < 0.02
-    assert bias["epsilon"].value < 0.02
-    assert np.abs(bias_of(runs.done()).bias.twins.association).max() > 0.05
+    measured = bias(runs.done(mitigation="neutralize"))
+    assert abs(measured.value) < 0.02
+    assert abs(measured.part("epsilon").value) < 0.02
+    assert np.abs(runs.done().counterfactuals.association).max() > 0.05
 
 
 def test_everyone_is_asked_the_same(runs):
@@ -124,7 +121,7 @@ def test_everyone_is_asked_the_same(runs):
         other = episodes_of(found)
         np.testing.assert_array_equal(other.query, drawn.query)
         np.testing.assert_array_equal(other.classes, drawn.classes)
-        np.testing.assert_array_equal(found.kept[0][0].answers.rows, base.kept[0][0].answers.rows)
+        np.testing.assert_array_equal(found.saved[0][0].answers.rows, base.saved[0][0].answers.rows)
         if "calibrate" in mitigation:
             assert (runs.people.genders[other.support].sum(axis=2) == 1).all()
         else:
@@ -134,24 +131,26 @@ def test_everyone_is_asked_the_same(runs):
 def test_splits_and_seeds(runs):
     people = runs.people
     found = runs.done(splits=2, seeds=2)
-    first, second = found.kept
+    first, second = found.saved
     np.testing.assert_array_equal(first[0].answers.rows, first[1].answers.rows)
     assert not np.array_equal(first[0].answers.rows, second[0].answers.rows)
     assert not np.array_equal(first[0].answers.log_probs, first[1].answers.log_probs)
     np.testing.assert_array_equal(
-        first[0].answers.log_probs, runs.done().kept[0][0].answers.log_probs
+        first[0].answers.log_probs, runs.done().saved[0][0].answers.log_probs
     )
     alone = runs.done(splits=1, seeds=2)
-    np.testing.assert_array_equal(first[1].answers.log_probs, alone.kept[0][1].answers.log_probs)
-    told = summary(found)
-    every = [kept.answers for split in found.kept for kept in split]
+    np.testing.assert_array_equal(first[1].answers.log_probs, alone.saved[0][1].answers.log_probs)
+    results = found.results
+    every = [saved.answers for split in found.saved for saved in split]
     accuracies = [(each.predicted == each.truth).mean() for each in every]
-    assert told.scores["accuracy"].value == pytest.approx(np.mean(accuracies))
-    floors = [(kept.answers.predicted == kept.answers.truth).mean() for kept in found.floor]
-    assert told.floor["accuracy"].value == pytest.approx(np.mean(floors))
-    gap = told.beyond_floor["accuracy"].value
-    assert gap == pytest.approx(np.mean(accuracies) - np.mean(floors))
-    assert {each.source: each.units for each in told.variance}["seed"] == 2
+    assert results.accuracy.value == pytest.approx(np.mean(accuracies))
+    saved = found.saved_baseline
+    baselines = [(each.answers.predicted == each.answers.truth).mean() for each in saved]
+    assert results.baseline.value == pytest.approx(np.mean(baselines))
+    gap = results.above_baseline.change.value
+    assert gap == pytest.approx(np.mean(accuracies) - np.mean(baselines))
+    assert compare(results.baseline, results.accuracy) == results.above_baseline
+    assert results.accuracy.part("seed", by="component").n == 2
     assert len(found.curves) == 4
     for split, saved in enumerate(load_splits(found.folder / "splits.json")):
         asked = np.unique(people.labels[episodes_of(found, split).query])
@@ -180,69 +179,87 @@ def test_training_never_sees_the_other_classes(runs, tmp_path, monkeypatch, miti
     for name, drawn in calls:
         parts = (split.train, split.valid) if name == "train" else (split.test,)
         for episodes, names in zip(drawn, parts, strict=True):
-            places = people.places(names)
+            places = people.indices(names)
             assert np.isin(episodes.classes, places).all()
             rows = np.concatenate([episodes.support.ravel(), episodes.query.ravel()])
             rows = rows[rows < len(people) * (2 if "augment" in mitigation else 1)] % len(people)
             assert np.isin(people.labels[rows], places).all()
 
 
-def test_tuned_encoders_begin_anew_with_every_seed(runs, tmp_path):
+def test_tuned_encoders_start_afresh_with_every_seed(runs, tmp_path):
     both = chosen(finetune=True, seeds=2, episodes="12/4/10")
     found = runs.make(both, tmp_path / "both")
     for number in range(2):
         shutil.rmtree(tmp_path / "both" / f"split-0/seed-{1 - number}")
     runs.make(both, tmp_path / "both")
     again = read_run(tmp_path / "both")
-    for first, second in zip(found.kept[0], again.kept[0], strict=True):
+    for first, second in zip(found.saved[0], again.saved[0], strict=True):
         np.testing.assert_array_equal(first.answers.log_probs, second.answers.log_probs)
-    one, other = (each.answers.log_probs for each in found.kept[0])
+    one, other = (each.answers.log_probs for each in found.saved[0])
     assert not np.array_equal(one, other)
 
 
 class TestBias:
     def test_changes_are_paired(self, runs):
-        before, after = bias_of(runs.done()), bias_of(runs.done(mitigation="neutralize"))
-        ((name, moved),) = changes(before, [after])
-        assert name == "proto-euclidean neutralize"
-        one = moved["association"]
-        gap = after.bias["association"].signed - before.bias["association"].signed
-        assert one.change == pytest.approx(gap)
-        assert one.low <= one.change <= one.high
+        before, after = bias(runs.done()), bias(runs.done(mitigation="neutralize"))
+        change = compare(before, after).part("association").change
+        assert after.subject == "proto-euclidean neutralize"
+        assert change.value == pytest.approx(after.value - before.value)
+        assert change.low <= change.value <= change.high
+
+    def test_saved_results_are_compared(self, runs):
+        folders = [runs.done().folder, runs.done(mitigation="neutralize").folder]
+        before, after = (load(folder / "results.json") for folder in folders)
+        assert [m.metric for m in before] == ["accuracy", "fewshot_bias", "accuracy"]
+        measured = [runs.done().results, runs.done(mitigation="neutralize").results]
+        for metric, name in (("accuracy", "accuracy"), ("fewshot_bias", "bias")):
+            expected = compare(*(getattr(results, name) for results in measured))
+            assert compare(before[metric], after[metric]) == expected
+
+    def test_a_run_is_measured_like_any_subject(self, runs):
+        run = read_run(runs.done().folder)
+        measured = measure(run, permutations=200)
+        assert measured["accuracy"] == runs.done().results.accuracy
+        assert measured["fewshot_bias"] == runs.done().results.bias
+        assert summarise(run, permutations=200) == runs.done().results
 
     def test_runs_that_cannot_be_paired(self, runs, tmp_path):
-        before, people = bias_of(runs.done()), runs.people
+        before, people = bias(runs.done()), runs.people
         texts = [f"{text} So it is." for text in people.texts]
         names = [people.classes[label] for label in people.labels]
         other = Dataset.of(texts, names, people.genders.tolist(), name="other")
         found = runs.make(chosen(), tmp_path / "run", other)
-        assert found.kept[0][0].answers.same_episodes(runs.done().kept[0][0].answers)
+        assert found.saved[0][0].answers.same_queries(runs.done().saved[0][0].answers)
         with pytest.raises(InputError, match="expected runs on the same data, got other texts"):
-            changes(before, [bias_of(found)])
+            compare(before, bias(found))
         with pytest.raises(InputError, match="got 1 splits x 1 seeds and 2 splits x 2 seeds"):
-            changes(before, [bias_of(runs.done(splits=2, seeds=2))])
+            compare(before, bias(runs.done(splits=2, seeds=2)))
         with pytest.raises(InputError, match="maml: expected the same test queries"):
-            changes(before, [bias_of(runs.done("maml", split_seed=1))])
+            compare(before, bias(runs.done("maml", split_seed=1)))
 
     def test_without_genders(self, runs, tmp_path):
         people = runs.people
         names = [people.classes[label] for label in people.labels]
         plain = Dataset.of(people.texts, names, name="plain")
         found = runs.make(chosen(), tmp_path / "run", plain)
-        assert found.kept[0][0].swapped is None
-        told = summary(found)
-        assert told.bias is None
-        assert told.by_gender == {}
-        assert json.loads(to_json(told))["bias"] is None
+        assert found.saved[0][0].swapped is None
+        assert found.results.bias is None
+        assert not found.results.accuracy.select("gender")
+        content = json.loads((found.folder / "results.json").read_text())
+        assert [m["metric"] for m in content["measurements"]] == ["accuracy", "accuracy"]
+        assert content["skipped"][0]["metric"] == "fewshot_bias"
         with pytest.raises(InputError, match="run: expected test queries of known gender"):
-            bias_of(found)
+            bias(found)
 
 
 class TestSettings:
     def test_they_come_back(self):
-        for settings in (chosen(), chosen("proto-soft", mitigation="calibrate", limit=9),
-                         chosen("relation-ntl", options={"slices": 3}, finetune=True)):  # fmt: skip
-            told = json.loads(to_json(settings.as_dict()))
+        for settings in (
+            chosen(),
+            chosen("proto-soft", mitigation="calibrate", limit=9),
+            chosen("relation-ntl", options={"slices": 3}, finetune=True),
+        ):
+            told = json.loads(to_json(settings.to_dict()))
             assert RunSettings.from_dict(told) == settings
 
     def test_names(self):

@@ -1,4 +1,4 @@
-"""The folder of a few-shot run: what is kept comes back, damage is named, nothing is lost."""
+"""The folder of a few-shot run: what was saved comes back, damage is named, nothing is lost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 from small_runs import Runs, chosen, episodes_of
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.fewshot.runs import read_run, running, summary
-from evenhand.fewshot.runs.kept import Kept
-from evenhand.fewshot.statistics import Answers
-from evenhand.results import to_json
+from evenhand.fewshot import runs as running
+from evenhand.fewshot.answers import Answers, SavedAnswers
+from evenhand.fewshot.runs import read_run, summarise
 
 ANSWERS = "split-0/seed-0/answers.npz"
 
@@ -31,45 +30,49 @@ def copied(runs, tmp_path):
     return shutil.copytree(runs.done().folder, tmp_path / "copied")
 
 
-def small_kept(**more):
+def small_answers(**more):
     rng = np.random.default_rng(1)
     truth = np.tile([0, 0, 1, 1], (3, 1))
     answers = Answers(
-        np.log(rng.dirichlet(np.ones(2), (3, 4))), rng.integers(0, 99, (3, 4)), truth,
-        np.array([[0, 2], [2, 1], [1, 0]]), rng.integers(-1, 2, (3, 4)), ("a", "b é", "c"),
-    )  # fmt: skip
+        np.log(rng.dirichlet(np.ones(2), (3, 4))),
+        rng.integers(0, 99, (3, 4)),
+        truth,
+        np.array([[0, 2], [2, 1], [1, 0]]),
+        rng.integers(-1, 2, (3, 4)),
+        ("a", "b é", "c"),
+    )
     usual = {"swapped": rng.normal(size=(3, 4, 2)), "leaning": np.array([0, 1, -1])}
-    return Kept(answers, **{**usual, **more})
+    return SavedAnswers(answers, **{**usual, **more})
 
 
 @pytest.mark.parametrize("more", [{}, {"swapped": None}])
-def test_what_is_kept_comes_back(tmp_path, more):
-    kept = small_kept(**more)
-    kept.save(tmp_path / "one.npz")
-    back = Kept.load(tmp_path / "one.npz")
-    assert back.answers.same_episodes(kept.answers)
-    np.testing.assert_allclose(back.answers.log_probs, kept.answers.log_probs, rtol=1e-6)
-    np.testing.assert_array_equal(back.answers.genders, kept.answers.genders)
-    np.testing.assert_array_equal(back.leaning, kept.leaning)
-    assert back.answers.names == kept.answers.names
-    assert (back.swapped is None) == (kept.swapped is None) == (back.twins is None)
+def test_saved_answers_come_back(tmp_path, more):
+    saved = small_answers(**more)
+    saved.save(tmp_path / "one.npz")
+    back = SavedAnswers.load(tmp_path / "one.npz")
+    assert back.answers.same_queries(saved.answers)
+    np.testing.assert_allclose(back.answers.log_probs, saved.answers.log_probs, rtol=1e-6)
+    np.testing.assert_array_equal(back.answers.genders, saved.answers.genders)
+    np.testing.assert_array_equal(back.leaning, saved.leaning)
+    assert back.answers.names == saved.answers.names
+    assert (back.swapped is None) == (saved.swapped is None) == (back.counterfactuals is None)
     back.save(tmp_path / "two.npz")
     assert (tmp_path / "two.npz").read_bytes() == (tmp_path / "one.npz").read_bytes()
 
 
-def test_twins_need_genders_and_leanings():
-    assert small_kept().twins is not None
-    assert small_kept(leaning=np.array([-1, -1, -1])).twins is None
+def test_counterfactuals_need_genders_and_leanings():
+    assert small_answers().counterfactuals is not None
+    assert small_answers(leaning=np.array([-1, -1, -1])).counterfactuals is None
     with pytest.raises(InputError, match=r"leaning: expected one for each of 3 classes, got .*2"):
-        small_kept(leaning=np.array([0, 1]))
+        small_answers(leaning=np.array([0, 1]))
     with pytest.raises(InputError, match=r"swapped: expected the shape \(3, 4, 2\)"):
-        small_kept(swapped=np.zeros((3, 4, 3)))
+        small_answers(swapped=np.zeros((3, 4, 3)))
 
 
 def test_damaged_answers_are_an_error_and_never_other_numbers(tmp_path):
     path = tmp_path / "answers.npz"
-    kept = small_kept()
-    kept.save(path)
+    saved = small_answers()
+    saved.save(path)
     whole, chance = path.read_bytes(), random.Random(5)  # noqa: S311
     refused = 0
     for number in range(300):
@@ -80,26 +83,26 @@ def test_damaged_answers_are_an_error_and_never_other_numbers(tmp_path):
             del damaged[chance.randrange(len(whole)) :]
         path.write_bytes(damaged)
         try:
-            back = Kept.load(path)
+            back = SavedAnswers.load(path)
         except FileError:
             refused += 1
             continue
-        np.testing.assert_allclose(back.answers.log_probs, kept.answers.log_probs, rtol=1e-6)
-        np.testing.assert_allclose(back.swapped, kept.swapped, rtol=1e-6)
-        assert back.answers.same_episodes(kept.answers)
-        assert back.answers.names == kept.answers.names
+        np.testing.assert_allclose(back.answers.log_probs, saved.answers.log_probs, rtol=1e-6)
+        np.testing.assert_allclose(back.swapped, saved.swapped, rtol=1e-6)
+        assert back.answers.same_queries(saved.answers)
+        assert back.answers.names == saved.answers.names
     assert refused > 150
 
 
 class TestFolder:
-    def test_a_finished_run_is_not_made_again(self, runs, monkeypatch):
+    def test_a_finished_run_is_not_repeated(self, runs, monkeypatch):
         found = runs.done()
         before = {p: p.stat().st_mtime_ns for p in found.folder.rglob("seed-0/*")}
-        monkeypatch.setattr(running, "prepared", None)
+        monkeypatch.setattr(running, "prepare", None)
         again = runs.make(found.settings, found.folder)
         assert {p: p.stat().st_mtime_ns for p in found.folder.rglob("seed-0/*")} == before
-        assert to_json(summary(again)) == to_json(summary(found))
-        assert to_json(summary(read_run(found.folder))) == to_json(summary(found))
+        assert again.results == found.results
+        assert summarise(read_run(found.folder), permutations=200) == found.results
 
     def test_another_run_is_refused_and_a_restart_clears_its_own_alone(self, runs, copied):
         other = chosen("proto-cosine")
@@ -115,9 +118,9 @@ class TestFolder:
         assert (copied / "mine.csv").is_file()
         assert (copied / "split-notes.txt").is_file()
 
-    def test_what_is_missing_is_named_and_made_again(self, runs, copied):
+    def test_what_is_missing_is_named_and_computed_again(self, runs, copied):
         whole = (copied / ANSWERS).read_bytes()
-        for name in (ANSWERS, "split-0/floor.npz"):
+        for name in (ANSWERS, "split-0/baseline.npz"):
             (copied / name).unlink()
             with pytest.raises(FileError, match=f"{name}: missing, this run is not finished"):
                 read_run(copied)
@@ -144,24 +147,27 @@ class TestFolder:
     @pytest.mark.parametrize(
         ("content", "told"),
         [
-            ("{", "not valid JSON"), ("[]", "expected the record of 'fewshot run'"),
+            ("{", "not valid JSON"),
+            ("[]", "expected the record of 'fewshot run'"),
             ('{"command": "masked finetune"}', "expected the record of 'fewshot run'"),
             ('{"command": "fewshot run"}', "not the record of a few-shot run: 'settings'"),
-            ('{"command": "fewshot run", "settings": {"training": {}, "mitigation": null}}',
-             "not the record of a few-shot run"),
+            (
+                '{"command": "fewshot run", "settings": {"training": {}, "mitigation": null}}',
+                "not the record of a few-shot run",
+            ),
             ('{"command": "fewshot run", "settings": {"training": {}, "way": 3}}', "'way'"),
         ],
-    )  # fmt: skip
+    )
     def test_a_bad_record(self, tmp_path, content, told):
         (tmp_path / "run.json").write_text(content)
         with pytest.raises(FileError, match=rf"run\.json: .*{told}"):
             read_run(tmp_path)
 
-    def test_a_full_disk_leaves_what_was_made(self, runs, tmp_path, monkeypatch):
+    def test_a_full_disk_leaves_what_was_computed(self, runs, tmp_path, monkeypatch):
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(Kept, "save", full)
+        monkeypatch.setattr(SavedAnswers, "save", full)
         settings = runs.done().settings
         with pytest.raises(PartialFailure, match="run: No space left on device; results saved"):
             runs.make(settings, tmp_path / "run")
@@ -175,20 +181,20 @@ class TestFolder:
         def full(*_, **__):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr("evenhand.fewshot.encoders.encoding._fill", full)
-        with pytest.raises(PartialFailure, match="kept here: No space left on device"):
-            runs.make(chosen(), tmp_path / "run", cache=tmp_path / "kept here")
+        monkeypatch.setattr("evenhand.fewshot.encoders._encode_missing", full)
+        with pytest.raises(PartialFailure, match="saved here: No space left on device"):
+            runs.make(chosen(), tmp_path / "run", cache=tmp_path / "saved here")
 
-    def test_kept_word_vectors(self, runs, tmp_path):
+    def test_cached_word_vectors(self, runs, tmp_path):
         cache = shutil.copytree(runs.cache, tmp_path / "cache")
-        (file,) = (cache / "floor").iterdir()
+        (file,) = (cache / ".baseline").iterdir()
         damaged = bytearray(file.read_bytes())
         damaged[len(damaged) // 2] ^= 1
         file.write_bytes(damaged)
         runs.make(runs.done().settings, tmp_path / "run", cache=cache)
-        shutil.rmtree(cache / "floor")
-        (cache / "floor").write_text("no folder")
+        shutil.rmtree(cache / ".baseline")
+        (cache / ".baseline").write_text("no folder")
         runs.make(runs.done().settings, tmp_path / "again", cache=cache)
-        expected = (runs.done().folder / "split-0" / "floor.npz").read_bytes()
+        expected = (runs.done().folder / "split-0" / "baseline.npz").read_bytes()
         for name in ("run", "again"):
-            assert (tmp_path / name / "split-0" / "floor.npz").read_bytes() == expected
+            assert (tmp_path / name / "split-0" / "baseline.npz").read_bytes() == expected

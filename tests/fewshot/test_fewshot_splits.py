@@ -15,8 +15,11 @@ from evenhand.fewshot.splits import Split, load_splits, make_splits, read_splits
 def classes(women: int, men: int, even: int = 0, unknown: int = 0) -> Dataset:
     """Two texts a class, with the genders that make it lean as asked."""
     kinds = ["FF"] * women + ["MM"] * men + ["FM"] * even + ["xx"] * unknown
-    rows = [(f"text {k} {i}", f"class {k:02}", g) for k, gs in enumerate(kinds)
-            for i, g in enumerate(gs)]  # fmt: skip
+    rows = [
+        (f"text {k} {i}", f"class {k:02}", g)
+        for k, gs in enumerate(kinds)
+        for i, g in enumerate(gs)
+    ]
     texts, labels, genders = zip(*rows, strict=True)
     return Dataset.of(texts, labels, genders, name="made")
 
@@ -28,9 +31,13 @@ def leanings(dataset: Dataset, names: tuple[str, ...]) -> list[str]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(3, 12), st.integers(3, 12), st.integers(0, 3), st.integers(0, 3),
-    st.tuples(st.floats(0.2, 1), st.floats(0.2, 1), st.floats(0.2, 1)), st.integers(0, 9),
-)  # fmt: skip
+    st.integers(3, 12),
+    st.integers(3, 12),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.tuples(st.floats(0.2, 1), st.floats(0.2, 1), st.floats(0.2, 1)),
+    st.integers(0, 9),
+)
 def test_every_part_has_both_leanings(
     women: int, men: int, even: int, unknown: int, weights: tuple[float, ...], seed: int
 ) -> None:
@@ -93,9 +100,9 @@ def test_three_of_a_leaning_are_one_for_each_part() -> None:
 
 def test_too_few_of_a_leaning() -> None:
     dataset = classes(2, 8)
-    with pytest.raises(InputError, match=r"lean female, .* got 2: 'class 00', 'class 01' \(both"):
+    with pytest.raises(InputError, match=r"lean female, .* got 2: 'class 00', 'class 01' \(.*both"):
         make_splits(dataset)
-    with pytest.raises(InputError, match=r"lean male, one for each part, got 0 \(both"):
+    with pytest.raises(InputError, match=r"lean male, one for each part, got 0 \(.*both"):
         make_splits(classes(8, 0))
     with pytest.raises(InputError, match=r"at least two classes in each part.*got 8, 1, 1"):
         make_splits(classes(5, 5), sizes=(8, 1, 1))
@@ -129,7 +136,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     ("content", "told"),
     [
         ("{", "not valid JSON"),
-        ("[]", "splits: expected a list of splits, found none"),
+        ("[]", "splits: expected a list of splits, got none"),
         ('{"splits": [3]}', r"splits\[1\]: expected an object, got int"),
         ('{"splits": [{"train": ["a"], "valid": "b"}]}', r"splits\[1\].valid: expected a list"),
         ({"train": ["a"], "valid": ["a"], "test": ["b"]}, r"splits\[1\]: class 'a'"),
@@ -148,7 +155,7 @@ def test_given_label_files(tmp_path: Path) -> None:
         read_splits(tmp_path)
     for part, names in (("train", "a\nb\n"), ("valid", "c\n\n")):
         (tmp_path / f"labels.01.{part}.txt").write_text(names)
-    with pytest.raises(FileError, match=r"expected labels\.01\.test\.txt, found none"):
+    with pytest.raises(FileError, match=r"expected labels\.01\.test\.txt, got none"):
         read_splits(tmp_path)
     (tmp_path / "labels.01.test.txt").write_text("d")
     assert read_splits(tmp_path) == (Split(("a", "b"), ("c",), ("d",)),)

@@ -11,19 +11,37 @@ from transformers import BertConfig, BertForMaskedLM
 
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot import Dataset, sample
-from evenhand.fewshot.encoders import Tuned, frozen
+from evenhand.fewshot import training as loop
+from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.networks import NAMES, make
-from evenhand.fewshot.training import Predictions, Settings, Trained, evaluate, loop, train
+from evenhand.fewshot.settings import TrainingSettings
+from evenhand.fewshot.training import Predictions, Trained, evaluate, train
 from evenhand.masked.model import Model, load
 
 DIM, EACH = 12, 20
 KINDS = {"training": 8, "validation": 5, "test": 5}
-CLASSES = {
-    kind: [f"{kind} {k}" for k in range(number)] for kind, number in KINDS.items()
-}  # fmt: skip
+CLASSES = {kind: [f"{kind} {k}" for k in range(number)] for kind, number in KINDS.items()}
 NAMED = [name for names in CLASSES.values() for name in names]
-THINGS = ("horse", "bridge", "letter", "song", "fire", "clock", "coat", "lamp", "ship", "tree",
-          "coin", "map", "bell", "wall", "road", "farm", "boat", "door")  # fmt: skip
+THINGS = (
+    "horse",
+    "bridge",
+    "letter",
+    "song",
+    "fire",
+    "clock",
+    "coat",
+    "lamp",
+    "ship",
+    "tree",
+    "coin",
+    "map",
+    "bell",
+    "wall",
+    "road",
+    "farm",
+    "boat",
+    "door",
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +77,7 @@ def drawn(dataset):
     return {kind: episodes(dataset, kind, count) for kind, count in counts.items()}
 
 
-SETTINGS = Settings(batch=8, validate_every=40, learning_rate=3e-3)
+SETTINGS = TrainingSettings(batch=8, validate_every=40, learning_rate=3e-3)
 
 
 def run(settings, source, drawn, *rest, **more):
@@ -81,7 +99,7 @@ def test_every_network_is_trained_and_evaluated(dataset, features, drawn, name):
 
 
 def test_training_on_classes_helps_on_others(features, drawn):
-    untrained = Settings(learning_rate=1e-12, validate_every=130, standardise=False)
+    untrained = TrainingSettings(learning_rate=1e-12, validate_every=130, standardise=False)
     before = evaluate(run(untrained, features, drawn), features, drawn["test"])
     settings = replace(SETTINGS, learning_rate=2e-2, standardise=False)
     after = evaluate(run(settings, features, drawn), features, drawn["test"])
@@ -92,8 +110,9 @@ def test_evaluation_is_that_of_a_plain_loop(dataset, features, drawn):
     trained = run(replace(SETTINGS, network="matching-cosine"), features, drawn)
     asked = drawn["test"]
     found = evaluate(trained, features, asked)
-    train_rows = np.unique(np.concatenate([
-        drawn["training"].support.ravel(), drawn["training"].query.ravel()]))  # fmt: skip
+    train_rows = np.unique(
+        np.concatenate([drawn["training"].support.ravel(), drawn["training"].query.ravel()])
+    )
     known = features[train_rows].astype(np.float64)
     scaled = torch.from_numpy(((features - known.mean(0)) / known.std(0)).astype(np.float32))
     right = 0
@@ -114,14 +133,23 @@ def test_evaluation_is_that_of_a_plain_loop(dataset, features, drawn):
 
 def test_a_step_is_that_of_a_plain_loop(features, drawn):
     """Two steps by hand: the mean loss over a batch of episodes, AdamW, the rates of the plan."""
-    settings = Settings(batch=2, warmup=0.0, clip=1e9, standardise=False, learning_rate=1e-2,
-                        validate_every=4, network="relation-base")  # fmt: skip
+    settings = TrainingSettings(
+        batch=2,
+        warmup=0.0,
+        clip=1e9,
+        standardise=False,
+        learning_rate=1e-2,
+        validate_every=4,
+        network="relation-base",
+    )
     part = _first(drawn["training"], 4)
     network = make("relation-base", DIM)
     optimizer = torch.optim.AdamW(
-        [{"params": [w for w in network.parameters() if w.ndim > 1], "weight_decay": 0.01},
-         {"params": [w for w in network.parameters() if w.ndim < 2], "weight_decay": 0.0}]
-    )  # fmt: skip
+        [
+            {"params": [w for w in network.parameters() if w.ndim > 1], "weight_decay": 0.01},
+            {"params": [w for w in network.parameters() if w.ndim < 2], "weight_decay": 0.0},
+        ]
+    )
     table = torch.from_numpy(features)
     for step, share in enumerate((0.75, 0.25)):
         losses = []
@@ -137,27 +165,29 @@ def test_a_step_is_that_of_a_plain_loop(features, drawn):
         optimizer.step()
     seen = {}
 
-    class Spy(loop._Run):
+    class Spy(loop._Training):
         def validate(self):
             super().validate()
             seen.update({n: w.detach().clone() for n, w in self.network.named_parameters()})
 
-    Spy(settings, loop.as_source(features), part, drawn["validation"], {}, None, None).go()
+    Spy(settings, loop.as_source(features), part, drawn["validation"], {}, None, None).run()
     for name, weight in network.named_parameters():
         torch.testing.assert_close(seen[name], weight.detach(), atol=1e-5, rtol=1e-4)
 
 
 def _first(drawn, count):
     return replace(
-        drawn, classes=drawn.classes[:count], support=drawn.support[:count],
+        drawn,
+        classes=drawn.classes[:count],
+        support=drawn.support[:count],
         query=drawn.query[:count],
-    )  # fmt: skip
+    )
 
 
 def test_the_scaling_knows_training_texts_alone(dataset, features, drawn):
     trained = run(SETTINGS, features, drawn)
     other = features.copy()
-    test = np.isin(dataset.labels, dataset.places(CLASSES["test"]))
+    test = np.isin(dataset.labels, dataset.indices(CLASSES["test"]))
     other[test] = other[test] * 50 - 3
     again = run(SETTINGS, other, drawn)
     assert (trained.scaling.mean == again.scaling.mean).all()
@@ -198,8 +228,9 @@ def broken_off(monkeypatch, tmp_path, settings, make_source, drawn, moments):
         one, other = ((tmp_path / kind / name).read_bytes() for kind in ("whole", "parts"))
         assert one == other
     assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == [
-        "curve.csv", "trained.safetensors"
-    ]  # fmt: skip
+        "curve.csv",
+        "trained.safetensors",
+    ]
     assert whole.points == parts.points
     return parts, source
 
@@ -223,9 +254,14 @@ def tiny_model():
     tokenizer = load("mini").tokenizer
     torch.manual_seed(3)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=40, pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=40,
+        pad_token_id=tokenizer.pad_token_id,
+    )
     return Model("tiny", BertForMaskedLM(config).eval(), tokenizer)
 
 
@@ -233,22 +269,24 @@ def test_an_encoder_is_trained_along_and_goes_on_with_the_same_bits(
     monkeypatch, tmp_path, dataset, drawn
 ):
     model = tiny_model()
-    settings = Settings(batch=4, validate_every=16, encoder_learning_rate=5e-3)
+    settings = TrainingSettings(batch=4, validate_every=16, encoder_learning_rate=5e-3)
     some = {"training": _first(drawn["training"], 48), "validation": drawn["validation"]}
     trained, source = broken_off(
-        monkeypatch, tmp_path, settings, lambda: Tuned(model, dataset.texts), some, (12, 32)
+        monkeypatch, tmp_path, settings, lambda: TunedEncoder(model, dataset.texts), some, (12, 32)
     )
     assert trained.best.validation_accuracy > trained.points[0].validation_accuracy
     found = evaluate(trained, source, drawn["test"])
     again = Trained.load(tmp_path / "parts")
-    others = Tuned(model, [*dataset.texts, "A text of other words."])
+    others = TunedEncoder(model, [*dataset.texts, "A text of other words."])
     np.testing.assert_allclose(
         evaluate(again, others, drawn["test"]).log_probs, found.log_probs, atol=1e-5
     )
-    with pytest.raises(InputError, match="trained with its encoder: expected a Tuned, got Table"):
-        evaluate(again, frozen(model, dataset.texts), drawn["test"])
+    with pytest.raises(
+        InputError, match="trained with its encoder: expected a TunedEncoder, got Table"
+    ):
+        evaluate(again, encode(model, dataset.texts), drawn["test"])
     with pytest.raises(InputError, match="trained with an encoder of another model"):
-        evaluate(again, Tuned(model, dataset.texts, pooling="cls"), drawn["test"])
+        evaluate(again, TunedEncoder(model, dataset.texts, pooling="cls"), drawn["test"])
     source.reset()
     assert run(settings, source, some).points == trained.points
 
@@ -261,7 +299,7 @@ def test_what_does_not_fit_is_refused(tmp_path, dataset, features, drawn):
         run(SETTINGS, features + 1, drawn, tmp_path)
     other = run(replace(SETTINGS, batch=4), features, drawn, tmp_path, restart=True)
     assert Trained.load(tmp_path).points == other.points
-    with pytest.raises(InputError, match="expected validation classes apart from those of train"):
+    with pytest.raises(InputError, match="expected other classes in validation than in train"):
         train(SETTINGS, features, drawn["training"], drawn["training"])
     with pytest.raises(InputError, match="expected 12 dimensions as in training, got 11"):
         evaluate(trained, features[:, 1:], drawn["test"])
@@ -301,4 +339,4 @@ def test_predictions_are_saved_and_read_for_their_episodes(tmp_path, features, d
 )
 def test_settings_are_checked_at_once(given, problem):
     with pytest.raises(InputError, match=problem):
-        Settings(**given)
+        TrainingSettings(**given)

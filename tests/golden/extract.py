@@ -11,6 +11,7 @@ a mapping with some of `value`, `low`, `high`, `p`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -358,41 +359,59 @@ def plan(document: Document) -> Iterator[Row]:
 # few-shot
 
 
+def _parts(data: Mapping[str, Any], by: str) -> dict[str, Mapping[str, Any]]:
+    return {part["query"]: part for part in data["parts"] if part["by"] == by}
+
+
 def _score(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    yield name, estimate(data)
-    yield f"{name}/over_episodes", numbers(None, data["naive_low"], data["naive_high"])
+    yield name, numbers(**_ends(data.get("change", data)), p=data["p_value"])
+    details = data["details"]
+    yield f"{name}/over_episodes", numbers(None, details["naive_low"], details["naive_high"])
+
+
+def _ends(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in ("value", "low", "high")}
+
+
+def _overall(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    scores = (part for part in data["parts"] if part.get("by", "score") == "score")
+    return {row["metric"]: row for row in (data, *scores)}
 
 
 def _bias(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    for measure in ("association", "epsilon", "skew", "stereotype"):
-        part = data[measure]
-        signed = numbers(part["signed"], part["signed_low"], part["signed_high"], part["p_value"])
-        yield f"{name}/{measure}", signed
-        yield f"{name}/{measure}/size", estimate(part, part["null_p"])
-        null = numbers(part["null_mean"], high=part["null_high"])
-        yield f"{name}/{measure}/null", null
-        yield f"{name}/{measure}/corrected", numbers(part["corrected"])
+    for measure, part in _parts(data, "measure").items():
+        details = part["details"]
+        yield f"{name}/{measure}", estimate(part)
+        size = {
+            end: details[key] if "size" in details else part[end]
+            for end, key in (("value", "size"), ("low", "size_low"), ("high", "size_high"))
+        }
+        yield f"{name}/{measure}/size", numbers(**size, p=details["null_p"])
+        yield f"{name}/{measure}/null", numbers(details["null_mean"], high=details["null_high"])
+        yield f"{name}/{measure}/corrected", numbers(details["corrected"])
 
 
 def fewshot(document: Document) -> Iterator[Row]:
     """`fewshot run`."""
-    for metric in ("accuracy", "f1", "f1_episode"):
-        yield from _score(document[metric], metric)
-        yield from _score(document["floor"][metric], f"baseline/{metric}")
-        yield from _score(document["beyond_floor"][metric], f"above baseline/{metric}")
-    for data in document["by_class"]:
-        accuracy = numbers(data["accuracy"], data["accuracy_low"], data["accuracy_high"])
-        yield f"class/{data['name']}/accuracy", accuracy
-        yield f"class/{data['name']}/f1", numbers(data["f1"], data["f1_low"], data["f1_high"])
-    for name, data in (document.get("by_gender") or {}).items():
-        yield f"gender/{name}", estimate(data)
-    for data in document["variance"]:
-        yield f"variance/{data['source']}", numbers(data["sd"], data["low"], data["high"])
-    if document.get("bias"):
-        yield from _bias(document["bias"], "bias")
-    for data in document.get("associations") or ():
-        values = numbers(data["association"], data["low"], data["high"])
-        yield f"association/{data['name']}/{data['gender']}", values
+    accuracy, *biases, baseline = document["measurements"]
+    [above] = document["comparisons"]
+    for prefix, data in (("", accuracy), ("baseline/", baseline), ("above baseline/", above)):
+        for metric, score in _overall(data).items():
+            yield from _score(score, f"{prefix}{metric}")
+    f1 = _overall(accuracy)["f1"]
+    for metric, data in (("accuracy", accuracy), ("f1", f1)):
+        for name, part in _parts(data, "class").items():
+            yield f"class/{name}/{metric}", estimate(part)
+        for name, part in _parts(data, "gender").items():
+            yield f"gender/{name}{'_f1' if metric == 'f1' else ''}", estimate(part)
+    for name, part in _parts(accuracy, "component").items():
+        # it is called `split beyond its classes` in evenhand/1
+        yield f"variance/{name.replace('without', 'beyond')}", estimate(part)
+    for data in biases:
+        yield from _bias(data, "bias")
+        for name, part in _parts(data, "class").items():
+            for gender, own in _parts(part, "gender").items():
+                yield f"association/{name}/{gender}", estimate(own)
     for split, points in document["curves"].items():
         for point in points:
             yield f"curve/{split}/{point['episodes']:g}", numbers(point["validation_loss"])
@@ -404,13 +423,20 @@ def _change(data: Mapping[str, Any]) -> Numbers:
 
 def fewshot_bias(document: Document) -> Iterator[Row]:
     """`fewshot bias`: the bias of each run, and the paired changes against the first."""
-    for name, data in document["runs"].items():
-        yield f"{name}/accuracy", estimate(data["accuracy"])
-        yield from _bias(data["bias"], f"{name}/bias")
-    for name, changes in document["changes"].items():
-        for measure, data in changes.items():
-            values = estimate(data) if measure == "accuracy" else _change(data)
-            yield f"change/{name}/{measure}", values
+    for data in document["measurements"]:
+        name = data["subject"]
+        if data["metric"] == "accuracy":
+            yield f"{name}/accuracy", estimate(data)
+        else:
+            yield from _bias(data, f"{name}/bias")
+    for data in document["comparisons"]:
+        name = f"change/{data['after']['subject']}"
+        if data["metric"] == "accuracy":
+            yield f"{name}/accuracy", numbers(**_ends(data["change"]), p=data["p_value"])
+            continue
+        for part in data["parts"]:
+            values = numbers(**_ends(part["change"]), p=part["p_value"])
+            yield f"{name}/{part['query']}", values
 
 
 # grids
@@ -451,6 +477,20 @@ def fewshot_grid(document: Document) -> Iterator[Row]:
             yield name, _change(data[measure])
 
 
+MODEL_CELLS = (
+    (r"pronouns [^:]+", "score of decided"),
+    (r"pronouns [^:]+: subset all sentences", "score"),
+    (r"pronouns [^:]+: vocabulary (top \d+)", r"score of decided, \1"),
+    (r"pronouns [^:]+: pronouns_share, verdict (\w+)", r"share \1"),
+    (r"professions [^:]+", "association"),
+    (r"professions [^:]+: group (\w+)", r"association, \1 professions"),
+    (r"professions [^:]+: contrast .+", "stereotype"),
+    (r"phrases (\w+)", r"\1 by MODEL, centred"),
+    (r"phrases (\w+): embedding raw", r"\1 by MODEL"),
+)
+"""The figures of cells of models, and their logical names."""
+
+
 def cells(document: Document) -> Iterator[Row]:
     """`grid report` of any other grid: the numbers of each cell."""
     for data in document["results"]:
@@ -458,34 +498,95 @@ def cells(document: Document) -> Iterator[Row]:
             "+".join(value) if isinstance(value, list) else str(value)
             for value in data["axes"].values()
         )
-        for name, value in data["figures"].items():
-            name = {"accepted": "kept", "share accepted": "share kept"}.get(name, name)
+        if document["task"] == "masked":
+            rows = model_cell(data["figures"], str(data["axes"]["model"]))
+            yield from ((f"{axes}/{name}", values) for name, values in rows)
+            continue
+        for figure, value in data["figures"].items():
+            name = figure.replace("accepted", "kept")
             if isinstance(value, Mapping):
-                yield f"{axes}/{name}", estimate(value)
-            elif name == "p":
-                yield f"{axes}/{name}", numbers(p=value)
+                yield f"{axes}/{name}", estimate(_ends(value))
             elif name != "bytes":
                 yield f"{axes}/{name}", numbers(value)
+
+
+def model_cell(figures: Mapping[str, Any], model: str) -> Iterator[Row]:
+    for name, value in figures.items():
+        for pattern, logical in MODEL_CELLS:
+            if re.fullmatch(pattern, name):
+                translated = re.sub(pattern, logical, name).replace("MODEL", model)
+                yield translated, estimate(_ends(value))
+                if translated == "score of decided":
+                    yield "p", numbers(p=value["p_value"])
+                if translated == "score":
+                    yield "sentences", numbers(value["n"])
+
+
+def _ends(figure: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: figure[name] for name in ("value", "low", "high")}
 
 
 # audit
 
 
+RECORDED = {
+    "odds": "odds_ratio",
+    "pronouns": "pronoun_score",
+    "professions": "profession_association",
+    "phrases": "phrase-weat",
+}
+"""The names of metrics in version 0.1, which the numbers were recorded with."""
+HIDING = ("cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias")
+
+
+def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
+    """The measurements of a stage with the names of version 0.1, and the parts that it had."""
+    for data in measurements:
+        parts = [part for part in data["parts"] if part["by"] == "class"]
+        if data["metric"] == "professions":
+            yield {**data, "query": "male - female"}
+            for part in data["parts"]:
+                if part["by"] == "group":
+                    yield {**part, "query": f"{part['query']} professions"}
+                elif part["by"] == "contrast":
+                    yield part
+        elif data["metric"] == "phrases":
+            [raw] = _parts(data, "embedding")
+            yield {**raw, "query": data["query"]}
+            yield {**data, "metric": "phrase-weat-centred"}
+        elif data["metric"] != "phrases_pronouns":
+            yield from parts if data["metric"] == "odds" and parts else [data]
+
+
 def audit(document: Document) -> Iterator[Row]:
     """`results.json` of an audit: measurements, mitigation, posterior, and the verdicts."""
     names: set[str] = set()
-    for data in document["measurements"]:
-        name = f"{data['stage']}/{data['metric']}/{data['query']}"
-        while name in names:
-            name += " again"
-        names.add(name)
-        yield name, estimate(data)
-    for data in document["mitigations"]:
-        for row in debias(data):
-            yield f"{data['stage']}/{row[0]}", row[1]
-    for data in document["contents"]:
-        for name, values in (data["content"].get("contrasts") or {}).items():
-            yield f"{data['stage']}/contrasts/{name}", posterior(values)
+    for stage in document["stages"]:
+        of = stage["name"].replace("professions-model-", "profession-model-")
+        details = stage["details"]
+        if stage["kind"] == "mitigation":
+            changes = stage["comparisons"]
+            data = {
+                "method": details.get("method"),
+                "debias": details.get("debias"),
+                "measures": [c for c in changes if c["metric"] not in HIDING],
+                "hiding": [c for c in changes if c["metric"] in HIDING],
+                "utility": stage["measurements"],
+            }
+            for row in debias(data) if changes else ():
+                yield f"{of}/{row[0]}", row[1]
+            continue
+        if stage["kind"] == "posterior":
+            for data in stage["measurements"]:
+                if data["details"].get("model") == "crossed":
+                    yield f"{of}/contrasts/{data['query']}", posterior(data)
+            continue
+        for data in _audited(stage["measurements"]):
+            name = f"{of}/{RECORDED.get(data['metric'], data['metric'])}/{data['query']}"
+            while name in names:
+                name += " again"
+            names.add(name)
+            yield name, estimate(data)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}
 

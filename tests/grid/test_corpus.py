@@ -35,7 +35,7 @@ LINES = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> Workspace:
     work = tmp_path / "work"
     work.mkdir()
     return Workspace(
@@ -58,13 +58,13 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def settings(**given: Any) -> TextSettings:
-    made = TASK.settings(**given)
-    TASK.check(made)
-    return made
+    chosen = TASK.settings(**given)
+    TASK.check(chosen)
+    return chosen
 
 
-def key(made: TextSettings) -> str:
-    return to_json(TASK.identity(made))
+def key(chosen: TextSettings) -> str:
+    return to_json(TASK.identity(chosen))
 
 
 def pooled(results: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -73,12 +73,12 @@ def pooled(results: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ending", ["txt", "txt.gz", "txt.zst"])
-def test_the_same_bytes_as_the_command_and_again(tmp_path, corpus, place, ending):
+def test_the_same_bytes_as_the_command_and_again(tmp_path, corpus, workspace, ending):
     shard = corpus / f"part-0.{ending}"
     if ending != "txt":
         stream([corpus / "part-0.txt"], shard, RewriteWork(Swap(probability=0)))
-    made = settings(operation="substitute", shard=str(shard), out=str(tmp_path / "out"), seed=3)
-    result = TASK.compute(made, place)
+    chosen = settings(operation="substitute", shard=str(shard), out=str(tmp_path / "out"), seed=3)
+    result = TASK.compute(chosen, workspace)
     expected = tmp_path / f"by-command.{ending}"
     counts = stream([shard], expected, RewriteWork(build_substitution(seed=3)))
     written = (tmp_path / "out" / shard.name).read_bytes()
@@ -86,18 +86,18 @@ def test_the_same_bytes_as_the_command_and_again(tmp_path, corpus, place, ending
     assert result["changed"] == counts["changed"] > 0
     assert result["records"] == 6
     assert result["outputs"][0]["bytes"] == len(written)
-    assert not list(place.work.iterdir())
-    assert TASK.compute(made, place) == result
+    assert not list(workspace.work.iterdir())
+    assert TASK.compute(chosen, workspace) == result
     assert (tmp_path / "out" / shard.name).read_bytes() == written
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])
-def test_a_cell_taken_up_again_ends_with_the_same_bytes(tmp_path, place, ending):
+def test_a_cell_resumed_ends_with_the_same_bytes(tmp_path, workspace, ending):
     text, shard = tmp_path / "long.txt", tmp_path / f"long.txt.{ending}"
     text.write_text("\n".join(LINES * 10_000) + "\n")  # more than one block
     stream([text], shard, RewriteWork(Swap(probability=0)))
-    made = settings(operation="substitute", shard=str(shard), out=str(tmp_path / "a"))
-    whole = TASK.compute(made, place)
+    chosen = settings(operation="substitute", shard=str(shard), out=str(tmp_path / "a"))
+    whole = TASK.compute(chosen, workspace)
 
     class Killed(BaseException):
         pass
@@ -105,15 +105,17 @@ def test_a_cell_taken_up_again_ends_with_the_same_bytes(tmp_path, place, ending)
     def killed(*_: object) -> None:
         raise Killed
 
-    made = made.model_copy(update={"out": str(tmp_path / "b")})
+    chosen = chosen.model_copy(update={"out": str(tmp_path / "b")})
     with pytest.raises(Killed):
-        TASK.compute(made, replace(place, progress=killed))
+        TASK.compute(chosen, replace(workspace, progress=killed))
     assert not (tmp_path / "b").exists()
-    assert TASK.compute(made, place) == whole
+    assert TASK.compute(chosen, workspace) == whole
     assert (tmp_path / "a" / shard.name).read_bytes() == (tmp_path / "b" / shard.name).read_bytes()
 
 
-def test_neither_the_folders_nor_the_other_shards_change_what_is_written(tmp_path, corpus, place):
+def test_neither_the_folders_nor_the_other_shards_change_what_is_written(
+    tmp_path, corpus, workspace
+):
     moved = tmp_path / "elsewhere" / "deep"
     moved.mkdir(parents=True)
     shutil.copy(corpus / "part-1.txt", moved)
@@ -123,8 +125,8 @@ def test_neither_the_folders_nor_the_other_shards_change_what_is_written(tmp_pat
             {"operation": "filter", "rejected": True},
             {"operation": "substitute", "names": "random", "edits": True, "seed": 5},
         ):
-            made = settings(shard=str(shard), out=str(tmp_path / out), **rest)
-            found.append((key(made), TASK.compute(made, place)))
+            chosen = settings(shard=str(shard), out=str(tmp_path / out), **rest)
+            found.append((key(chosen), TASK.compute(chosen, workspace)))
     assert found[:2] == found[2:]
     names = ["part-1.txt", "part-1.txt.edits.jsonl", "part-1.txt.rejected.jsonl"]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == names
@@ -132,14 +134,14 @@ def test_neither_the_folders_nor_the_other_shards_change_what_is_written(tmp_pat
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, place):
-    made = settings(
+def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, workspace):
+    chosen = settings(
         operation="filter",
         shard=str(corpus / "part-0.txt"),
         out=str(tmp_path / "out"),
         rejected=True,
     )
-    result = TASK.compute(made, place)
+    result = TASK.compute(chosen, workspace)
     kept = [one for one in map(Filter().sentence, LINES) if hasattr(one, "masked")]
     lines = (tmp_path / "out" / "part-0.txt").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
@@ -156,39 +158,39 @@ def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, place)
 
 
 @pytest.mark.parametrize("operation", ["swap", "neutralize", "anonymize"])
-def test_rewriting_a_field_leaves_the_rest_of_the_record(tmp_path, place, operation):
+def test_rewriting_a_field_leaves_the_rest_of_the_record(tmp_path, workspace, operation):
     shard = tmp_path / "people.csv"
     shard.write_text('id,bio\n1,"He met Marie Curie."\n2,They hum.\n')
-    made = settings(operation=operation, shard=str(shard), field="bio", out=str(tmp_path / "out"))
-    result = TASK.compute(made, place)
+    chosen = settings(operation=operation, shard=str(shard), field="bio", out=str(tmp_path / "out"))
+    result = TASK.compute(chosen, workspace)
     assert result["changed"] == 1
-    told = (tmp_path / "out" / "people.csv").read_text().splitlines()
+    message = (tmp_path / "out" / "people.csv").read_text().splitlines()
     after = {
         "swap": "She met Marie Curie.",
         "neutralize": "They met Marie Curie.",
         "anonymize": "He met E1 E2.",
     }[operation]
-    assert told[0] == "id,bio"
-    assert after in told[1]
-    assert told[2] == "2,They hum."
+    assert message[0] == "id,bio"
+    assert after in message[1]
+    assert message[2] == "2,They hum."
 
 
-def test_what_is_gone_or_changed_is_not_whole(tmp_path, corpus, place):
-    made = settings(operation="swap", shard=str(corpus / "part-0.txt"), out=str(tmp_path / "out"))
-    result = TASK.compute(made, place)
+def test_what_is_gone_or_changed_is_not_whole(tmp_path, corpus, workspace):
+    chosen = settings(operation="swap", shard=str(corpus / "part-0.txt"), out=str(tmp_path / "out"))
+    result = TASK.compute(chosen, workspace)
     whole = TASK.intact  # type: ignore[attr-defined]
     target = tmp_path / "out" / "part-0.txt"
-    assert whole(made, result)
+    assert whole(chosen, result)
     content = target.read_bytes()
     stat = target.stat()
     target.write_bytes(content.replace(b"she", b"shy"))
     os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert target.stat().st_size == len(content)
-    assert not whole(made, result)
+    assert not whole(chosen, result)
     target.write_bytes(content)
-    assert whole(made, result)
+    assert whole(chosen, result)
     target.unlink()
-    assert not whole(made, result)
+    assert not whole(chosen, result)
 
 
 def test_identity_is_content_name_and_the_options_that_count(tmp_path, corpus):
@@ -219,12 +221,12 @@ def test_identity_is_content_name_and_the_options_that_count(tmp_path, corpus):
     assert key(TASK.settings(**json.loads(first.model_dump_json()))) == key(first)
 
 
-def test_pairs_of_ones_own_are_used(tmp_path, place):
+def test_pairs_of_ones_own_are_used(tmp_path, workspace):
     shard, pairs = tmp_path / "a.txt", tmp_path / "own.csv"
     shard.write_text("The hen and her chick.\n")
     pairs.write_text("female,male\nhen,rooster\n")
-    made = settings(operation="swap", shard=str(shard), out=str(tmp_path / "o"), pairs=str(pairs))
-    TASK.compute(made, place)
+    chosen = settings(operation="swap", shard=str(shard), out=str(tmp_path / "o"), pairs=str(pairs))
+    TASK.compute(chosen, workspace)
     assert (tmp_path / "o" / "a.txt").read_text() == "The rooster and her chick.\n"
 
 
@@ -241,7 +243,7 @@ def test_shards_become_an_axis_of_sorted_files(corpus):
 
 
 @pytest.mark.parametrize(
-    ("fixed", "axes", "told"),
+    ("fixed", "axes", "message"),
     [
         ({"shards": "{corpus}/*.json"}, {}, "expected files that match"),
         ({"shards": "{corpus}/*", "shard": "a"}, {}, "either shard or shards"),
@@ -252,12 +254,12 @@ def test_shards_become_an_axis_of_sorted_files(corpus):
         ({"out": "o/{sead}"}, {}, "'{sead}'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(corpus, fixed, axes, told):
+def test_what_cannot_be_meant_is_refused(corpus, fixed, axes, message):
     def filled(value: Any) -> Any:
         return value.replace("{corpus}", str(corpus)) if isinstance(value, str) else value
 
     given = {"operation": "swap", "out": "o"} | {k: filled(v) for k, v in fixed.items()}
-    with pytest.raises(InputError, match=told.replace("{", r"\{")):
+    with pytest.raises(InputError, match=message.replace("{", r"\{")):
         expand(given, **axes)
 
 
@@ -267,7 +269,7 @@ def test_axes_in_the_name_of_the_folder_keep_files_apart(corpus):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"out": ""}, "out: expected a folder"),
         ({"out": "{corpus}"}, "where the shards are"),
@@ -278,10 +280,10 @@ def test_axes_in_the_name_of_the_folder_keep_files_apart(corpus):
         ({"operation": "odd"}, "unknown operation 'odd': did you mean 'odds'"),
     ],
 )
-def test_check_tells_what_is_wrong_before_any_work(corpus, given, told):
+def test_check_tells_what_is_wrong_before_any_work(corpus, given, message):
     usual = {"operation": "swap", "shard": "{corpus}/part-0.txt", "out": "o"} | given
     filled = {name: value.replace("{corpus}", str(corpus)) for name, value in usual.items()}
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         settings(**filled)
 
 
@@ -301,7 +303,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("how", ["column", "pronouns", "both"])
-def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
+def test_pooled_odds_are_those_of_the_joined_file(tmp_path, workspace, how):
     said = {"F": "She left early.", "M": "His car is red.", "x": "They hum.", "": ""}
     rows = [f"{job},{sex},{said[sex if i % 5 else 'M']}" for i, (job, sex) in enumerate(ROWS)]
     header = "job,sex,bio"
@@ -315,8 +317,8 @@ def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
     for number, part in enumerate(cuts):
         shard = tmp_path / f"part-{number}.csv"
         shard.write_text("\n".join([header, *part]) + "\n")
-        made = settings(operation="odds", shard=str(shard), label="job", prob=0.9, **columns)
-        results.append(json.loads(to_json(TASK.compute(made, place))))
+        chosen = settings(operation="odds", shard=str(shard), label="job", prob=0.9, **columns)
+        results.append(json.loads(to_json(TASK.compute(chosen, workspace))))
     whole = tmp_path / "whole.csv"
     whole.write_text("\n".join([header, *rows]) + "\n")
     expected = json.loads(to_json(odds(whole, "job", prob=0.9, **columns).to_dict(items=False)))
@@ -331,11 +333,11 @@ def test_pooled_odds_are_those_of_the_joined_file(tmp_path, place, how):
     assert TASK.row(results[1]) == {"read": 2, "male": 2, "female": 0, "left_out": 0, "classes": 1}
 
 
-def test_pooled_refuses_what_does_not_belong_together(tmp_path, place):
+def test_pooled_refuses_what_does_not_belong_together(tmp_path, workspace):
     shard = tmp_path / "a.csv"
     shard.write_text("job,sex\nnurse,F\npilot,M\n")
     one, two = (
-        TASK.compute(settings(operation="odds", shard=str(shard), label="job", prob=p), place)
+        TASK.compute(settings(operation="odds", shard=str(shard), label="job", prob=p), workspace)
         for p in (0.9, 0.95)
     )
     with pytest.raises(InputError, match="same prob"):
@@ -344,23 +346,23 @@ def test_pooled_refuses_what_does_not_belong_together(tmp_path, place):
         pooled([one, {"operation": "swap"}])
 
 
-def test_other_codes_for_the_genders(tmp_path, place):
+def test_other_codes_for_the_genders(tmp_path, workspace):
     shard = tmp_path / "a.csv"
     shard.write_text("job,sex\nnurse,1\npilot,0\n")
-    made = settings(
+    chosen = settings(
         operation="odds", shard=str(shard), label="job", gender="sex", male=0, female=(1, 2)
     )
-    again = TASK.settings(**json.loads(made.model_dump_json()))
-    assert TASK.compute(again, place)["tally"]["male"] == {"pilot": 1}
-    assert key(again) == key(made)
+    again = TASK.settings(**json.loads(chosen.model_dump_json()))
+    assert TASK.compute(again, workspace)["tally"]["male"] == {"pilot": 1}
+    assert key(again) == key(chosen)
 
 
-def test_a_bad_record_is_named_and_nothing_is_written(tmp_path, place):
+def test_a_bad_record_is_named_and_nothing_is_written(tmp_path, workspace):
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"bio": "He hums."}\n{"bio": 3\n')
-    made = settings(operation="swap", shard=str(shard), field="bio", out=str(tmp_path / "out"))
+    chosen = settings(operation="swap", shard=str(shard), field="bio", out=str(tmp_path / "out"))
     with pytest.raises(FileError, match=r"a\.jsonl, line 2"):
-        TASK.compute(made, place)
+        TASK.compute(chosen, workspace)
     assert not (tmp_path / "out").exists()
 
 

@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from evenhand.errors import InputError
 from evenhand.fewshot import read
-from evenhand.fewshot.runs import RunSettings, run, summary
-from evenhand.fewshot.runs.tallies import Tallies, bias_values, difference
-from evenhand.fewshot.training import Settings
+from evenhand.fewshot.answers import Tallies, check_same_queries
+from evenhand.fewshot.metrics.bias import bias_replicates, read_measure
+from evenhand.fewshot.runs import run
+from evenhand.fewshot.settings import RunSettings, TrainingSettings
 from evenhand.grid import fewshot
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
-from evenhand.results import to_json
+from evenhand.results import Measurement, to_json
 from small_encoder import save_small
 
 DATA = "simulated:per_class=24,leak=1"
@@ -34,7 +35,7 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _nothing_held():
-    fewshot._libraries.clear()
+    fewshot._stores.clear()
 
 
 def asked(small, **more):
@@ -60,58 +61,55 @@ def at(folder, name="cell", cache="cache"):
 
 
 def test_the_figures_are_those_of_a_run(encoder, tmp_path):
-    result = TASK.compute(asked(encoder, splits=2), at(tmp_path))
-    training = Settings(batch=4, validate_every=2)
+    result = json.loads(to_json(TASK.compute(asked(encoder, splits=2), at(tmp_path))))
+    training = TrainingSettings(batch=4, validate_every=2)
     settings = RunSettings(
         training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2
     )
     people = read(DATA).at_least(1, each_gender=3)
-    done = run(people, settings, tmp_path / "run", encoder=encoder)
-    expected = json.loads(to_json(summary(done, tosses=50).as_dict()))
+    done = run(people, settings, tmp_path / "run", encoder=encoder, permutations=50)
     assert set(result) == {
         "name",
         "chance",
-        "floor",
-        "accuracy",
-        "f1",
-        "f1_episode",
-        "beyond_floor",
-        "by_gender",
-        "bias",
-        "variance",
+        "baseline",
+        "measurements",
+        "comparisons",
+        "skipped",
         "curves",
         "tallies",
     }
-    for name in ("name", "chance", "floor"):
-        assert result[name] == expected[name]
-    for name in ("accuracy", "f1", "f1_episode"):
-        assert result[name]["value"] == pytest.approx(expected[name]["value"], abs=0.01)
-        assert result[name]["low"] == pytest.approx(expected[name]["low"], abs=0.05)
-    bias, wanted = result["bias"]["association"], expected["bias"]["association"]
-    assert bias["value"] == pytest.approx(wanted["value"], abs=1e-3)
+    assert (result["name"], result["chance"]) == ("proto-euclidean", pytest.approx(1 / 3))
+    assert result["baseline"]["value"] == done.results.baseline.value
+    accuracy, bias, baseline = map(Measurement.from_dict, result["measurements"])
+    assert baseline.value == done.results.baseline.value
+    for metric in ("f1", "f1_episode"):
+        mine, theirs = accuracy.part(metric), done.results.accuracy.part(metric)
+        assert mine.value == pytest.approx(theirs.value, abs=0.01)
+        assert mine.low == pytest.approx(theirs.low, abs=0.05)
+    assert accuracy.value == pytest.approx(done.results.accuracy.value, abs=0.01)
+    assert bias.value == pytest.approx(done.results.bias.value, abs=1e-3)
+    assert not accuracy.select("class")
     assert set(result["curves"]) == {"split 0, seed 0", "split 1, seed 0"}
     for name, curve in result["curves"].items():
-        points = expected["curves"][name]
-        best = max(point["validation_accuracy"] for point in points)
+        best = max(point["validation_accuracy"] for point in done.curves[name])
         assert curve["best"]["validation_accuracy"] == pytest.approx(best, abs=0.05)
         assert curve["episodes"] <= 24
-    tallies = Tallies.unpacked(result["tallies"])
+    tallies = Tallies.unpack(result["tallies"])
     assert (tallies.splits, tallies.repeats, len(tallies.counts)) == (2, 1, 80)
-    assert bias_values(tallies)["epsilon"].value == pytest.approx(
-        result["bias"]["epsilon"]["value"], abs=1e-12
-    )
+    epsilon = read_measure("epsilon", bias_replicates(tallies), tallies.strata, 0.95)
+    assert epsilon.value == pytest.approx(bias.part("epsilon").value, abs=1e-12)
     row = TASK.row(result)
     assert list(row) == [
         "accuracy",
         "f1",
-        "floor",
-        "beyond_floor",
+        "baseline",
+        "above_baseline",
         "association",
         "epsilon",
         "skew",
         "stereotype",
     ]
-    assert row["accuracy"] == {name: result["accuracy"][name] for name in ("value", "low", "high")}
+    assert row["accuracy"] == {key: getattr(accuracy, key) for key in ("value", "low", "high")}
 
 
 def test_the_same_bytes_in_any_order(encoder, tmp_path):
@@ -125,15 +123,15 @@ def test_the_same_bytes_in_any_order(encoder, tmp_path):
         )
     ]
     first = {n: to_json(TASK.compute(cell, at(tmp_path, f"a{n}"))) for n, cell in enumerate(cells)}
-    fewshot._libraries.clear()
+    fewshot._stores.clear()
     second = {
         n: to_json(TASK.compute(cells[n], at(tmp_path, f"b{n}", "other cache")))
         for n in (3, 1, 2, 0)
     }
     assert second == first
     assert to_json(TASK.compute(cells[0], at(tmp_path, "again"))) == first[0]
-    one, two = (Tallies.unpacked(json.loads(first[n])["tallies"]) for n in (0, 2))
-    assert difference(one, two)["association"].p_value is not None
+    one, two = (Tallies.unpack(json.loads(first[n])["tallies"]) for n in (0, 2))
+    check_same_queries(one, two)
 
 
 def test_it_goes_on_with_what_it_finds(encoder, tmp_path):
@@ -206,7 +204,7 @@ class TestSettings:
             ({"loss": "mae"}, "unknown loss 'mae': did you mean 'mse'"),
             ({"network": "relation-ntl", "options": {"slice": 3}}, "did you mean 'slices'"),
             ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
-            ({"shots": 30}, "validation classes of split 0: .*expected 60 texts a class"),
+            ({"shots": 30}, "validation classes of split 0: .*expected 60 texts per class"),
             ({"ways": 9}, "validation classes of split 0: ways: expected 2 to"),
             ({"encoder": "maxi"}, "encoder: expected mini, a folder with a model, or hf:NAME"),
             ({"data": "none.csv"}, "none.csv: no such file, and not simulated"),

@@ -31,23 +31,23 @@ def mini() -> Model:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
-    return place_in(tmp_path / "work")
+def workspace(tmp_path: Path) -> Workspace:
+    return workspace_in(tmp_path / "work")
 
 
-def place_in(work: Path) -> Workspace:
+def workspace_in(work: Path) -> Workspace:
     work.mkdir(parents=True, exist_ok=True)
     return Workspace(work=work, cache=work, device="cpu", threads=1, lock=nullcontext)
 
 
 def settings(**given: Any) -> ModelSettings:
-    made = TASK.settings(**given)
-    TASK.check(made)
-    return made
+    chosen = TASK.settings(**given)
+    TASK.check(chosen)
+    return chosen
 
 
-def key(made: ModelSettings) -> str:
-    return to_json(TASK.identity(made))
+def key(chosen: ModelSettings) -> str:
+    return to_json(TASK.identity(chosen))
 
 
 def plain(value: Any) -> Any:
@@ -65,9 +65,9 @@ def pooled(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def test_embedded_sentences_score_as_the_function_says_and_again(mini, place, tmp_path):
-    made = settings(prob=0.9, seed=4)
-    result = TASK.compute(made, place)
+def test_embedded_sentences_score_as_the_function_says_and_again(mini, workspace, tmp_path):
+    chosen = settings(prob=0.9, seed=4)
+    result = TASK.compute(chosen, workspace)
     m = pronouns(mini, pronoun_sentences().sentences, prob=0.9, seed=4)
     (found,) = result["measurements"]
     assert found["query"] == "built-in sentences"
@@ -75,8 +75,10 @@ def test_embedded_sentences_score_as_the_function_says_and_again(mini, place, tm
     assert {name: found[name] for name in ("value", "low", "high", "p_value", "seed", "prob")} == {
         name: expected[name] for name in ("value", "low", "high", "p_value", "seed", "prob")
     }
-    assert to_json(TASK.compute(made, place_in(tmp_path / "afresh"))) == to_json(result)
-    assert to_json(TASK.compute(made, place)) == to_json(result)  # from the answers kept there
+    assert to_json(TASK.compute(chosen, workspace_in(tmp_path / "afresh"))) == to_json(result)
+    assert to_json(TASK.compute(chosen, workspace)) == to_json(
+        result
+    )  # from the answers kept there
     row = TASK.row(result)
     score = row["pronouns built-in sentences"]
     assert score["low"] < score["value"] < score["high"]
@@ -85,9 +87,9 @@ def test_embedded_sentences_score_as_the_function_says_and_again(mini, place, tm
     assert every["value"] == m.part("all sentences").value
 
 
-def test_a_cell_taken_up_again_ends_with_the_same_bytes(place, tmp_path, monkeypatch):
+def test_a_cell_resumed_ends_with_the_same_bytes(workspace, tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.masked.gender_words.STEP", 16)
-    whole = TASK.compute(settings(), place_in(tmp_path / "undisturbed"))
+    whole = TASK.compute(settings(), workspace_in(tmp_path / "undisturbed"))
 
     class Killed(BaseException):
         pass
@@ -97,10 +99,10 @@ def test_a_cell_taken_up_again_ends_with_the_same_bytes(place, tmp_path, monkeyp
             raise Killed
 
     with pytest.raises(Killed):
-        TASK.compute(settings(), replace(place, progress=killed))
+        TASK.compute(settings(), replace(workspace, progress=killed))
     steps: list[int] = []
-    told = replace(place, progress=lambda _, done, *__: steps.append(done))
-    assert to_json(TASK.compute(settings(), told)) == to_json(whole)
+    message = replace(workspace, progress=lambda _, done, *__: steps.append(done))
+    assert to_json(TASK.compute(settings(), message)) == to_json(whole)
     assert steps[0] > 60  # what was asked before is not asked again
 
 
@@ -108,9 +110,9 @@ def test_a_cell_taken_up_again_ends_with_the_same_bytes(place, tmp_path, monkeyp
 def shards(tmp_path: Path) -> list[str]:
     """Three shards and an empty one; some sentences are in two, one is too long for the model."""
     parts = [[*TEXTS[:15], TEXTS[40]], [*TEXTS[10:30], TEXTS[3], TEXTS[40], TEXTS[12]], TEXTS[30:]]
-    made = [written(tmp_path / f"part-{i}.jsonl", part) for i, part in enumerate(parts)]
+    chosen = [written(tmp_path / f"part-{i}.jsonl", part) for i, part in enumerate(parts)]
     (tmp_path / "part-9.jsonl").write_text("\n\n")
-    return [*made, str(tmp_path / "part-9.jsonl")]
+    return [*chosen, str(tmp_path / "part-9.jsonl")]
 
 
 def close(found: Any, expected: Any) -> None:
@@ -129,12 +131,12 @@ def close(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-def test_pooled_shards_are_one_run_over_the_joined_sentences(mini, place, shards, tmp_path):
-    results = [TASK.compute(settings(shard=shard, seed=1), place) for shard in shards]
+def test_pooled_shards_are_one_run_over_the_joined_sentences(mini, workspace, shards, tmp_path):
+    results = [TASK.compute(settings(shard=shard, seed=1), workspace) for shard in shards]
     joined = tmp_path / "joined.jsonl"
     joined.write_text("".join(Path(shard).read_text() for shard in shards))
-    made = settings(data=str(joined), seed=1)
-    (whole,) = TASK.compute(made, place)["measurements"]
+    chosen = settings(data=str(joined), seed=1)
+    (whole,) = TASK.compute(chosen, workspace)["measurements"]
     (by_file,) = pronouns_of_file([mini], joined)
     assert len(by_file.items) == whole["details"]["sentences"] == 40
     result = pooled([plain(result) for result in results])
@@ -150,9 +152,9 @@ def test_pooled_shards_are_one_run_over_the_joined_sentences(mini, place, shards
     assert results[3]["measurements"][0]["details"]["sentences"] == 0
 
 
-def test_pooling_is_of_one_model_and_one_rule(place, shards):
-    one = TASK.compute(settings(shard=shards[0]), place)
-    two = TASK.compute(settings(shard=shards[1], delta=0.1), place)
+def test_pooling_is_of_one_model_and_one_rule(workspace, shards):
+    one = TASK.compute(settings(shard=shards[0]), workspace)
+    two = TASK.compute(settings(shard=shards[1], delta=0.1), workspace)
     with pytest.raises(InputError, match="one rule"):
         pooled([one, two])
     other = {**one["measurements"][0], "subject": "other"}
@@ -165,36 +167,36 @@ def test_pooling_is_of_one_model_and_one_rule(place, shards):
 
 
 @pytest.mark.parametrize("rows", ["jsonl", "csv", "parquet"])
-def test_rows_are_written_as_by_the_command_and_watched(mini, place, shards, tmp_path, rows):
-    made = settings(shard=shards[1], out=str(tmp_path / "out" / "{model}"), rows=rows)
-    result = TASK.compute(made, place)
+def test_rows_are_written_as_by_the_command_and_watched(mini, workspace, shards, tmp_path, rows):
+    chosen = settings(shard=shards[1], out=str(tmp_path / "out" / "{model}"), rows=rows)
+    result = TASK.compute(chosen, workspace)
     target = tmp_path / "out" / "mini" / f"part-1.{rows}"
     expected = tmp_path / f"expected.{rows}"
     pronouns_of_file([mini], shards[1], output=expected)
     assert target.read_bytes() == expected.read_bytes()
     whole = TASK.intact  # type: ignore[attr-defined]
-    assert whole(made, result)
+    assert whole(chosen, result)
     content = target.read_bytes()
     target.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert not whole(made, result)
-    assert to_json(TASK.compute(made, place)) == to_json(result)
-    assert whole(made, result)
+    assert not whole(chosen, result)
+    assert to_json(TASK.compute(chosen, workspace)) == to_json(result)
+    assert whole(chosen, result)
 
 
-def test_plain_text_is_filtered_first(place, tmp_path):
+def test_plain_text_is_filtered_first(workspace, tmp_path):
     text = tmp_path / "plain.txt"
     text.write_text("The pilot checked her map twice.\nNobody was there.\n")
-    result = TASK.compute(settings(data=str(text), filter=True), place)
+    result = TASK.compute(settings(data=str(text), filter=True), workspace)
     details = result["measurements"][0]["details"]
     assert (details["sentences"], details["filtered"]) == (1, 1)
     text.write_text("Nobody was there.\n")
     with pytest.raises(FileError, match="expected sentences to score"):
-        TASK.compute(settings(data=str(text), filter=True), place)
-    result = TASK.compute(settings(shard=str(text), filter=True), place)
+        TASK.compute(settings(data=str(text), filter=True), workspace)
+    result = TASK.compute(settings(shard=str(text), filter=True), workspace)
     assert result["measurements"][0]["details"]["sentences"] == 0
 
 
-def test_pairs_are_measured_as_by_the_function(mini, place, tmp_path):
+def test_pairs_are_measured_as_by_the_function(mini, workspace, tmp_path):
     from evenhand.masked.metrics.crows import crows
     from evenhand.masked.pairs import read_pairs
 
@@ -204,32 +206,32 @@ def test_pairs_are_measured_as_by_the_function(mini, place, tmp_path):
         "The nurse lost her keys.,The nurse lost his keys.,stereo,gender\n"
         "The pilot lost his keys.,The pilot lost her keys.,antistereo,gender\n"
     )
-    result = TASK.compute(settings(measure="crows", data=str(pairs), method="unmasked"), place)
+    result = TASK.compute(settings(measure="crows", data=str(pairs), method="unmasked"), workspace)
     measured = crows(mini, read_pairs(pairs), method="unmasked")
     expected = plain(measured.to_dict(items=False))
     assert result["measurements"] == [expected]
     assert TASK.row(result)["crows pairs.csv"]["value"] == expected["value"]
 
 
-def test_identity_is_what_is_in_the_files_not_where_they_are(place, shards, tmp_path):
+def test_identity_is_what_is_in_the_files_not_where_they_are(workspace, shards, tmp_path):
     with resources.as_file(resources.files("evenhand.assets") / "mini") as folder:
         copies = [shutil.copytree(folder, tmp_path / where / "bert") for where in "ab"]
     moved = tmp_path / "moved" / "part-0.jsonl"
     moved.parent.mkdir()
     shutil.copy(shards[0], moved)
-    made = [
+    chosen = [
         settings(model=str(copy), shard=str(shard), out=str(copy.parent / "out"))
         for copy, shard in zip(copies, (shards[0], moved), strict=True)
     ]
-    assert key(made[0]) == key(made[1])
-    assert str(tmp_path) not in key(made[0])
-    results = [TASK.compute(one, place) for one in made]
+    assert key(chosen[0]) == key(chosen[1])
+    assert str(tmp_path) not in key(chosen[0])
+    results = [TASK.compute(one, workspace) for one in chosen]
     assert to_json(results[0]) == to_json(results[1])
     config = copies[1] / "tokenizer_config.json"
     config.write_text(config.read_text() + " ")
-    assert key(made[0]) != key(made[1])
-    again = TASK.settings(**json.loads(made[0].model_dump_json()))
-    assert key(again) == key(made[0])
+    assert key(chosen[0]) != key(chosen[1])
+    again = TASK.settings(**json.loads(chosen[0].model_dump_json()))
+    assert key(again) == key(chosen[0])
 
 
 def test_identity_has_the_options_that_count_and_no_others(shards):
@@ -245,7 +247,7 @@ def test_identity_has_the_options_that_count_and_no_others(shards):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"model": "nowhere"}, "model: expected mini, a folder with config.json or hf:NAME"),
         ({"measure": "crows"}, "data: expected a file of sentence pairs"),
@@ -257,8 +259,8 @@ def test_identity_has_the_options_that_count_and_no_others(shards):
         ({"top_k": 0}, "top_k: expected 1 or more, got 0"),
     ],
 )
-def test_check_tells_what_is_wrong_before_any_work(given, told):
-    with pytest.raises(InputError, match=told):
+def test_check_tells_what_is_wrong_before_any_work(given, message):
+    with pytest.raises(InputError, match=message):
         settings(**given)
 
 
@@ -278,3 +280,96 @@ def test_shards_become_an_axis_and_files_are_kept_apart(shards, tmp_path):
         expand({"method": "unmasked"})
     with pytest.raises(InputError, match="different names"):
         expand({}, shard=["a.jsonl", "a.txt.gz"])
+
+
+def test_professions_of_the_users_own_are_chosen_by_key(mini, workspace, tmp_path):
+    from evenhand.lexicon.professions import PersonPair, Profession
+    from evenhand.masked.designs import design
+    from evenhand.masked.metrics.professions import professions
+
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text("nurse\nplumber\npilot\n")
+    chosen = settings(measure="associate", professions=str(jobs), persons=["he/she"])
+    result = TASK.compute(chosen, workspace)
+    sentences = design(
+        attributes=[Profession(name) for name in ("nurse", "plumber", "pilot")],
+        persons=[PersonPair("he", "she")],
+    )
+    expected = professions(mini, sentences)
+    assert result["measurements"] == [plain(expected.to_dict(items=False))]
+    assert TASK.row(result)["professions professions"]["value"] == expected.value
+    before = key(chosen)
+    jobs.write_text("nurse\nplumber\n")
+    assert key(chosen) != before
+    with pytest.raises(InputError, match="data: has its own material, expected no persons"):
+        settings(measure="associate", data=str(jobs), persons=["he/she"])
+    with pytest.raises(InputError, match=r"persons: goes with measure .*associate, not with score"):
+        expand({"persons": ["he/she"]})
+
+
+def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, workspace, monkeypatch):
+    from dataclasses import dataclass
+
+    from evenhand import instruments
+    from evenhand.grid.measures import _Models
+    from evenhand.results import Measurement
+
+    @instruments.instrument(
+        name="vocabulary", subject="model", label="Vocabulary", question="How many tokens?"
+    )
+    @dataclass(frozen=True, kw_only=True)
+    class Vocabulary:
+        factor: int = instruments.option(1, minimum=1, help="Multiplies the size.")
+
+        def measure(self, subject, material=None, run=None):  # noqa: ARG002
+            size = float(self.factor * len(subject.tokenizer))
+            return Measurement(
+                metric="vocabulary",
+                query="",
+                value=size,
+                low=size,
+                high=size,
+                n=1,
+                ideal=None,
+                worse="away",
+                interval="none",
+                subject=subject.name,
+            )
+
+    declared = {**instruments.instruments("model"), "vocabulary": Vocabulary}
+    monkeypatch.setitem(instruments._LOADED, "model", declared)
+    task = _Models()
+    assert task.expand({"measure": "vocabulary"}, {"factor": [1, 2]})[1] == {"factor": [1, 2]}
+    with pytest.raises(InputError, match="factor: goes with measure vocabulary, not with score"):
+        task.expand({"factor": 2}, {})
+    first, second = (task.settings(measure="vocabulary", factor=factor) for factor in (1, 2))
+    assert task.identity(first) != task.identity(second)
+    assert task.row(task.compute(second, workspace))["vocabulary"]["value"] == 2 * len(
+        mini.tokenizer
+    )
+    with pytest.raises(InputError, match="factor: expected 1 or more, got 0"):
+        task.check(task.settings(measure="vocabulary", factor=0))
+
+
+def test_phrases_of_the_users_own_also_by_word_vectors(mini, glove, workspace, tmp_path):
+    from evenhand.lexicon.phrases import read_phrases
+    from evenhand.masked.metrics.phrases import WordMean, phrases
+
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[sets.garden.targets]\nheavy = ["fells the old oak", "digs the long ditch", "lifts rocks"]'
+        '\nlight = ["waters the herbs", "ties up the roses", "picks the plums"]\n'
+    )
+    chosen = settings(measure="phrases", sets=[str(own)], vectors=["glove"], seed=2)
+    result = TASK.compute(chosen, workspace)
+    expected = phrases(mini, read_phrases(own), embeds={"glove": WordMean(glove)}, seed=2)
+    assert result["measurements"] == [plain(m.to_dict(items=False)) for m in expected]
+    row = TASK.row(result)
+    assert {"phrases garden", "phrases garden by glove"} <= set(row)
+    before = key(chosen)
+    own.write_text(own.read_text().replace("herbs", "ferns"))
+    assert key(chosen) != before
+    with pytest.raises(InputError, match="different names"):
+        settings(measure="phrases", vectors=["a/x.vec", "b/x.vec"])
+    with pytest.raises(InputError, match="vectors: goes with measure phrases, not with score"):
+        expand({"vectors": ["glove"]})

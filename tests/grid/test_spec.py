@@ -69,7 +69,7 @@ def test_the_key_follows_the_content_of_a_file(tmp_path):
         ("power: 3", "pwer: 3", 2, "unknown setting of squares 'pwer': did you mean 'power'?"),
         ("power: 3", "power: high", 2, "power: expected a valid integer"),
         ("[1, 2, 3]", "[1, two, 3]", 4, "number: expected a valid integer"),
-        ("[1, 2, 3]", "[1, -2, 3]", 3, "number: expected 0 or more, got -2"),
+        ("[1, 2, 3]", "[1, -2, 3]", 4, "number: expected 0 or more, got -2"),
         ("[1, 2, 3]", "3", 4, "expected|a single value belongs in fixed"),
         ("[1, 2, 3]", "[]", 4, "number: expected one value or more, got none"),
         ("[1, 2, 3]", "[1, 2, 1]", 4, "number: expected each value once, got 1 twice"),
@@ -96,6 +96,18 @@ def test_numbers_with_an_exponent_are_numbers(tmp_path):
     grid = read_grid(write(tmp_path, GOOD.replace("{power: 3}", "{spin: 1e-9, seconds: -5E-1}")))
     assert grid.cells[0].settings["spin"] == 1e-9
     assert grid.cells[0].settings["seconds"] == -0.5
+
+
+def test_options_of_instruments_are_keys_and_errors_name_their_line(tmp_path):
+    text = "task: masked\nfixed:\n  measure: score\n  top_k: {value}\n"
+    (cell,) = read_grid(write(tmp_path, text.format(value=3))).cells
+    assert cell.settings["top_k"] == 3
+    with pytest.raises(FileError, match=r"line 4: top_k: expected 1 or more, got 0"):
+        read_grid(write(tmp_path, text.format(value=0)))
+    with pytest.raises(FileError, match=r"line 4: unknown setting of masked 'topk'.*'top_k'"):
+        read_grid(write(tmp_path, text.format(value=3).replace("top_k", "topk")))
+    with pytest.raises(FileError, match=r"method: goes with measure crows, not with score"):
+        read_grid(write(tmp_path, text.format(value=3) + "  method: shared\n"))
 
 
 def test_null_as_a_key_is_a_name(tmp_path):

@@ -11,12 +11,13 @@ import pytest
 
 import grid_worlds
 from evenhand.errors import InputError
-from evenhand.fewshot.runs.tallies import accuracy, bias_values, difference, joined
-from evenhand.fewshot.statistics_joined import JoinedReplicates
-from evenhand.fewshot.statistics_replicates import Replicates
+from evenhand.fewshot.answers import Tallies
+from evenhand.fewshot.metrics.accuracy import scores
+from evenhand.fewshot.metrics.bias import MEASURES, bias_replicates, read_measure
 from evenhand.grid import Store, make_grid, run
 from evenhand.grid.summary import collect, group_by_setting, mean, summarize
 from evenhand.intervals import holm
+from evenhand.statistics.jackknife import JoinedReplicates, Replicates
 
 TASKS = ((2, 4), (2, 8), (3, 4))
 
@@ -52,15 +53,15 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
         for each in groups
         if (each.network, each.task, each.mitigation) == ("match", (2, 8), "swap")
     ]
-    made = joined([group.by_seed[1], group.by_seed[2]])
-    assert row["accuracy"] == accuracy(made).as_dict()
-    for name, one in bias_values(made).items():
-        told = row[name]
-        assert (told["value"], told["low"], told["high"]) == (
-            one.signed,
-            one.signed_low,
-            one.signed_high,
-        )
+    made = Tallies.join([group.by_seed[1], group.by_seed[2]])
+    values = scores(made)["accuracy"]
+    low, high = values.interval()
+    shown = (row["accuracy"][key] for key in ("value", "low", "high"))
+    assert tuple(shown) == (values.value, max(0, low), min(1, high))
+    for name in MEASURES:
+        one = read_measure(name, bias_replicates(made), made.strata, 0.95)
+        shown = (row[name][key] for key in ("value", "low", "high"))
+        assert tuple(shown) == (one.value, one.low, one.high)
     for name in ("association", "epsilon", "skew", "stereotype"):
         p = [row[name]["p_value"] for row in rows]
         assert [row[name]["p_holm"] for row in rows] == pytest.approx(holm(p))
@@ -97,14 +98,15 @@ def test_effects_are_paired_and_corrected_within_a_figure(whole, summary):
     }
     row = only(rows, network="proto", ways=3, shots=4, mitigation="swap")
     before, after = (groups["proto", (3, 4), name].tallies for name in ("none", "swap"))
-    wanted = difference(before, after)
-    assert row["accuracy"]["change"] == wanted.accuracy.value
-    assert row["accuracy"]["after"] - row["accuracy"]["before"] == pytest.approx(
-        wanted.accuracy.value
-    )
-    for name, one in wanted.measures.items():
-        assert row[name]["change"] == one.change
-        assert (row[name]["low"], row[name]["high"]) == (one.low, one.high)
+    wanted = scores(after)["accuracy"] - scores(before)["accuracy"]
+    assert row["accuracy"]["change"] == wanted.value
+    assert (row["accuracy"]["low"], row["accuracy"]["high"]) == wanted.interval()
+    assert row["accuracy"]["after"] - row["accuracy"]["before"] == pytest.approx(wanted.value)
+    change = (bias_replicates(after) - bias_replicates(before)).at(0)
+    one_stratum = np.where(before.strata >= 0, 0, -1)
+    assert row["association"]["change"] == change.value
+    ends = row["association"]["low"], row["association"]["high"]
+    assert ends == change.interval(0.95, one_stratum)
     p = [row["epsilon"]["p_value"] for row in rows]
     assert [row["epsilon"]["p_holm"] for row in rows] == pytest.approx(holm(p))
     for row in rows:
@@ -221,15 +223,15 @@ def test_trainings_that_two_cells_share_count_once(tmp_path):
 def test_a_mean_of_one_is_the_same_and_what_does_not_fit_is_refused():
     right, none = np.full(8, 0.7), np.zeros(8)
     for splits in (1, 2):
-        one = grid_worlds.tallies(2, 4, right, none, splits=splits).scored["accuracy"]
+        one = scores(grid_worlds.tallies(2, 4, right, none, splits=splits))["accuracy"]
         made = mean([one])
         assert made.interval() == pytest.approx(one.interval())
         assert mean([one, one, one]).interval() == pytest.approx(one.interval())
         assert isinstance(made, JoinedReplicates) == (splits > 1)
-    other = grid_worlds.tallies(2, 4, right, none, splits=3).scored["accuracy"]
+    other = scores(grid_worlds.tallies(2, 4, right, none, splits=3))["accuracy"]
     with pytest.raises(InputError, match="as many splits and seeds"):
         mean([one, other])
-    single = grid_worlds.tallies(2, 4, right, none).scored["accuracy"]
+    single = scores(grid_worlds.tallies(2, 4, right, none))["accuracy"]
     with pytest.raises(InputError, match="the same test classes"):
         mean([one, single])
     with pytest.raises(InputError, match="got none"):
@@ -239,7 +241,7 @@ def test_a_mean_of_one_is_the_same_and_what_does_not_fit_is_refused():
 def test_other_numbers_of_episodes_are_other_draws():
     right, none = np.full(8, 0.7), np.zeros(8)
     one, two = (
-        grid_worlds.tallies(2, 4, right, none, episodes=count, seed=count).scored["accuracy"]
+        scores(grid_worlds.tallies(2, 4, right, none, episodes=count, seed=count))["accuracy"]
         for count in (60, 90)
     )
     both = mean([one, two])
@@ -270,6 +272,14 @@ def test_grids_of_other_tasks_have_a_row_a_cell(squares, tmp_path):
     found = summarize(tmp_path)
     assert found.tables["results"] == [{"number": n, "value": n**2} for n in (0, 1, 3)]
     assert found.to_dict()["missing"] == [{"cell": "number 2", "reason": "not computed yet"}]
+
+
+def test_results_of_an_earlier_version_are_missing(squares, tmp_path):
+    grid, store = squares(1), Store(tmp_path)
+    store.save_grid({**grid.to_dict(), "version": 0})
+    store.save(grid.task_name, 1, grid.task.identity(grid.settings[0]), {"values": 1})
+    with pytest.raises(InputError, match=r"none of 1 has \(of an earlier version"):
+        summarize(tmp_path)
 
 
 def test_shards_are_told_one_by_one_and_as_one(tmp_path, monkeypatch):
@@ -309,15 +319,17 @@ def test_mean_effects_cover_the_truth():
         for ways, queries in tasks:
             own = rng.normal(0, 0.01, 8)
             before, after = (
-                grid_worlds.tallies(
-                    ways,
-                    queries,
-                    0.7 + hard + more,
-                    np.zeros(8),
-                    seed=2 * draw + place,
-                    draw=draw,
-                    splits=2,
-                ).scored["accuracy"]
+                scores(
+                    grid_worlds.tallies(
+                        ways,
+                        queries,
+                        0.7 + hard + more,
+                        np.zeros(8),
+                        seed=2 * draw + place,
+                        draw=draw,
+                        splits=2,
+                    )
+                )["accuracy"]
                 for place, more in enumerate((0, gain + own))
             )
             gaps.append(after - before)

@@ -23,7 +23,7 @@ QUICK = {"permutations": 200, "null": 20}
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> Workspace:
     return Workspace(work=tmp_path, cache=tmp_path, device="cpu", threads=1, lock=nullcontext)
 
 
@@ -38,65 +38,65 @@ def small(glove, tmp_path_factory) -> Path:
 
 
 def settings(**given: Any) -> VectorSettings:
-    made = TASK.settings(**{**QUICK, **given})
-    TASK.check(made)
-    return made
+    chosen = TASK.settings(**{**QUICK, **given})
+    TASK.check(chosen)
+    return chosen
 
 
-def key(made: VectorSettings) -> str:
-    return to_json(TASK.identity(made))
+def key(chosen: VectorSettings) -> str:
+    return to_json(TASK.identity(chosen))
 
 
 def plain(value: Any) -> Any:
     return json.loads(to_json(value))
 
 
-def test_a_cell_is_what_measure_says_and_the_same_again(glove, place):
-    made = settings(metrics=["association", "weat"], seed=3, prob=0.9)
-    result = TASK.compute(made, place)
+def test_a_cell_is_what_measure_says_and_the_same_again(glove, workspace):
+    chosen = settings(metrics=["association", "weat"], seed=3, prob=0.9)
+    result = TASK.compute(chosen, workspace)
     topic = lexicon.topic("gender")
     expected = measure(glove, topic, ["association", "weat"], seed=3, prob=0.9, **QUICK)
     assert result["measurements"] == plain(list(expected))
     assert result["mitigation"] is None
-    assert to_json(TASK.compute(made, place)) == to_json(result)
+    assert to_json(TASK.compute(chosen, workspace)) == to_json(result)
     row = TASK.row(result)
     assert list(row) == ["association gender", "weat gender"]
     assert row["association gender"]["value"] == pytest.approx(-0.0579, abs=1e-4)
     assert row["association gender"]["low"] < row["association gender"]["value"]
 
 
-def test_published_tests_and_a_query_of_ones_own(glove, place, tmp_path):
+def test_published_tests_and_a_query_of_ones_own(glove, workspace, tmp_path):
     query = tmp_path / "own.json"
     lists = {
         "targets": {"a": ["he", "man"], "b": ["she", "woman"]},
         "attributes": {"c": ["math", "physics"], "d": ["poetry", "dance"]},
     }
     query.write_text(json.dumps({"name": "own", **lists}))
-    made = settings(weat=[7], query=[str(query)], wefat=["wefat-occupations"], metrics=["weat"])
-    result = TASK.compute(made, place)
+    chosen = settings(weat=[7], query=[str(query)], wefat=["wefat-occupations"], metrics=["weat"])
+    result = TASK.compute(chosen, workspace)
     assert list(TASK.row(result)) == ["weat weat-7", "weat own", "wefat wefat-occupations"]
     expected = measure(glove, lexicon.weat(7), ["weat"], **QUICK)[0]
     assert result["measurements"][0]["value"] == expected.value
-    before = key(made)
+    before = key(chosen)
     query.write_text(
         json.dumps({"name": "own", **lists | {"targets": {"a": ["he"], "b": ["she"]}}})
     )
-    assert key(made) != before
+    assert key(chosen) != before
 
 
 @pytest.mark.parametrize("method", ["hard", "soft"])
-def test_debiased_vectors_are_measured_with_where_bias_hides(small, place, method):
+def test_debiased_vectors_are_measured_with_where_bias_hides(small, workspace, method):
     from evenhand.vectors import load
 
     rest = {"k": 1, "scale": "mean"} if method == "soft" else {}
-    made = settings(vectors=str(small), debias=method, metrics=["association"], **rest)
-    result = TASK.compute(made, place)
+    chosen = settings(vectors=str(small), debias=method, metrics=["association"], **rest)
+    result = TASK.compute(chosen, workspace)
     done = mitigate(load(small), lexicon.topic("gender"), method, **rest)
     assert result["mitigation"] == plain(done)
     after = measure(done.debiased.vectors, lexicon.topic("gender"), ["association"], **QUICK)
     assert result["measurements"] == plain(list(after))
     if method == "hard":
-        assert to_json(TASK.compute(made, place)) == to_json(result)
+        assert to_json(TASK.compute(chosen, workspace)) == to_json(result)
     row = TASK.row(result)
     assert {"association gender", "recovery_linear gender", "neighbour_overlap"} <= set(row)
     hidden = {one["metric"]: one["after"]["value"] for one in result["mitigation"]["hiding"]}
@@ -123,12 +123,12 @@ def test_identity_has_the_options_that_count(tmp_path):
     soft = key(settings(debias="soft"))
     assert key(settings(debias="soft", lam=0.1)) != soft
     assert key(settings(lam=0.1, scale="mean")) == first
-    made = settings(topic=["gender", "race"], weat=[1])
-    assert key(TASK.settings(**json.loads(made.model_dump_json()))) == key(made)
+    chosen = settings(topic=["gender", "race"], weat=[1])
+    assert key(TASK.settings(**json.loads(chosen.model_dump_json()))) == key(chosen)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"vectors": "nowhere.vec"}, "vectors: expected glove or a file"),
         ({"debias": "hard", "topic": ["gender", "race"]}, "expected one topic"),
@@ -137,8 +137,8 @@ def test_identity_has_the_options_that_count(tmp_path):
         ({"metrics": ["waet"]}, "did you mean 'weat'"),
     ],
 )
-def test_check_tells_what_is_wrong_before_any_work(given, told):
-    with pytest.raises(InputError, match=told):
+def test_check_tells_what_is_wrong_before_any_work(given, message):
+    with pytest.raises(InputError, match=message):
         settings(**given)
 
 
@@ -151,8 +151,8 @@ def test_options_of_another_method_are_refused():
         settings(weat=[11])
 
 
-def test_vectors_of_other_words_are_an_error(tmp_path, place):
+def test_vectors_of_other_words_are_an_error(tmp_path, workspace):
     path = tmp_path / "other.txt"
     path.write_text("qa 1 0\nqb 0 1\n")
     with pytest.raises(VocabularyError, match="nothing could be measured"):
-        TASK.compute(settings(vectors=str(path)), place)
+        TASK.compute(settings(vectors=str(path)), workspace)

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
-from evenhand.fewshot import bias as measuring
-from evenhand.fewshot.statistics import Answers, scores
-from evenhand.fewshot.statistics_tables import by_class as class_rows
-from evenhand.fewshot.training.trained import Point
-from evenhand.report.charts import Chart, to_svg
-from evenhand.results import to_json
+from evenhand.charts import Chart, to_svg
+from evenhand.fewshot.answers import Answers, Counterfactuals
+from evenhand.fewshot.metrics.accuracy import accuracy
+from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.training import Point
+from evenhand.files import to_json
+from evenhand.instruments import compare
+from evenhand.report.fewshot_rows import (
+    bias_rows,
+    change_rows,
+    class_rows,
+    gender_association_rows,
+    score_row,
+)
+from evenhand.results import Measurement
 
 NAMES = ("baker", "tailor", "mason", "florist", "weaver", "glazier")
 SHARES = dict(zip(NAMES, (0.45, 0.7, 0.05, 0.9, 0.6, 0.2), strict=True))
 LEANING = ("male", "female", "male", "female", "female", "male")
 
 
-def twins(effect: float, seed: int = 0) -> measuring.Twins:
-    """Answers whose texts gain or lose by their gender as the class leans, their twins likewise."""
+def counterfactuals(effect: float, seed: int = 0) -> Counterfactuals:
+    """Answers whose texts gain or lose by their gender as the class leans."""
     rng = np.random.default_rng(seed)
     episodes, ways, queries, texts = 60, 3, 4, 12
     classes = np.argsort(rng.random((episodes, len(NAMES))), axis=1)[:, :ways]
@@ -40,53 +49,67 @@ def twins(effect: float, seed: int = 0) -> measuring.Twins:
         both = logits + right * (1 + sign * effect * side)[:, :, None]
         versions.append(both - np.log(np.exp(both).sum(-1, keepdims=True)))
     answers = Answers(versions[0], rows, truth, classes, genders, NAMES)
-    return measuring.Twins.of(answers, versions[1], LEANING)
+    return Counterfactuals.of(answers, versions[1], LEANING)
 
 
 def curve(top: float) -> list[dict[str, Any]]:
     points = [Point(0, None, None, 1.2, 0.4)]
-    for i, accuracy in enumerate((0.5, top, 0.6, top), 1):
-        points.append(Point(100 * i, 1 - accuracy, accuracy + 0.05, 1.1 - accuracy, accuracy))
+    for i, right in enumerate((0.5, top, 0.6, top), 1):
+        points.append(Point(100 * i, 1 - right, right + 0.05, 1.1 - right, right))
     return [asdict(point) for point in points]
 
 
-def measured(effect: float) -> measuring.Bias:
-    return measuring.measure(twins(effect), tosses=60)
+@dataclass(frozen=True)
+class Measured:
+    """A classifier with what was measured of it."""
+
+    both: Counterfactuals
+    accuracy: Measurement
+    bias: Measurement
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        return bias_rows(self.bias)
+
+    def change(self, after: Measured) -> dict[str, Any]:
+        return change_rows(compare(self.accuracy, after.accuracy), compare(self.bias, after.bias))
 
 
-def run_document(before: measuring.Bias) -> dict[str, Any]:
-    """The document of `fewshot run`, as the shell writes it."""
-    both = before.twins
-    leaning = dict(zip(NAMES, LEANING, strict=True))
-    told = {
-        "name": "proto-euclidean", "accuracy": before.accuracy,
-        "floor": {"accuracy": scores(twins(0, seed=4).original)["accuracy"]},
+def measured(effect: float, seed: int = 0) -> Measured:
+    both = counterfactuals(effect, seed)
+    return Measured(both, accuracy(both), bias(both, permutations=60))
+
+
+def run_document(before: Measured) -> dict[str, Any]:
+    """What the charts of `fewshot run` read."""
+    content = {
+        "name": "proto-euclidean",
+        "accuracy": score_row(before.accuracy),
+        "floor": {"accuracy": score_row(accuracy(counterfactuals(0, seed=4)))},
         "chance": 1 / 3,
-        "by_class": [
-            {**one.as_dict(), "leaning": leaning[one.name]} for one in class_rows(both.original)
-        ],
+        "by_class": class_rows(before.accuracy),
         "curves": {"split 0, seed 0": curve(0.7), "split 0, seed 1": curve(0.8)},
-        "bias": before,
+        "bias": before.rows,
         "associations": [
-            {**one.as_dict(), "share_of_women": SHARES[one.name]}
-            for one in measuring.associations(both)
+            {**row, "share_of_women": SHARES[row["name"]]}
+            for row in gender_association_rows(before.bias)
         ],
-    }  # fmt: skip
-    made: dict[str, Any] = json.loads(to_json(told))
-    return made
+    }
+    document: dict[str, Any] = json.loads(to_json(content))
+    return document
 
 
-def bias_document(before: measuring.Bias, after: measuring.Bias) -> dict[str, Any]:
-    """The document of `fewshot bias`, as the shell writes it."""
-    told = {
+def bias_document(before: Measured, after: Measured) -> dict[str, Any]:
+    """What the charts of `fewshot bias` read."""
+    content = {
         "runs": {
-            name: {"accuracy": one.accuracy, "bias": one}
+            name: {"accuracy": score_row(one.accuracy), "bias": one.rows}
             for name, one in (("none", before), ("augment", after))
         },
-        "changes": {"augment": measuring.change(before, after)},
+        "changes": {"augment": before.change(after)},
     }
-    made: dict[str, Any] = json.loads(to_json(told))
-    return made
+    document: dict[str, Any] = json.loads(to_json(content))
+    return document
 
 
 def spec_of(chart: Chart) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from huggingface_hub import DatasetCard, EvalResult, ModelCard
 
 from evenhand.audit import audit
 from evenhand.errors import InputError
-from evenhand.report import cards, cards_parts
+from evenhand.report import cards
 from evenhand.report.cards import data_card, model_card, summary_markdown, write_cards
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.verdicts import Number, Verdict
@@ -49,15 +49,14 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             tests=({"label": "Twins", "p_value": 0.001, "p_holm": 0.0305},),
         ),
     ]  # fmt: skip
-    monkeypatch.setattr(cards, "verdicts", lambda _: made)
-    monkeypatch.setattr(cards_parts, "rules", lambda _: [("Masked language model", ["By a rule."])])
+    monkeypatch.setattr(cards, "rules", lambda _: [("Masked language model", ["By a rule."])])
     subjects = {
         **findings.subjects,
         "model": {"name": "my|bert", "source": "/home/me/my-bert", "weights": 1234567},
         "data": {"name": "bios", "source": "hf:someone/bios", "texts": 2500, "classes": 3,
                  "left_out": {"empty text": 4}},
     }  # fmt: skip
-    return replace(findings, subjects=subjects)
+    return replace(findings, subjects=subjects, verdicts=tuple(made))
 
 
 def front(card: str) -> dict[str, Any]:

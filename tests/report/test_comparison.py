@@ -13,18 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.audit import audit
+from evenhand.audit import audit, main
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import compare
 from evenhand.intervals import t_mean, wilson
 from evenhand.lexicon import Topic
-from evenhand.report.charts_comparison import dumbbells
-from evenhand.report.comparison import AuditComparison, Line, compare_audits
-from evenhand.report.comparison_differences import difference, unpaired_interval
-from evenhand.report.comparison_page import comparison_sections, write_comparison
-from evenhand.report.comparison_words import worse
+from evenhand.report.comparison import (
+    AuditComparison,
+    Line,
+    compare_audits,
+    comparison_sections,
+    difference,
+    line_forests,
+    unpaired_interval,
+    worse,
+    write_comparison,
+)
 from evenhand.report.findings import read_findings
-from evenhand.results import Measurement, to_json
+from evenhand.results import Items, Measurement, to_json
 from evenhand.simulate import world
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
@@ -47,7 +53,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
             with pytest.MonkeyPatch.context() as patch:
                 few = partial(nulls.dimension_spread, dims=(2, 10, 50), points=100, repeats=4)
                 patch.setattr(nulls, "dimension_spread", few)
-                patch.setattr("evenhand.audit.main.write_report", lambda place: [place])
+                patch.setattr(main, "write_report", lambda place: [place])
                 audit(v, topics=[asked], out=out, quick=True, skip=("posterior",), **settings)
             made[name] = out
         return made[name]
@@ -78,7 +84,7 @@ def test_paired_differences_are_those_of_compare(two: AuditComparison, make: Mak
         assert made is not None
         if one.metric == "ripa":
             assert made.kind == "none"
-            assert "how long the vectors are" in made.how
+            assert "length of the vectors" in made.how
             continue
         expected = compare(one, other)
         assert (made.kind, made.items) == ("paired", expected.paired)
@@ -146,11 +152,11 @@ def test_other_word_lists_are_not_compared(make: Make) -> None:
 
 def test_words_without_a_vector_are_not_paired() -> None:
     items = [{"word": f"w{i}", "without": 0.1 * i, "score": 1.0} for i in range(5)]
-    one = measurement(1, 0, 2, items=tuple(items))
-    other = measurement(3, 2, 4, items=tuple(items[:-1]))
+    one = measurement(1, 0, 2, items=Items(items))
+    other = measurement(3, 2, 4, items=Items(items[:-1]))
     assert difference(one, other).kind == "unpaired"
-    assert difference(one, replace(other, items=tuple(items))).kind == "paired"
-    lost = ({**items[0], "without": None}, *items[1:])
+    assert difference(one, replace(other, items=Items(items))).kind == "paired"
+    lost = Items([{**items[0], "without": None}, *items[1:]])
     assert difference(one, replace(other, items=lost)).kind == "unpaired"
 
 
@@ -169,7 +175,7 @@ def test_a_mean_of_sentences_is_paired_over_all_of_them() -> None:
         scores = easy + shift + rng.normal(0, 0.01, 60)
         kept = [score for i, score in enumerate(scores) if i not in undecided]
         mean, low, high = t_mean(kept)
-        items = tuple(
+        items = Items(
             {"word": f"s{i}", "score": score, "full_verdict": "undecided" if i in undecided else ""}
             for i, score in enumerate(scores)
         )
@@ -190,7 +196,7 @@ def test_the_mean_without_a_sentence_is_the_jackknife_of_the_mean() -> None:
     one, two = (
         measurement(
             float(np.mean(column)), 0, 1, metric="pronouns",
-            items=tuple({"word": str(i), "score": score} for i, score in enumerate(column)),
+            items=Items({"word": str(i), "score": score} for i, score in enumerate(column)),
         )
         for column in zip(*scores, strict=True)
     )  # fmt: skip
@@ -218,8 +224,8 @@ def test_a_level_is_brought_to_the_first_one_s() -> None:
 
 
 def test_odds_ratios_are_compared_as_ratios() -> None:
-    one = measurement(2, 1, 4, metric="odds_ratio", ideal=1.0)
-    other = measurement(6, 3, 12, metric="odds_ratio", ideal=1.0)
+    one = measurement(2, 1, 4, metric="odds", ideal=1.0)
+    other = measurement(6, 3, 12, metric="odds", ideal=1.0)
     made = difference(one, other)
     assert (made.kind, made.ratio) == ("unpaired", True)
     factor = 2 ** math.sqrt(2)
@@ -269,7 +275,7 @@ def test_verdicts_stand_side_by_side(two: AuditComparison) -> None:
 
 
 def test_the_json_view_is_strict_and_whole(two: AuditComparison) -> None:
-    told = json.loads(to_json(two.as_dict()))
+    told = json.loads(to_json(two.to_dict()))
     assert [one["letter"] for one in told["audits"]] == ["A", "B"]
     assert told["verdicts"][0]["verdicts"][1]["topic"] == "simulated"
     by_metric = {row["metric"]: row for row in told["measures"]}
@@ -333,7 +339,7 @@ def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None
     assert told(two)
     sides = [
         replace(side, findings=replace(side.findings, stages=tuple(
-            replace(stage, mitigations=()) for stage in side.findings.stages
+            stage for stage in side.findings.stages if stage.kind != "mitigation"
         )))
         for side in two.sides
     ]  # fmt: skip
@@ -341,15 +347,15 @@ def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None
 
 
 def test_a_mark_tells_its_audit_and_the_difference(two: AuditComparison) -> None:
-    drawn = dumbbells(two.lines, [side.name for side in two.sides]).to_dict()
+    drawn = line_forests(two.lines, [side.name for side in two.sides]).to_dict()
     rows = _values(drawn)
-    marks = [row for row in rows if row.get("audit") == "B: <i>weak"]
+    marks = [row for row in rows if row.get("series") == "B: <i>weak"]
     association = next(row for row in marks if row["label"] == "Association contrast")
     line = lines(two)["association"]
     assert line.sides[1] is not None
     assert association["value"] == line.sides[1].value
-    assert association["apart"].startswith("0.285 [")
-    assert association["apart"].endswith("from A, paired")
+    assert association["difference"].startswith("0.285 [")
+    assert association["difference"].endswith("from A, paired")
 
 
 def _values(spec: Any) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.fewshot.bias import Twins, measure
-from evenhand.fewshot.statistics import Answers
-from evenhand.report.findings import Findings
-from evenhand.report.saved import StageResult
-from evenhand.report.verdicts_fewshot import RULES, judge_fewshot
+from evenhand.fewshot.answers import Answers, Counterfactuals
+from evenhand.fewshot.metrics.bias import bias
+from evenhand.report.fewshot_rows import bias_rows
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.verdicts import judge_classifiers, prose
 from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
@@ -35,11 +35,11 @@ def judged(measures):
     stages = [
         StageResult(
             name=network, kind="fewshot", title=network,
-            content={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
+            details={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
         )
         for network, bias in told.items()
     ]  # fmt: skip
-    (verdict,) = judge_fewshot(
+    (verdict,) = judge_classifiers(
         Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
     )
     return verdict
@@ -67,8 +67,8 @@ def of_classes(seed, spread, mean=0.0):
         both = [each - np.log(np.exp(each).sum(-1, keepdims=True)) for each in both]
         names = tuple(f"class {i}" for i in range(classes))
         answers = Answers(both[0], rows, truth, asked, rows % 2, names)
-        bias = measure(Twins.of(answers, both[1], leaning), seed=seed)
-        found += [json.loads(to_json(bias[metric])) for metric in ("association", "epsilon")]
+        rows = bias_rows(bias(Counterfactuals.of(answers, both[1], leaning), seed=seed))
+        found += [json.loads(to_json(rows[metric])) for metric in ("association", "epsilon")]
     return judged(found)
 
 
@@ -95,7 +95,7 @@ def test_the_p_for_new_classes_is_corrected_for_all_that_were_asked():
     """One of six at p = .009 is no news; that the others are weak does not make it one."""
     verdict = only_last(0.0005, 0.009)
     assert verdict.level == "some evidence"
-    assert "not sure enough in new classes" in verdict.sentence
+    assert "not certain enough for new classes" in verdict.sentence
     assert verdict.tests[-1]["p_new_classes_holm"] == pytest.approx(6 * 0.009)
 
 
@@ -166,7 +166,7 @@ def test_without_a_p_for_new_classes_nothing_is_strong():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    told = " ".join(RULES)
+    told = prose.rules_classifier(strong=0.01, some=0.05, minimum=20)
     assert "for new classes" in told
     assert "The first number" in told
 

@@ -48,11 +48,11 @@ class Numbering:
     """Puts the document's number where a # stands: output depends on the number alone."""
 
     def __call__(self, block: Block) -> list[Edit]:
-        places = [m.start() for m in re.finditer("#", block.text)]
-        numbers = block.first + block.owner(places)
+        positions = [m.start() for m in re.finditer("#", block.text)]
+        numbers = block.first + block.owner(positions)
         return [
-            Edit(place, "number", "#", str(number))
-            for place, number in zip(places, numbers.tolist(), strict=True)
+            Edit(index, "number", "#", str(number))
+            for index, number in zip(positions, numbers.tolist(), strict=True)
         ]
 
 

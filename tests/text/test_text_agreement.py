@@ -257,10 +257,21 @@ def test_agreement(before: str, after: str) -> None:
 
 def test_plain_forms_of_unknown_verbs() -> None:
     forms = {
-        "yeets": "yeet", "doxxes": "doxx", "vapes": "vape", "hitches": "hitch", "simps": "simp",
-        "quizzes": "quiz", "unties": "untie", "biases": "bias", "canoes": "canoe", "vies": "vie",
-        "caches": "cache", "photocopies": "photocopy", "radios": "radio", "refreezes": "refreeze",
-    }  # fmt: skip
+        "yeets": "yeet",
+        "doxxes": "doxx",
+        "vapes": "vape",
+        "hitches": "hitch",
+        "simps": "simp",
+        "quizzes": "quiz",
+        "unties": "untie",
+        "biases": "bias",
+        "canoes": "canoe",
+        "vies": "vie",
+        "caches": "cache",
+        "photocopies": "photocopy",
+        "radios": "radio",
+        "refreezes": "refreeze",
+    }
     assert {form: plain_form(form) for form in forms} == forms
 
 
@@ -286,9 +297,9 @@ def with_he(text: str, rows: list[list[str]]) -> str:
     parents = {row[6] for row in rows}
     pieces, done = [], 0
     for row in rows:
-        place = text.index(row[1], done)
-        pieces.append(text[done:place])
-        done = place + len(row[1])
+        index = text.index(row[1], done)
+        pieces.append(text[done:index])
+        done = index + len(row[1])
         alone = row[7].startswith("nsubj") and row[0] not in parents
         name = row[3] == "PROPN" and "Number=Sing" in row[5]
         if alone and (name or row[1].lower() in ("it", "this", "she")):
@@ -327,10 +338,10 @@ def test_agreement_on_gold_dependencies(shared: Path, replaced: bool, least: int
         text = with_he(given, rows) if replaced else given
         gold = gold_verbs(text, rows)
         changes = find_agreement(text, 0, len(text))
-        found = {offset for offset, before, _ in changes if before[0].isalpha()}
-        right += len(gold & found)
-        wrong += len(found - gold)
-        missed += len(gold - found)
+        result = {offset for offset, before, _ in changes if before[0].isalpha()}
+        right += len(gold & result)
+        wrong += len(result - gold)
+        missed += len(gold - result)
     assert right >= least
     assert right / (right + wrong) >= 0.98
     assert right / (right + missed) >= 0.98

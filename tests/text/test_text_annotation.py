@@ -88,18 +88,18 @@ def test_four_annotators_as_in_the_paper(filtered, tmp_path):
         fill(sheet, tmp_path / f"{name}.csv", answers)
         for name, answers in zip("abcd", columns, strict=True)
     ]
-    found = read_sheets(sheets)
-    assert found.details["majority"] == 3
-    assert counts_of(found) == {"sentences": 12, "yes": 10, "no": 2, "undecided": 0}
-    assert (found.value, found.low, found.high) == wilson(10, 12)
-    kappa, alpha = found.parts
+    result = read_sheets(sheets)
+    assert result.details["majority"] == 3
+    assert counts_of(result) == {"sentences": 12, "yes": 10, "no": 2, "undecided": 0}
+    assert (result.value, result.low, result.high) == wilson(10, 12)
+    kappa, alpha = result.parts
     counts = [[4, 0]] * 9 + [[3, 1], [2, 2], [0, 4]]
     assert kappa.value == pytest.approx(fleiss_kappa(counts)[0])
     assert alpha.value == pytest.approx(krippendorff_alpha(counts)[0])
     assert read_sheets(sheets, majority=2).details["counts"]["yes"] == 11
     assert read_sheets(sheets, majority=4).details["counts"]["yes"] == 9
-    assert Measurement.from_dict(found.to_dict()) == found
-    save_verdicts(found, tmp_path / "judged.jsonl")
+    assert Measurement.from_dict(result.to_dict()) == result
+    save_verdicts(result, tmp_path / "judged.jsonl")
     judged = [json.loads(line) for line in (tmp_path / "judged.jsonl").read_text().splitlines()]
     assert [row["verdict"] for row in judged] == ["yes"] * 10 + ["no"] * 2
     assert judged[9]["verdicts"] == {"a": "yes", "b": "yes", "c": "yes", "d": "no"}
@@ -107,7 +107,7 @@ def test_four_annotators_as_in_the_paper(filtered, tmp_path):
     assert judged[9]["masked"] == record(9)["masked"]
     carried = read_sheets(sheets, filtered=filtered).items[9]
     assert {name: carried[name] for name in record(9)} == record(9)
-    assert [row["d"] for row in found.items["verdicts"]].count("yes") == 9
+    assert [row["d"] for row in result.items["verdicts"]].count("yes") == 9
 
 
 def test_missing_verdicts_are_counted(filtered, tmp_path):
@@ -119,34 +119,34 @@ def test_missing_verdicts_are_counted(filtered, tmp_path):
         fill(sheet, tmp_path / "b.csv", ["no"] * 2 + ["yes"] * 10),
         fill(sheet, tmp_path / "c.csv", ["", "no", ""] + ["yes"] * 9, keep=range(11)),
     ]
-    found = read_sheets(sheets)
-    assert list(found.items["verdict"]) == ["undecided", "no"] + ["yes"] * 10
-    assert found.n == 11
-    assert found.left_out == (found.items[0]["id"],)
-    tally = found.details["annotators"]["c"]
+    result = read_sheets(sheets)
+    assert list(result.items["verdict"]) == ["undecided", "no"] + ["yes"] * 10
+    assert result.n == 11
+    assert result.left_out == (result.items[0]["id"],)
+    tally = result.details["annotators"]["c"]
     assert tally == {"yes": 8, "no": 1, "empty": 2, "absent": 1}
-    assert found.part("fleiss_kappa").n == 9
-    assert found.part("krippendorff_alpha").n == 12
-    assert any("leaves out 3 sentences" in note for note in found.notes)
+    assert result.part("fleiss_kappa").n == 9
+    assert result.part("krippendorff_alpha").n == 12
+    assert any("leaves out 3 sentences" in note for note in result.notes)
 
 
 def test_one_annotator(filtered, tmp_path):
     write_sheet(filtered, tmp_path / "s.csv")
-    found = read_sheets([fill(tmp_path / "s.csv", tmp_path / "a.csv", ["yes"] * 9 + ["no"] * 3)])
-    assert found.value == 0.75
-    assert found.parts == ()
-    assert found.notes == ("one annotator: no agreement to measure",)
+    result = read_sheets([fill(tmp_path / "s.csv", tmp_path / "a.csv", ["yes"] * 9 + ["no"] * 3)])
+    assert result.value == 0.75
+    assert result.parts == ()
+    assert result.notes == ("one annotator: no agreement to measure",)
 
 
-def test_every_verdict_the_same_is_said(filtered, tmp_path):
+def test_a_note_where_every_verdict_is_the_same(filtered, tmp_path):
     write_sheet(filtered, tmp_path / "s.csv")
     sheets = [fill(tmp_path / "s.csv", tmp_path / f"{n}.csv", ["yes"] * 12) for n in "ab"]
-    found = read_sheets(sheets)
-    assert math.isnan(found.parts[0].value)
-    assert "every verdict is yes: agreement above chance is not defined" in found.notes
+    result = read_sheets(sheets)
+    assert math.isnan(result.parts[0].value)
+    assert "every verdict is yes: agreement above chance is not defined" in result.notes
 
 
-def test_sheets_of_spreadsheets_in_other_lands(filtered, tmp_path):
+def test_sheets_of_spreadsheets_in_other_locales(filtered, tmp_path):
     """Semicolons, a byte order mark, letters outside ASCII, empty rows at the end."""
     lines = filtered.read_text().replace("The dancer", "The señora's coach")
     filtered.write_text(lines.replace("\\u00f1", "ñ"), encoding="utf-8")
@@ -157,9 +157,9 @@ def test_sheets_of_spreadsheets_in_other_lands(filtered, tmp_path):
         rows = list(csv.reader(file))
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows([*rows, [""] * len(rows[0])])
-    found = read_sheets([path])
-    assert counts_of(found)["yes"] == 12
-    assert found.items[0]["antecedent"] == "The señora's coach"
+    result = read_sheets([path])
+    assert counts_of(result)["yes"] == 12
+    assert result.items[0]["antecedent"] == "The señora's coach"
 
 
 def spoil(path, old, new, count=1):
@@ -168,7 +168,7 @@ def spoil(path, old, new, count=1):
     path.write_text(text.replace(old, new, count))
 
 
-def test_bad_sheets_name_the_place(filtered, tmp_path):
+def test_bad_sheets_name_the_location(filtered, tmp_path):
     sheet = tmp_path / "s.csv"
     write_sheet(filtered, sheet)
     good = fill(sheet, tmp_path / "a.csv", ["yes"] * 12)
@@ -233,7 +233,7 @@ def test_sheets_with_few_verdicts_are_counted(filtered, tmp_path):
 
 def test_the_instrument_measures_tables_by_name():
     subject, sheets = Annotation.example()
-    found = Annotation(majority=3).measure(subject, sheets)
-    assert found.query == "yes by 3 of 3 or more"
-    assert found.value == 0.5
+    result = Annotation(majority=3).measure(subject, sheets)
+    assert result.query == "yes by 3 of 3 or more"
+    assert result.value == 0.5
     assert Annotation().misfit(None) == "needs filled sheets"

@@ -41,7 +41,7 @@ def test_examples(before: str, after: str) -> None:
     assert anonymized(before) == after
 
 
-def test_numbers_begin_anew_in_each_document() -> None:
+def test_numbers_restart_in_each_document() -> None:
     block = Block.of_lines("Mary Smith left.\nTom Jones stayed.\n")
     assert apply(block.text, Anonymize()(block)) == "E1 E2 left.\nE1 E2 stayed.\n"
 
@@ -71,14 +71,14 @@ def test_one_number_for_one_word(documents: list[str]) -> None:
         for edit in edits:
             assert numbers.setdefault(edit.before.casefold(), edit.after) == edit.after
         assert len(set(numbers.values())) == len(numbers)
-        kept = set(re.findall(r"(?<!\w)E\d+(?!\w)", document))
-        assert not kept & set(numbers.values())
+        accepted = set(re.findall(r"(?<!\w)E\d+(?!\w)", document))
+        assert not accepted & set(numbers.values())
 
 
 @settings(max_examples=60, deadline=None)
 @given(DOCUMENTS, st.integers(0, 6))
 def test_blocks_do_not_matter(documents: list[str], cut: int) -> None:
-    whole = Block.of_documents(documents)
+    complete = Block.of_documents(documents)
     pieces = [documents[:cut], documents[cut:]]
     rewritten = "".join(
         apply(block.text, Anonymize()(block))
@@ -87,7 +87,7 @@ def test_blocks_do_not_matter(documents: list[str], cut: int) -> None:
             Block.of_documents(pieces[1], first=len(pieces[0])),
         )
     )
-    assert rewritten == apply(whole.text, Anonymize()(whole))
+    assert rewritten == apply(complete.text, Anonymize()(complete))
 
 
 def test_it_crosses_processes_and_refuses_an_unknown_finder() -> None:

@@ -35,8 +35,8 @@ GOLD = HERE.parent / "data" / "coreference.txt"
 def resolve(sentence: str, rules: Rules | None = None) -> Link | None:
     """The link of the only pronoun of a sentence."""
     tokens, _ = tokenize(sentence)
-    (place,) = (k for k, word in enumerate(tokens) if word.lower() in PRONOUNS)
-    return (rules or Rules())(tokens, place)
+    (index,) = (k for k, word in enumerate(tokens) if word.lower() in PRONOUNS)
+    return (rules or Rules())(tokens, index)
 
 
 def antecedent(sentence: str, rules: Rules | None = None) -> str | None:
@@ -47,15 +47,17 @@ def antecedent(sentence: str, rules: Rules | None = None) -> str | None:
 def score(rules: Rules) -> tuple[float, float]:
     """Precision and coverage on our own sentences."""
     cases = list(gold_sentences(GOLD))
-    found = [(rules(tokens, place), told) for tokens, place, told in cases]
-    links = [(link.text.replace(" 's", "'s"), told) for link, told in found if link is not None]
-    return sum(text == told for text, told in links) / len(links), len(links) / len(cases)
+    result = [(rules(tokens, index), reported) for tokens, index, reported in cases]
+    links = [
+        (link.text.replace(" 's", "'s"), reported) for link, reported in result if link is not None
+    ]
+    return sum(text == reported for text, reported in links) / len(links), len(links) / len(cases)
 
 
 def test_the_gold_sentences_are_many_and_of_both_kinds() -> None:
-    told = [antecedent for _, _, antecedent in gold_sentences(GOLD)]
-    assert len(told) >= 150
-    assert told.count(None) >= 20
+    reported = [antecedent for _, _, antecedent in gold_sentences(GOLD)]
+    assert len(reported) >= 150
+    assert reported.count(None) >= 20
 
 
 def test_precision_first_on_gold_sentences() -> None:
@@ -141,22 +143,26 @@ def test_links_give_tokens_text_and_rule() -> None:
     tokens = ["Below", ",", "the", "inspector", "checks", "his", "watch", "."]
     link = Rules()(tokens, 5)
     assert link == Link(
-        start=2, end=4, text="the inspector", confidence=CONFIDENCE["own subject"],
-        size=2, rule="own subject",
-    )  # fmt: skip
+        start=2,
+        end=4,
+        text="the inspector",
+        confidence=CONFIDENCE["own subject"],
+        size=2,
+        rule="own subject",
+    )
     assert all(0 < value < 1 for value in CONFIDENCE.values())
 
 
 @pytest.mark.parametrize("place", [-1, 0, 9])
-def test_the_place_must_be_a_pronoun(place: int) -> None:
+def test_the_token_must_be_a_pronoun(place: int) -> None:
     with pytest.raises(InputError, match=f"token {place}: expected one of he, him"):
         Rules()(["The", "nurse", "lifts", "her", "hand", "."], place)
 
 
 def test_any_tokens_are_survived() -> None:
     for words in (["he"], ["her", "'s", "'s"], ["-", "her", "-"], ["'s", "he", ","], ["", "his"]):
-        place = next(k for k, word in enumerate(words) if word in PRONOUNS)
-        Rules(0.0)([word or "x" for word in words], place)
+        index = next(k for k, word in enumerate(words) if word in PRONOUNS)
+        Rules(0.0)([word or "x" for word in words], index)
 
 
 @pytest.mark.parametrize("bias", ["pro", "anti"])
@@ -165,8 +171,8 @@ def test_winobias_syntax_decides_or_nobody_does(shared: Path, bias: str) -> None
     share = {}
     for kind in ("type1", "type2"):
         cases = list(winobias(folder / f"dev_{kind}_{bias}_stereotype.v4_auto_conll"))
-        found = [(Rules()(tokens, place), span) for tokens, place, span in cases]
-        links = [(link, span) for link, span in found if link is not None]
+        result = [(Rules()(tokens, index), span) for tokens, index, span in cases]
+        links = [(link, span) for link, span in result if link is not None]
         right = sum(link.start < span[1] and span[0] < link.end for link, span in links)
         share[kind] = right, len(links), len(cases)
     right, linked, total = share["type2"]
@@ -179,10 +185,10 @@ def test_winobias_syntax_decides_or_nobody_does(shared: Path, bias: str) -> None
 def test_the_same_whatever_the_stereotype(shared: Path) -> None:
     folder = shared / "data" / "winobias" / "conll_format"
     pro = list(winobias(folder / "dev_type2_pro_stereotype.v4_auto_conll"))
-    for tokens, place, _ in pro[:100]:
-        if tokens[place].lower() in ("he", "she"):
+    for tokens, index, _ in pro[:100]:
+        if tokens[index].lower() in ("he", "she"):
             other = ["he" if word == "she" else "she" if word == "he" else word for word in tokens]
-            assert Rules(0.0)(tokens, place) == Rules(0.0)(other, place)
+            assert Rules(0.0)(tokens, index) == Rules(0.0)(other, index)
 
 
 def test_tags_phrases_and_kinds() -> None:
@@ -190,15 +196,18 @@ def test_tags_phrases_and_kinds() -> None:
         "".join(tag(["The", "old", "guard", "'s", "dog", "is", "n't", "his", "."])) == "DWWKWABHX"
     )
     assert tokenize("Dr. Smith's U.S. trip.")[0] == ["Dr.", "Smith", "'s", "U.S.", "trip", "."]
-    made = parse(["The", "coach", "who", "trains", "the", "team", "lifted", "his", "arm", "."])
-    assert [made.lower[made.phrases[0].head], made.phrases[0].role] == ["coach", "subject"]
-    assert {made.lower[k]: p and made.lower[p.head] for k, p in made.subjects.items()} == {
+    result = parse(["The", "coach", "who", "trains", "the", "team", "lifted", "his", "arm", "."])
+    assert [result.lower[result.phrases[0].head], result.phrases[0].role] == ["coach", "subject"]
+    assert {result.lower[k]: p and result.lower[p.head] for k, p in result.subjects.items()} == {
         "trains": "coach",
         "lifted": "coach",
     }
     assert [kind_of(words.split()) for words in ("the team", "two dogs", "a box", "the other")] == [
-        "people", "animals", "thing", "unclear",
-    ]  # fmt: skip
+        "people",
+        "animals",
+        "thing",
+        "unclear",
+    ]
     assert nouns().is_person("screenwriter")
     assert nouns().singular("thieves") == "thief"
     assert verb_forms()["tries"] == "s"
@@ -247,18 +256,18 @@ class FakeResult:
 
 
 def fake_spacy(monkeypatch: pytest.MonkeyPatch, pipes: list[str], doc: Any) -> list[Any]:
-    """A spaCy whose pipeline gives back the document made here; what it was asked for."""
-    asked: list[Any] = []
+    """A spaCy whose pipeline returns the document of the test, and the names it was loaded by."""
+    calls: list[Any] = []
 
     class Pipeline:
         vocab = "vocabulary"
         pipe_names = pipes
 
         def add_pipe(self, name: str) -> None:
-            asked.append(name)
+            calls.append(name)
 
         def __call__(self, made: Any) -> Any:
-            asked.append(made)
+            calls.append(made)
             return doc
 
     def load(name: str) -> Pipeline:
@@ -271,15 +280,15 @@ def fake_spacy(monkeypatch: pytest.MonkeyPatch, pipes: list[str], doc: Any) -> l
     module.blank = lambda language: language  # type: ignore[attr-defined]
     module.tokens = SimpleNamespace(Doc=lambda vocab, words: (vocab, words))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "spacy", module)
-    return asked
+    return calls
 
 
 def test_fastcoref(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
 
     class FCoref:
         def __init__(self, **keywords: Any) -> None:
-            made.append(keywords)
+            result.append(keywords)
             if keywords.get("model_name_or_path") == "absent":
                 raise OSError("absent is not a local folder")
 
@@ -292,7 +301,7 @@ def test_fastcoref(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastcoref", module)
     fake_spacy(monkeypatch, [], None)
     link = resolver("fastcoref:my/model")(TOKENS, 5)
-    assert made[0]["model_name_or_path"] == "my/model"
+    assert result[0]["model_name_or_path"] == "my/model"
     assert link is not None
     assert (link.text, link.size, link.rule) == ("The nurse", 3, "fastcoref")
     assert link.confidence == pytest.approx(0.8808, abs=1e-4)
@@ -304,12 +313,12 @@ def test_fastcoref(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spacy_coref(monkeypatch: pytest.MonkeyPatch) -> None:
     spans = [SimpleNamespace(start=0, end=2), SimpleNamespace(start=3, end=4)]
     doc = SimpleNamespace(spans={"coref_head_clusters_1": [], "coref_clusters_1": spans})
-    asked = fake_spacy(monkeypatch, ["tok2vec", "coref"], doc)
+    calls = fake_spacy(monkeypatch, ["tok2vec", "coref"], doc)
     link = resolver("spacy:en_coref")(TOKENS, 3)
     assert link is not None
     assert (link.start, link.end, link.text, link.size) == (0, 2, "The nurse", 2)
     assert link.confidence is None
-    assert asked == [("vocabulary", TOKENS)]
+    assert calls == [("vocabulary", TOKENS)]
     assert resolver("spacy:en_coref")(TOKENS, 5) is None
     with pytest.raises(InputError, match="spacy: en_absent cannot be loaded"):
         resolver("spacy:en_absent")
@@ -339,9 +348,9 @@ def test_coreferee(monkeypatch: pytest.MonkeyPatch) -> None:
             return SimpleNamespace(left_edge=SimpleNamespace(i=0 if k == 1 else k))
 
     monkeypatch.setitem(sys.modules, "coreferee", ModuleType("coreferee"))
-    asked = fake_spacy(monkeypatch, ["tagger"], Doc())
+    calls = fake_spacy(monkeypatch, ["tagger"], Doc())
     link = resolver("coreferee:en_core_web_lg")(TOKENS, 5)
-    assert asked[0] == "coreferee"
+    assert calls[0] == "coreferee"
     assert link is not None
     assert (link.text, link.size) == ("The nurse", 3)
 

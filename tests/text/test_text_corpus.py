@@ -120,8 +120,8 @@ def test_several_files_are_one_corpus(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"a 0\nb 1\nc 2\n\n4 d"
     stream(sources, tmp_path / "list", Listing())
     rows = [line.split() for line in (tmp_path / "list").read_text().splitlines()]
-    places = [(int(row[0]), Path(row[1]).name, int(row[2])) for row in rows]
-    assert places == [
+    positions = [(int(row[0]), Path(row[1]).name, int(row[2])) for row in rows]
+    assert positions == [
         (0, "0.txt", 1),
         (1, "0.txt", 2),
         (2, "2.txt", 1),
@@ -154,10 +154,10 @@ def test_edits_name_document_source_line_and_offset(tmp_path: Path) -> None:
     edits = tmp_path / "edits.jsonl"
     stream([tmp_path / "in"], tmp_path / "out", RewriteWork(Swapping()), edits=edits)
     rows = [json.loads(line) for line in edits.read_text().splitlines()]
-    place = {"document": 1, "source": str(tmp_path / "in"), "line": 2}
+    index = {"document": 1, "source": str(tmp_path / "in"), "line": 2}
     assert rows == [
-        {**place, "offset": 5, "rule": "pair", "before": "he", "after": "she"},
-        {**place, "offset": 9, "rule": "pair", "before": "she", "after": "he"},
+        {**index, "offset": 5, "rule": "pair", "before": "he", "after": "she"},
+        {**index, "offset": 9, "rule": "pair", "before": "she", "after": "he"},
     ]
 
 

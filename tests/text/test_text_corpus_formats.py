@@ -1,4 +1,4 @@
-"""JSON lines and tables: the document found, and every other byte of the record kept."""
+"""JSON lines and tables: the document changes, and every other byte of the record stays."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_only_the_words_of_the_field_change_in_json(tmp_path: Path, size: int) -
     assert run(tmp_path, JSON_LINES, Jsonl("text"), rewriter=Nothing()) == JSON_LINES
 
 
-def test_a_copy_of_a_json_record_is_a_whole_record(tmp_path: Path) -> None:
+def test_a_copy_of_a_json_record_is_a_complete_record(tmp_path: Path) -> None:
     out = run(tmp_path, b'{"a": 1, "text": "he"}\n{"text": "it"}', Jsonl("text"), append=True)
     assert out == b'{"a": 1, "text": "he"}\n{"a": 1, "text": "she"}\n{"text": "it"}'
 

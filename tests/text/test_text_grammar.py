@@ -43,7 +43,7 @@ def lines(name: str) -> list[list[str]]:
 
 
 def asked(marked: str) -> tuple[str, int, int]:
-    """The text without its braces, and the place they enclosed."""
+    """The text without its braces, and the span they enclosed."""
     start, end = marked.index("{"), marked.index("}") - 1
     return marked.replace("{", "").replace("}", ""), start, end
 
@@ -77,7 +77,7 @@ def test_own_contractions() -> None:
 
 
 def share(gold: list[pronoun_gold.Gold], decide: Callable[[str, int, int], bool]) -> float:
-    return sum(decide(*place[:3]) is place.answer for place in gold) / len(gold)
+    return sum(decide(*index[:3]) is index.answer for index in gold) / len(gold)
 
 
 def test_treebank(shared: Path) -> None:
@@ -92,7 +92,7 @@ def test_winobias(shared: Path) -> None:
     gold = pronoun_gold.winobias(shared / "data" / "winobias")
     assert len(gold) == 447
     assert share(gold, her_is_possessive) >= 0.98
-    wrong = {place.text for place in gold if her_is_possessive(*place[:3]) is not place.answer}
+    wrong = {index.text for index in gold if her_is_possessive(*index[:3]) is not index.answer}
     assert len(wrong) <= 0.01 * 2 * 792  # a line of the four files with a wrong pronoun
 
 
@@ -166,7 +166,7 @@ def test_the_file_is_what_was_read() -> None:
     assert len(data) < 1_000_000
 
 
-def test_the_model_is_read_when_first_asked() -> None:
+def test_the_model_is_read_on_first_use() -> None:
     code = (
         "from evenhand.text.grammar import embedded_model, judge\n"
         "judge()\n"
@@ -272,8 +272,8 @@ def test_spacy_or_its_pipeline_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     ).map("".join)
 )
 def test_the_short_look_sees_what_the_long_one_sees(text: str) -> None:
-    for found in re.finditer("her|his", text):
-        start, end = found.span()
+    for result in re.finditer("her|his", text):
+        start, end = result.span()
         plain, right = next_two(text, end), following(text, start, end)
         if plain is not None:
             assert plain == (right[0], right[1], right[4])

@@ -121,11 +121,11 @@ def test_one_new_name_for_each_name(text: str, mode: str, direction: str) -> Non
 @given(DOCUMENTS, st.integers(0, 6))
 def test_blocks_do_not_matter(documents: list[str], cut: int) -> None:
     swap = NameSwap("random", 11)
-    whole = Block.of_documents(documents)
-    one = Block.of_documents(documents[:cut])
+    complete = Block.of_documents(documents)
+    first = Block.of_documents(documents[:cut])
     two = Block.of_documents(documents[cut:], first=len(documents[:cut]))
-    pieces = apply(one.text, swap(one)) + apply(two.text, swap(two))
-    assert pieces == apply(whole.text, swap(whole))
+    pieces = apply(first.text, swap(first)) + apply(two.text, swap(two))
+    assert pieces == apply(complete.text, swap(complete))
 
 
 def test_only_chosen_documents_change() -> None:

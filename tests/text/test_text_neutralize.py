@@ -97,7 +97,7 @@ def benchmark() -> ModuleType:
 
 @pytest.mark.parametrize("split", ["tune", "held"])
 @pytest.mark.parametrize("gold", ["neutral.tsv", "neutral2.tsv"])
-def test_floor_on_gold_sentences(benchmark: ModuleType, gold: str, split: str) -> None:
+def test_minimum_accuracy_on_gold_sentences(benchmark: ModuleType, gold: str, split: str) -> None:
     rows = [row for row in benchmark.read_gold(gold) if row[1] == split]
     assert len(rows) >= 125
     errors, words, exact = benchmark.scores(rows)
@@ -158,11 +158,11 @@ def test_options_are_checked() -> None:
 
 def test_documents_do_not_touch_each_other() -> None:
     documents = ["She", "walks and talks.", "Is", "he here\nand is he well?", "", "his", "hers"]
-    whole = Neutralize()(Block.of_documents(documents))
+    complete = Neutralize()(Block.of_documents(documents))
     alone = [neutralize(document).edits for document in documents]
     text = Block.of_documents(documents).text
     joined = "\n".join(apply(d, e) for d, e in zip(documents, alone, strict=True)) + "\n"
-    assert apply(text, whole) == joined
+    assert apply(text, complete) == joined
 
 
 def test_it_crosses_processes() -> None:

@@ -39,19 +39,19 @@ def test_an_empty_cell_is_reported():
 
 
 def test_odds_of_a_frame():
-    found = odds(FRAME, "job", "sex")
-    assert [part.query for part in found.select("class")] == ["pilot", "nurse"]
-    assert found.part("pilot").value == pytest.approx(9)
-    assert found.details["counts"] == {"read": 20, "male": 9, "female": 11, "left_out": 0}
-    (male,), (female,) = leaning(found, 1)
+    result = odds(FRAME, "job", "sex")
+    assert [part.query for part in result.select("class")] == ["pilot", "nurse"]
+    assert result.part("pilot").value == pytest.approx(9)
+    assert result.details["counts"] == {"read": 20, "male": 9, "female": 11, "left_out": 0}
+    (male,), (female,) = leaning(result, 1)
     assert (male.query, female.query) == ("pilot", "nurse")
 
 
 def test_a_result_reads_itself_back_and_can_be_compared():
-    found = odds(FRAME, "job", "sex")
-    assert Measurement.from_dict(found.to_dict()) == found
+    result = odds(FRAME, "job", "sex")
+    assert Measurement.from_dict(result.to_dict()) == result
     swapped = odds(FRAME, "job", "sex", male="F", female="M")
-    change = compare(found, swapped).part("pilot").change
+    change = compare(result, swapped).part("pilot").change
     assert change.value == pytest.approx(1 / 81)
     half = 1.959963985 * math.sqrt(2 * (1 / 6 + 1 / 3 + 1 / 2 + 1 / 9))
     assert change.high == pytest.approx(change.value * math.exp(half))
@@ -97,14 +97,14 @@ def test_every_kind_of_file_reads_the_same(tmp_path, name):
     assert odds(path, "job", "sex").parts == odds(FRAME, "job", "sex").parts
 
 
-def test_content_tells_the_format_not_the_name(tmp_path):
+def test_the_content_decides_the_format_not_the_name(tmp_path):
     path = save(FRAME, tmp_path / "t.jsonl.gz")
     renamed = path.rename(tmp_path / "table")
     assert odds(renamed, "job", "sex").parts == odds(FRAME, "job", "sex").parts
 
 
 @pytest.mark.parametrize("values", [("male", "female"), ("m", "f"), ("Man", "WOMAN"), (" M ", "F")])
-def test_gender_values_known_without_being_told(values):
+def test_usual_gender_values_are_known(values):
     frame = FRAME.assign(sex=FRAME["sex"].map({"M": values[0], "F": values[1]}))
     assert odds(frame, "job", "sex").parts == odds(FRAME, "job", "sex").parts
 
@@ -129,17 +129,17 @@ def test_what_is_left_out_is_counted_by_reason():
     more = pd.DataFrame(
         {"job": ["pilot", "pilot", None, "cook", "nurse"], "sex": ["X", None, "M", "X", "unsure"]}
     )
-    found = odds(pd.concat([FRAME, more], ignore_index=True), "job", "sex")
-    assert found.details["left_out"] == {
+    result = odds(pd.concat([FRAME, more], ignore_index=True), "job", "sex")
+    assert result.details["left_out"] == {
         "gender 'X'": 2,
         "gender missing": 1,
         "label missing": 1,
         "gender 'unsure'": 1,
     }
-    assert found.details["counts"]["read"] == 25
-    assert found.details["counts"]["left_out"] == 5
-    assert found.parts == odds(FRAME, "job", "sex").parts
-    assert found.notes == ("every row left out of the classes: cook",)
+    assert result.details["counts"]["read"] == 25
+    assert result.details["counts"]["left_out"] == 5
+    assert result.parts == odds(FRAME, "job", "sex").parts
+    assert result.notes == ("every row left out of the classes: cook",)
 
 
 def test_gender_from_pronouns():
@@ -147,9 +147,9 @@ def test_gender_from_pronouns():
     frame.loc[len(frame)] = ["pilot", "M", "They fly."]
     frame.loc[len(frame)] = ["pilot", "M", "He met her."]
     frame.loc[len(frame)] = ["pilot", "F", None]
-    found = odds(frame, "job", text="text")
-    assert found.parts == odds(FRAME, "job", "sex").parts
-    assert found.details["left_out"] == {
+    result = odds(frame, "job", text="text")
+    assert result.parts == odds(FRAME, "job", "sex").parts
+    assert result.details["left_out"] == {
         "undecided: no gendered pronoun": 1,
         "undecided: as many female as male pronouns": 1,
         "text missing": 1,
@@ -207,11 +207,11 @@ def test_other_bad_arguments():
 
 
 def test_save_and_frame(tmp_path):
-    found = odds(FRAME, "job", "sex")
-    found.save(tmp_path / "o.json")
-    assert load(tmp_path / "o.json") == found
-    assert list(found.to_frame().columns)[:4] == ["class", "odds_ratio", "low", "high"]
-    assert found.to_frame()["class"].tolist() == ["pilot", "nurse"]
+    result = odds(FRAME, "job", "sex")
+    result.save(tmp_path / "o.json")
+    assert load(tmp_path / "o.json") == result
+    assert list(result.to_frame().columns)[:4] == ["class", "odds_ratio", "low", "high"]
+    assert result.to_frame()["class"].tolist() == ["pilot", "nurse"]
 
 
 # tables that are broken
@@ -237,7 +237,7 @@ def test_save_and_frame(tmp_path):
         (b"\x28\xb5\x2f\xfdxxxxxxxxxxxx", "damaged zst data"),
     ],
 )
-def test_broken_files_name_the_place(tmp_path, content, message):
+def test_broken_files_name_the_location(tmp_path, content, message):
     path = tmp_path / "t"
     path.write_bytes(content)
     with pytest.raises((FileError, InputError), match=message) as caught:
@@ -275,34 +275,34 @@ def test_labels_without_end_are_refused(tmp_path):
 
 
 def test_wikibios(shared):
-    found = odds(shared / "data/bios/wikibios.csv.gz", "occupation", "gender", "text")
+    result = odds(shared / "data/bios/wikibios.csv.gz", "occupation", "gender", "text")
     frame = pd.read_csv(shared / "data/bios/wikibios.csv.gz")
-    assert found.details["counts"] == {
+    assert result.details["counts"] == {
         "read": len(frame),
         "male": 19_424,
         "female": 4_435,
         "left_out": 0,
     }
     table = pd.crosstab(frame["occupation"], frame["gender"])
-    classes = found.select("class")
+    classes = result.select("class")
     assert {p.query: (p.details["male"], p.details["female"]) for p in classes} == {
         str(name): (int(row["M"]), int(row["F"])) for name, row in table.iterrows()
     }
-    male, female = leaning(found, 3)
+    male, female = leaning(result, 3)
     assert [part.query for part in male] == ["bishop", "footballer", "cricketer"]
     assert [part.query for part in female][:2] == ["model", "nurse"]
-    (agreement,) = found.select("agreement")
+    (agreement,) = result.select("agreement")
     assert agreement.value > 0.999
     assert agreement.details["undecided"] < 100
     inferred = odds(shared / "data/bios/wikibios.csv.gz", "occupation", text="text")
     assert all(
-        found.part(part.query).low < part.value < found.part(part.query).high
+        result.part(part.query).low < part.value < result.part(part.query).high
         for part in inferred.select("class")
     )
 
 
 def test_wikipedia_gender_events(shared):
-    found = odds(shared / "data/events/final_manual.csv", "Occupation", "Gender", "Text")
-    assert found.details["counts"]["read"] == 581
-    assert len(found.select("class")) == 8
-    assert found.select("agreement")[0].value > 0.95
+    result = odds(shared / "data/events/final_manual.csv", "Occupation", "Gender", "Text")
+    assert result.details["counts"]["read"] == 581
+    assert len(result.select("class")) == 8
+    assert result.select("agreement")[0].value > 0.95

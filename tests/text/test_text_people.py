@@ -101,7 +101,7 @@ def test_marked_documents_are_enough_and_readable(benchmark: ModuleType) -> None
 
 
 @pytest.mark.parametrize(("half", "words", "names"), [(0, 0.95, 0.94), (1, 0.91, 0.89)])
-def test_floor_on_marked_documents(
+def test_minimum_accuracy_on_marked_documents(
     benchmark: ModuleType, half: int, words: float, names: float
 ) -> None:
     documents = benchmark.read_marked()[half]
@@ -109,7 +109,7 @@ def test_floor_on_marked_documents(
     assert benchmark.scores(documents, benchmark.found_by_rules, words=False)[2] >= names
 
 
-def test_floor_on_real_biographies(benchmark: ModuleType, shared: Path) -> None:
+def test_minimum_accuracy_on_real_biographies(benchmark: ModuleType, shared: Path) -> None:
     documents = benchmark.read_biographies(shared / "data" / "bios" / "wikibios.csv.gz")
     assert len(documents) == 40
     assert benchmark.scores(documents, benchmark.found_by_rules, words=True)[2] >= 0.85

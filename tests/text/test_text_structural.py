@@ -30,19 +30,23 @@ SENTENCES = [
 
 
 def reason(sentence: str, **settings: object) -> str:
-    found = Filter(**settings).sentence(sentence)
-    return found.reason if isinstance(found, Rejected) else "kept"
+    result = Filter(**settings).sentence(sentence)
+    return result.reason if isinstance(result, Rejected) else "kept"
 
 
 def test_the_paper_s_examples() -> None:
     assert [reason(s) for s in SENTENCES[:5]] == [
-        "kept", "other_indicator", "someone", "several_pronouns", "no_pronoun",
-    ]  # fmt: skip
+        "kept",
+        "other_indicator",
+        "someone",
+        "several_pronouns",
+        "no_pronoun",
+    ]
     assert reason(SENTENCES[2], someone=True) == "kept"
     assert reason("The nurse is looking after her patients.") == "kept"
 
 
-def test_what_is_kept_says_all() -> None:
+def test_an_accepted_sentence_has_every_field() -> None:
     assert Filter().sentence(KEPT) == Accepted(
         sentence=KEPT,
         masked="The drummer sits at the back of the stage tapping [MASK] foot.",
@@ -84,33 +88,44 @@ def test_switches() -> None:
     assert reason("Kowalczyk lifts his hat.", names=True) == "kept"
     assert reason("Everyone raises his hand.", someone=True) == "kept"
     assert reason("The clerk waits, and she sighs.", min_confidence=0.99) == "unresolved"
-    found = Filter(mask="<mask>", min_confidence=0.0).sentence("She's late, says the clerk.")
-    assert isinstance(found, Rejected)
-    found = Filter(mask="<mask>").sentence("The clerk says she’s late.")
-    assert isinstance(found, Accepted)
-    assert found.masked == "The clerk says <mask>’s late."
+    result = Filter(mask="<mask>", min_confidence=0.0).sentence("She's late, says the clerk.")
+    assert isinstance(result, Rejected)
+    result = Filter(mask="<mask>").sentence("The clerk says she’s late.")
+    assert isinstance(result, Accepted)
+    assert result.masked == "The clerk says <mask>’s late."
     with pytest.raises(InputError, match="min_confidence: expected 0 to 1, got 2"):
         Filter(min_confidence=2)
 
 
 def test_a_block_gives_lines_counts_and_reasons() -> None:
     done = Filter(log=True)(Block.of_lines("\n".join(SENTENCES), source="a.txt"))
-    (kept,) = map(json.loads, done.output.splitlines())
-    assert kept["line"] == 1
-    assert kept["source"] == "a.txt"
-    assert list(kept) == [
-        "line", "source", "sentence", "masked", "pronoun", "offset", "antecedent", "confidence",
+    (accepted,) = map(json.loads, done.output.splitlines())
+    assert accepted["line"] == 1
+    assert accepted["source"] == "a.txt"
+    assert list(accepted) == [
+        "line",
+        "source",
+        "sentence",
+        "masked",
+        "pronoun",
+        "offset",
+        "antecedent",
+        "confidence",
         "resolver",
-    ]  # fmt: skip
+    ]
     rejected = [json.loads(line) for line in done.edits.splitlines()]
     assert [(row["line"], row["reason"]) for row in rejected] == [
-        (2, "other_indicator"), (3, "someone"), (4, "several_pronouns"), (5, "no_pronoun"),
-        (6, "unresolved"), (7, "name"),
-    ]  # fmt: skip
+        (2, "other_indicator"),
+        (3, "someone"),
+        (4, "several_pronouns"),
+        (5, "no_pronoun"),
+        (6, "unresolved"),
+        (7, "name"),
+    ]
     assert rejected[0]["word"] == "girl"
     assert [done.counts[step] for step in STEPS] == [7, 5, 4, 3, 1]
-    told = {r: done.counts[f"reason:{r}"] for r in REASONS if done.counts.get(f"reason:{r}")}
-    assert told == Counter(row["reason"] for row in rejected)
+    reported = {r: done.counts[f"reason:{r}"] for r in REASONS if done.counts.get(f"reason:{r}")}
+    assert reported == Counter(row["reason"] for row in rejected)
     assert set(STEP_OF) == set(REASONS)
 
 
@@ -136,14 +151,14 @@ def test_sentences_of_documents() -> None:
     assert Filter()(block).counts["one_pronoun"] == 0
 
 
-def test_cut_into_blocks_as_one_likes() -> None:
+def test_blocks_do_not_change_the_result() -> None:
     text = "\n".join(SENTENCES * 3) + "\n"
-    whole = Filter()(Block.of_lines(text))
+    complete = Filter()(Block.of_lines(text))
     parts = [
         Filter()(Block.of_lines(line + "\n", line=n)) for n, line in enumerate(SENTENCES * 3, 1)
     ]
-    assert "".join(part.output for part in parts) == whole.output
-    assert sum((Counter(part.counts) for part in parts), Counter()) == Counter(whole.counts)
+    assert "".join(part.output for part in parts) == complete.output
+    assert sum((Counter(part.counts) for part in parts), Counter()) == Counter(complete.counts)
 
 
 def test_empty_and_odd_text() -> None:
@@ -183,7 +198,7 @@ def test_a_filter_can_be_sent_to_another_process() -> None:
 
 
 def test_swag_is_what_the_sheet_judged(shared: Path) -> None:
-    """All that the filter kept was judged by hand; at least nine of ten are structural."""
+    """Every accepted sentence was judged by hand; at least nine of ten are structural."""
     text = (shared / "data" / "swag" / "swag_sent1_subset.txt").read_text(encoding="utf-8")
     done = Filter()(Block.of_lines(text))
     rows = {row["line"]: row for row in map(json.loads, done.output.splitlines())}

@@ -26,7 +26,7 @@ def gold(split: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("split", ["tune", "held"])
-def test_gold_twins(split: str) -> None:
+def test_gold_counterfactuals(split: str) -> None:
     twins = gold(split)
     wrong = [(a, b, swap(a).text) for a, b in twins if swap(a).text != b]
     assert len(twins) >= 120
@@ -143,8 +143,8 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.sampled_from(["off", "fixed", "random"]), st.integers(0, 9))
 def test_undo_gives_the_input_back(text: str, names: str, seed: int) -> None:
-    made = swap(text, names=names, seed=seed)
-    assert made.undo() == text
+    result = swap(text, names=names, seed=seed)
+    assert result.undo() == text
 
 
 @given(st.text(max_size=80))
@@ -163,12 +163,12 @@ def test_twice_gives_the_input_back_for_pairs_that_go_both_ways() -> None:
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.data())
 def test_cutting_into_blocks_changes_nothing(documents: list[str], data: st.DataObject) -> None:
     rewriter = Swap(probability=0.5, seed=3, names="random")
-    whole = [r.text for r in rewrite_all(documents, rewriter)]
+    complete = [r.text for r in rewrite_all(documents, rewriter)]
     cut = data.draw(st.integers(0, len(documents)))
     parts = rewrite_all(documents[:cut], rewriter) + rewrite_all(
         documents[cut:], rewriter, first=cut
     )
-    assert [r.text for r in parts] == whole
+    assert [r.text for r in parts] == complete
 
 
 def test_substitute_draws_half_of_the_documents() -> None:
@@ -181,11 +181,11 @@ def test_substitute_draws_half_of_the_documents() -> None:
 
 def test_substitute_swaps_names_consistently() -> None:
     text = "James met Mary. James liked her."
-    (made,) = substitute([text], probability=1.0)
-    new_james, new_mary = made.text.split()[0], made.text.split()[2].rstrip(".")
-    assert made.text == f"{new_james} met {new_mary}. {new_james} liked him."
+    (result,) = substitute([text], probability=1.0)
+    new_james, new_mary = result.text.split()[0], result.text.split()[2].rstrip(".")
+    assert result.text == f"{new_james} met {new_mary}. {new_james} liked him."
     assert new_james != "James"
-    assert substitute([made.text], probability=1.0)[0].text == text
+    assert substitute([result.text], probability=1.0)[0].text == text
 
 
 def test_lines_and_documents_agree() -> None:
@@ -195,9 +195,9 @@ def test_lines_and_documents_agree() -> None:
     assert undo(apply(text, edits), edits) == text
 
 
-def test_rule_of_cda_leaves_named_people_alone() -> None:
-    kept = "Elizabeth ruled for long, and she was a good queen."
-    assert swap(kept, keep_named=True).text == kept
+def test_words_of_named_people_stay_by_the_rule_of_cda() -> None:
+    accepted = "Elizabeth ruled for long, and she was a good queen."
+    assert swap(accepted, keep_named=True).text == accepted
     assert swap("The woman said she was a queen.", keep_named=True).text == (
         "The man said he was a king."
     )
@@ -205,6 +205,6 @@ def test_rule_of_cda_leaves_named_people_alone() -> None:
     assert swap(before_the_name, keep_named=True).text == before_the_name
 
 
-def test_text_without_blanks_takes_no_longer_for_being_long() -> None:
+def test_long_text_without_blanks_is_fast() -> None:
     assert swap("he." * 20_000).undo() == "he." * 20_000
     assert swap("<td>he</td>" * 2_000).text == "<td>she</td>" * 2_000

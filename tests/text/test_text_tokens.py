@@ -28,8 +28,8 @@ def plain(text: str) -> list[tuple[int, int]]:
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_words_are_maximal_runs_of_word_characters(text: str) -> None:
-    found = words(text)
-    assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == plain(text)
+    result = words(text)
+    assert list(zip(result.starts.tolist(), result.ends.tolist(), strict=True)) == plain(text)
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
@@ -45,7 +45,7 @@ def test_any_text_is_taken(text: str) -> None:
     assert all(text[s:e].lower() in LISTED for s, e in zip(starts, ends, strict=True))
 
 
-def test_words_longer_than_their_key_are_told_apart() -> None:
+def test_words_longer_than_their_key_are_distinguished() -> None:
     index = WordIndex(["counterrevolutionaries"])
     assert len(index.find("counterrevolutionaries")[0]) == 1
     assert len(index.find("counterrevolutionarizz")[0]) == 0
@@ -67,13 +67,13 @@ def test_keys_of_frequent_words_do_not_collide(shared) -> None:
 
     with bz2.open(shared / "data/corpus/corpus-1.txt.bz2") as stream:
         text = stream.read(6_000_000).decode()
-    found = words(text)
+    result = words(text)
     by_key: dict[int, str] = {}
-    for start, end, key in zip(found.starts, found.ends, found.keys.tolist(), strict=True):
+    for start, end, key in zip(result.starts, result.ends, result.keys.tolist(), strict=True):
         word = text[start:end].lower()[:16] + str(end - start)
         assert by_key.setdefault(key, word) == word
     assert len(by_key) > 50_000
-    assert np.all(found.starts < found.ends)
+    assert np.all(result.starts < result.ends)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.results import to_json
+from evenhand.files import to_json
 from evenhand.vectors.debias import Debiased, debias, hard
 from evenhand.vectors.debias.hard import equalized
 from evenhand.vectors.store import Vectors

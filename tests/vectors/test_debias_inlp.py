@@ -9,8 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.errors import InputError, VocabularyError
-from evenhand.intervals import wilson
-from evenhand.results import to_json
+from evenhand.files import to_json
+from evenhand.statistics.intervals import wilson
 from evenhand.vectors.debias import debias, inlp, most_biased
 from evenhand.vectors.debias.inlp import extended
 from evenhand.vectors.store import Vectors

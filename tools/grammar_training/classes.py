@@ -93,8 +93,8 @@ def _vectors(left: sparse.csr_array, right: sparse.csr_array, seed: int) -> NDAr
     weight = np.maximum(information, 0) * counts.data / (counts.data + 1)
     matrix = sparse.csr_array((weight, (row, column)), shape=counts.shape)
     size = min(DIMENSIONS, min(matrix.shape) - 1)
-    found, strength, _ = randomized_svd(matrix, size, n_iter=4, random_state=seed)
-    vectors = found * np.sqrt(strength)
+    result, strength, _ = randomized_svd(matrix, size, n_iter=4, random_state=seed)
+    vectors = result * np.sqrt(strength)
     return np.asarray(vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9))
 
 

@@ -36,10 +36,10 @@ def fit(
     verbs: Verbs,
     *,
     share: float,
-    least: int,
+    min_count: int,
     size: int,
 ) -> Classifier:
-    """Logistic regression (L2) on the features seen `least` times, refitted on the best `size`."""
+    """Logistic regression (L2) on features seen `min_count` times, refitted on the best `size`."""
     rows = [
         (
             *near_features(example.around.right, example.around.left, kinds),
@@ -48,16 +48,16 @@ def fit(
         for example in examples
     ]
     counts = Counter(feature for row in rows for feature in row)
-    names = sorted(feature for feature, count in counts.items() if count >= least)
+    names = sorted(feature for feature, count in counts.items() if count >= min_count)
     yes = np.array([example.yes for example in examples])
     weights = balanced(examples, share)
-    bias, found = _regression(rows, names, yes, weights)
+    bias, result = _regression(rows, names, yes, weights)
     if len(names) > size:
-        gain = np.abs(found) * np.sqrt([counts[name] for name in names])
+        gain = np.abs(result) * np.sqrt([counts[name] for name in names])
         names = [names[i] for i in np.sort(np.argsort(-gain, kind="stable")[:size])]
-        bias, found = _regression(rows, names, yes, weights)
+        bias, result = _regression(rows, names, yes, weights)
     doubtless = settled(examples, weights)
-    return Classifier(bias, dict(zip(names, found.tolist(), strict=True)), doubtless)
+    return Classifier(bias, dict(zip(names, result.tolist(), strict=True)), doubtless)
 
 
 def _regression(

@@ -1,4 +1,4 @@
-"""The few words that training is told, where text alone does not show what they are.
+"""The few words that training takes from a list, where text alone does not show what they are.
 
 VERBS are those after which "her" is often an object although a noun follows, by what they take:
 two objects ("gave her money"), an object and a bare verb ("saw her leave"), an object and what it

@@ -7,26 +7,25 @@ broken off goes on where it stopped; the features of texts are kept there for al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.audit.fewshot_data import QUERIES, SHOTS, Fitted, fitted, part_sizes
 from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
-from evenhand.fewshot.data_set import Dataset
-from evenhand.folders import versions
-from evenhand.results import Measurement, to_json
+from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.files import to_json, versions
+from evenhand.results import Comparison, Items, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.runs import RunSettings, RunSummary, SavedRun
+    from evenhand.fewshot.runs import FewShotRun, RunResults
+    from evenhand.fewshot.settings import RunSettings
     from evenhand.fewshot.splits import Split
-
-__all__ = ["FULL", "QUICK", "Size", "fewshot_stages"]
 
 KIND = "fewshot"
 
@@ -51,12 +50,17 @@ FULL = Size(
         "induction": "300/40/200",
     },
     mitigations=("none", "neutralize", "augment", "calibrate"),
-    splits=4, texts=1200, tokens=128,
-)  # fmt: skip
+    splits=4,
+    texts=1200,
+    tokens=128,
+)
 QUICK = Size(
-    episodes={"proto-euclidean": "1000/50/100"}, mitigations=("none", "neutralize"),
-    splits=2, texts=560, tokens=128,
-)  # fmt: skip
+    episodes={"proto-euclidean": "1000/50/100"},
+    mitigations=("none", "neutralize"),
+    splits=2,
+    texts=560,
+    tokens=128,
+)
 
 
 def fewshot_stages(
@@ -73,22 +77,25 @@ def fewshot_stages(
     loaded = load(model, head=False)
     work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
     identity = {
-        "model": loaded.fingerprint, "data": fit.data.digest,
+        "model": loaded.fingerprint,
+        "data": fit.data.digest,
         "versions": versions("scikit-learn", "torch", "transformers"),
-    }  # fmt: skip
+    }
     stages = []
     for network in chosen.episodes:
         settings = {
-            mitigation: work.settings(network, mitigation).as_dict()
+            mitigation: work.settings(network, mitigation).to_dict()
             for mitigation in chosen.mitigations
         }
         depends = {**identity, "settings": settings, "prob": options.prob, "notes": fit.notes}
         stages.append(
             Stage(
-                kind=KIND, title=f"few-shot: {network}", depends=depends,
+                kind=KIND,
+                title=f"few-shot: {network}",
+                depends=depends,
                 compute=partial(work.compute, network, _digest(identity)),
             )
-        )  # fmt: skip
+        )
     return stages
 
 
@@ -102,80 +109,99 @@ class _Work:
 
     def settings(self, network: str, mitigation: str) -> RunSettings:
         """Those of one run."""
-        from evenhand.fewshot.runs import EpisodeCounts, RunSettings
-        from evenhand.fewshot.training import Settings
+        from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
 
         episodes = EpisodeCounts.parse(self.size.episodes[network])
         every = max(1, episodes.train // 5)
         return RunSettings(
-            training=Settings(network=network, seed=self.options.seed, validate_every=every),
-            ways=self.fit.ways, shots=SHOTS, queries=QUERIES, episodes=episodes,
+            training=TrainingSettings(
+                network=network, seed=self.options.seed, validate_every=every
+            ),
+            ways=self.fit.ways,
+            shots=SHOTS,
+            queries=QUERIES,
+            episodes=episodes,
             mitigation=mitigation,  # type: ignore[arg-type]
-            splits=self.size.splits, split_seed=self.options.seed, limit=self.tokens,
-        )  # fmt: skip
+            splits=self.size.splits,
+            split_seed=self.options.seed,
+            limit=self.tokens,
+        )
 
     def compute(self, network: str, identity: str, progress: Progress) -> dict[str, Any]:
         """Train and test with each mitigation; compare each with none."""
-        from evenhand.fewshot.runs import changes, summary
+        from evenhand.report.fewshot_rows import change_rows
 
         reasons = {name: self.lacking(network, name) for name in self.size.mitigations}
         possible = [name for name, reason in reasons.items() if not reason]
-        found: dict[str, RunSummary] = {}
+        runs: dict[str, FewShotRun] = {}
         for number, mitigation in enumerate(possible):
             told = _Told(progress, number, len(possible))
-            found[mitigation] = summary(
-                self._run(network, mitigation, identity, told), prob=self.options.prob
-            )
+            runs[mitigation] = self._run(network, mitigation, identity, told)
         progress.step(len(possible), len(possible))
-        before, *after = (one.bias for one in found.values())
-        if before is None:
+        results = {name: run.results for name, run in runs.items() if run.results is not None}
+        before, *_ = results.values()
+        if before.bias is None:
             reason = "no test text is of known gender in a class that has more of one gender"
             return _skip(network, reason)
-        moved = dict(changes(before, [one for one in after if one is not None]))
+        changes = {
+            name: change_rows(*_compare(before, after))
+            for name, after in results.items()
+            if after is not before and after.bias is not None
+        }
         women = dict(zip(self.fit.data.classes, self.fit.data.share_of_women.tolist(), strict=True))
         settings = self.settings(network, "none")
         content = {
             "network": network,
             "prob": self.options.prob,
             "task": {
-                "ways": settings.ways, "shots": settings.shots, "queries": settings.queries,
-                "splits": settings.splits, "episodes": str(settings.episodes),
-                "tokens": self.tokens, "parts": part_sizes(len(self.fit.data.classes)),
+                "ways": settings.ways,
+                "shots": settings.shots,
+                "queries": settings.queries,
+                "splits": settings.splits,
+                "episodes": str(settings.episodes),
+                "tokens": self.tokens,
+                "parts": part_sizes(len(self.fit.data.classes)),
                 "seed": self.options.seed,
             },
-            "data": self.fit.data.as_dict(),
+            "data": self.fit.data.to_dict(),
             "notes": self.fit.notes,
-            "runs": {name: _told_of(one, women) for name, one in found.items()},
-            "changes": {
-                mitigation: moved[one.name].as_dict()
-                for mitigation, one in found.items()
-                if one.name in moved
-            },
-        }  # fmt: skip
+            "runs": {name: _told_of(run, women) for name, run in runs.items()},
+            "changes": changes,
+        }
         skipped = [
             {"metric": name, "query": network, "reason": reason}
             for name, reason in reasons.items()
             if reason
         ]
-        measured = [m for one in found.values() for m in _measurements(one, self.options.seed)]
+        measured = [m for run in runs.values() for m in _measurements(run, self.options.seed)]
         return {
-            "content": content, "skipped": tuple(skipped), "measurements": tuple(measured),
-        }  # fmt: skip
+            "details": content,
+            "skipped": tuple(skipped),
+            "measurements": tuple(measured),
+        }
 
-    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> SavedRun:
+    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> FewShotRun:
         from evenhand.fewshot.runs import run
-        from evenhand.fewshot.runs.threads import threads
+        from evenhand.fewshot.training import thread_count
 
         settings = self.settings(network, mitigation)
-        key = _digest({"identity": identity, "settings": settings.as_dict()})
+        key = _digest({"identity": identity, "settings": settings.to_dict()})
         folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
         if network == next(iter(self.size.episodes)):
             self._encode(settings, told)
-        with threads(1):  # the networks are so small that threads only wait for each other
+        with thread_count(1):  # the networks are so small that threads only wait for each other
             return run(
-                self.fit.data, settings, folder, encoder=self.model, splits=self.splits(),
-                cache=self._cache, jobs=self.options.jobs, progress=told, finish=_without_networks,
-            )  # fmt: skip
+                self.fit.data,
+                settings,
+                folder,
+                encoder=self.model,
+                splits=self.splits(),
+                cache=self._cache,
+                jobs=self.options.jobs,
+                prob=self.options.prob,
+                progress=told,
+                finish=_without_networks,
+            )
 
     def _encode(self, settings: RunSettings, told: _Told) -> None:
         """The features of all texts, which the run finds in the cache.
@@ -184,17 +210,21 @@ class _Work:
         """
         import torch
 
-        from evenhand.fewshot.encoders import frozen
-        from evenhand.fewshot.runs.material import parts_of, prepared
-        from evenhand.fewshot.runs.threads import threads
+        from evenhand.fewshot.encoders import encode
+        from evenhand.fewshot.runs import draw_parts, prepare
+        from evenhand.fewshot.training import thread_count
 
-        parts = parts_of(self.fit.data, settings, self.splits())
-        texts = prepared(self.fit.data, settings, parts, jobs=self.options.jobs).texts
-        with threads(max(1, torch.get_num_threads() - 1)):
-            frozen(
-                self.model, texts, pooling=settings.pooling, limit=settings.limit,
-                cache=self._cache, progress=told,
-            )  # fmt: skip
+        parts = draw_parts(self.fit.data, settings, self.splits())
+        texts = prepare(self.fit.data, settings, parts, jobs=self.options.jobs).texts
+        with thread_count(max(1, torch.get_num_threads() - 1)):
+            encode(
+                self.model,
+                texts,
+                pooling=settings.pooling,
+                limit=settings.limit,
+                cache=self._cache,
+                progress=told,
+            )
 
     @property
     def _cache(self) -> Path:
@@ -212,13 +242,13 @@ class _Work:
 
         Calibration must leave the test queries alone, or nothing could be compared.
         """
-        from evenhand.fewshot.runs.material import parts_of
+        from evenhand.fewshot.runs import draw_parts
 
         if "calibrate" not in mitigation:
             return ""
-        plain = parts_of(self.fit.data, self.settings(network, "none"), self.splits())
+        plain = draw_parts(self.fit.data, self.settings(network, "none"), self.splits())
         try:
-            parts = parts_of(self.fit.data, self.settings(network, mitigation), self.splits())
+            parts = draw_parts(self.fit.data, self.settings(network, mitigation), self.splits())
         except InputError:
             parts = ()
         if parts and all(
@@ -248,11 +278,32 @@ class _Told:
         self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
 
 
-def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:
+def _compare(before: RunResults, after: RunResults) -> tuple[Comparison, Comparison]:
+    """What a mitigation changed in accuracy and in bias."""
+    from evenhand.instruments import compare
+
+    assert before.bias is not None and after.bias is not None  # noqa: S101, PT018
+    return compare(before.accuracy, after.accuracy), compare(before.bias, after.bias)
+
+
+def _told_of(run: FewShotRun, women: Mapping[str, float]) -> dict[str, Any]:
     """What the report needs of a run; the data and the settings stand once, beside the runs."""
-    told = found.as_dict()
-    kept = ("name", "chance", "floor", "accuracy", "f1", "beyond_floor", "by_class", "by_gender",
-            "variance", "bias", "associations")  # fmt: skip
+    from evenhand.report.fewshot_rows import run_rows
+
+    told = run_rows(run)
+    kept = (
+        "name",
+        "chance",
+        "floor",
+        "accuracy",
+        "f1",
+        "beyond_floor",
+        "by_class",
+        "by_gender",
+        "variance",
+        "bias",
+        "associations",
+    )
     rows = {
         part: [{**row, "share_of_women": women[row["name"]]} for row in told[part]]
         for part in ("by_class", "associations")
@@ -260,31 +311,35 @@ def _told_of(found: RunSummary, women: Mapping[str, float]) -> dict[str, Any]:
     return {name: told[name] for name in kept} | rows
 
 
-def _measurements(found: RunSummary, seed: int) -> list[Measurement]:
-    """The accuracy and the bias measures, with their signs."""
-    accuracy = found.scores["accuracy"]
-    common: dict[str, Any] = {
-        "query": found.name, "prob": accuracy.prob, "seed": seed, "interval": accuracy.interval,
-    }  # fmt: skip
-    made = [
-        Measurement(
-            metric="fewshot_accuracy", value=accuracy.value, low=accuracy.low, high=accuracy.high,
-            n=accuracy.classes, ideal=1, worse="lower", **common,
+def _measurements(run: FewShotRun, seed: int) -> list[Measurement]:
+    """The accuracy and the bias measures."""
+    results = run.results
+    assert results is not None  # noqa: S101
+    measured = [results.accuracy, *(results.bias.select("measure") if results.bias else ())]
+    return [
+        replace(
+            m,
+            metric=f"fewshot_{m.query if m.by else m.metric}",
+            query=run.name,
+            subject="",
+            by="",
+            n=m.details["classes"],
+            seed=seed,
+            items=Items(),
+            parts=(),
+            details={
+                "null_p": m.details["null_p"],
+                "chance_gives_up_to": m.details["null_high"],
+                "texts": m.n,
+            }
+            if m.by
+            else {},
         )
-    ]  # fmt: skip
-    measures = {} if found.bias is None else found.bias.bias.measures
-    return made + [
-        Measurement(
-            metric=f"fewshot_{name}", value=one.signed, low=one.signed_low, high=one.signed_high,
-            n=one.classes, ideal=0, worse="away", p_value=one.p_value, test="as the interval",
-            details={"null_p": one.null_p, "chance_gives_up_to": one.null_high, "texts": one.n},
-            **common,
-        )
-        for name, one in measures.items()
-    ]  # fmt: skip
+        for m in measured
+    ]
 
 
-def _without_networks(done: SavedRun) -> None:
+def _without_networks(done: FewShotRun) -> None:
     """Trained weights are not needed once all answers are there, and can be large."""
     for path in Path(done.folder).glob("split-*/seed-*/*.safetensors"):
         path.unlink()
@@ -292,9 +347,11 @@ def _without_networks(done: SavedRun) -> None:
 
 def _skipped(data: Dataset, reason: str) -> Stage:
     return Stage(
-        kind=KIND, title="few-shot classifiers", depends={"data": data.digest, "reason": reason},
+        kind=KIND,
+        title="few-shot classifiers",
+        depends={"data": data.digest, "reason": reason},
         compute=lambda _: _skip(data.name, reason),
-    )  # fmt: skip
+    )
 
 
 def _skip(query: str, reason: str) -> dict[str, Any]:
@@ -303,3 +360,158 @@ def _skip(query: str, reason: str) -> dict[str, Any]:
 
 def _digest(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(to_json(value, indent=None).encode()).hexdigest()[:12]
+
+
+# -------------------------------------------------------------------------------- data that fit
+
+WAYS, SHOTS, QUERIES = 5, 4, 5
+EACH_GENDER = SHOTS // 2 + QUERIES
+"""With so many texts of each gender a class can be calibrated with the same test queries."""
+CLASSES = 60
+"""More classes than this make the test longer, but hardly surer."""
+FEWEST, MOST = 20, 100
+"""Texts drawn of a class: no fewer where it has them, no more."""
+NAMED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The texts to test with and the classes of a task, and in words what was left out."""
+
+    data: Dataset
+    ways: int
+    notes: tuple[str, ...]
+
+
+def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
+    """About `texts` texts of classes that are large enough; an error says why there are none.
+
+    Classes of fewer than 4 + 5 texts are left out, and of very many all but the largest. Of the
+    rest as many texts are drawn of each, in the shares of its genders (see `_counts`).
+    """
+    notes = []
+    if not (data.genders != UNKNOWN).any():
+        raise InputError(
+            "the data do not say of any text whether it tells of a woman or of a man, which the "
+            "test needs"
+        )
+    kept = [
+        name for name, size in zip(data.classes, data.sizes, strict=True) if size >= SHOTS + QUERIES
+    ]
+    small = [name for name in data.classes if name not in set(kept)]
+    if small:
+        notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {_listed(small)}.")
+    many = min(CLASSES, max(12, texts // FEWEST))
+    if len(kept) > many:
+        notes.append(
+            f"Of {len(kept)} classes the {many} largest are used, half of them with more women as "
+            "far as there are so many."
+        )
+        kept = _largest(data, kept, many)
+    chosen = data.subset(kept)
+    _check_leanings(chosen)
+    most = min(MOST, max(FEWEST, texts // len(kept)))
+    drawn = _drawn(chosen, most, seed)
+    if len(drawn) < len(chosen):
+        notes.append(
+            f"Of each class {most} texts at most were drawn, {len(drawn):,} of {len(chosen):,} in "
+            f"all, men and women in the shares they have in it{_at_least(most)}."
+        )
+    return Fitted(drawn, min(WAYS, *part_sizes(len(kept))), tuple(notes))
+
+
+def part_sizes(classes: int) -> tuple[int, int, int]:
+    """How many classes to train, to validate and to test on: a half, a quarter and a quarter.
+
+    >>> part_sizes(28), part_sizes(6)
+    ((14, 7, 7), (2, 2, 2))
+    """
+    part = math.ceil(classes / 4)
+    return classes - 2 * part, part, part
+
+
+def _check_leanings(data: Dataset) -> None:
+    men, women = (data.leaning.count(side) for side in ("male", "female"))
+    if min(men, women) < 3:
+        raise InputError(
+            "the test needs at least three classes that have more men and three that have more "
+            f"women, to train, to validate and to test on, of {SHOTS + QUERIES} texts or more "
+            f"each; the data have {men} and {women}"
+        )
+
+
+def _largest(data: Dataset, classes: list[str], many: int) -> list[str]:
+    """The largest classes of either leaning by turns, then those of none."""
+    order = []
+    for sides in (("male",), ("female",), ("even", "unknown")):
+        places = [p for p in data.indices(classes) if data.leaning[p] in sides]
+        places.sort(key=lambda place: -int(data.sizes[place]))
+        later = len(classes) * (sides[0] == "even")
+        order += [(turn + later, data.classes[place]) for turn, place in enumerate(places)]
+    return [name for _, name in sorted(order, key=lambda one: one[0])[:many]]
+
+
+def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
+    """`most` texts of each class at random, or all it has."""
+    rng = np.random.default_rng([seed, 0xFE3])
+    rows: list[int] = []
+    for place, size in enumerate(data.sizes.tolist()):
+        here = rng.permutation(np.flatnonzero(data.labels == place))
+        if size > most:
+            genders = data.genders[here]
+            counts = _counts([int((genders == code).sum()) for code in (MALE, FEMALE)], size, most)
+            first = [
+                here[genders == code][:n] for code, n in zip((MALE, FEMALE), counts, strict=True)
+            ]
+            others = here[genders == UNKNOWN][: most - sum(counts)]
+            here = np.concatenate([*first, others])
+        rows += here.tolist()
+    rows.sort()
+    left = dict(data.left_out)
+    if len(rows) < len(data):
+        left["not drawn for the few-shot test"] = len(data) - len(rows)
+    return Dataset(
+        tuple(data.texts[row] for row in rows),
+        data.labels[rows],
+        data.genders[rows],
+        data.classes,
+        data.name,
+        left,
+        rows=data.rows[rows],
+    )
+
+
+def _counts(sizes: list[int], size: int, most: int) -> list[int]:
+    """How many men and women to draw of a class: their shares, and the leaning stays as it is.
+
+    Of the rarer gender no fewer than calibration needs are drawn, unless these were more than a
+    sixth of all.
+
+    >>> _counts([190, 10], 200, 60), _counts([100, 60], 200, 60), _counts([190, 10], 200, 25)
+    ([53, 7], [30, 18], [24, 1])
+    """
+    fewer, more = sorted(range(2), key=lambda side: sizes[side])
+    counts = [round(most * each / size) for each in sizes]
+    if _tops_up(most):
+        counts[fewer] = max(counts[fewer], min(sizes[fewer], EACH_GENDER))
+    if sizes[fewer] == sizes[more]:
+        return [min(counts[fewer], most // 2)] * 2
+    known = sum(sizes) == size
+    counts[fewer] = min(counts[fewer], (most - 1) // 2)
+    counts[more] = most - counts[fewer] if known else max(counts[more], counts[fewer] + 1)
+    return counts
+
+
+def _tops_up(most: int) -> bool:
+    return most / 6 >= EACH_GENDER
+
+
+def _at_least(most: int) -> str:
+    words = f", but no fewer than {EACH_GENDER} of either where it has them"
+    return words if _tops_up(most) else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return ", ".join(every[:NAMED]) + more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -10,33 +11,35 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.inputs_model import described
-from evenhand.audit.inputs_places import check_data, check_model, check_vectors
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-__all__ = ["PARTS", "Inputs", "gather"]
-
 PARTS = ("text", "vectors", "posterior", "masked", "fewshot")
-"""The parts of an audit, each of which can be left out."""
-MADE_OF = {
-    "text": "data", "vectors": "vectors", "posterior": "vectors", "masked": "model",
+"""The parts of an audit, which can be left out."""
+NEEDS = {
+    "text": "data",
+    "vectors": "vectors",
+    "posterior": "vectors",
+    "masked": "model",
     "fewshot": "data",
-}  # fmt: skip
+}
 """What must be given for a part."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
 COLUMNS = ("text", "label", "gender", "male", "female")
 """What can be named of data: three columns, and the codes of two genders."""
+HUB = "hf:"
+MOST_NAMES = 1000
+"""Names of a folder that are searched for one that was meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What was given, loaded, and the parts of the audit that are made of it.
+    """What was given, loaded, and the parts of the audit that it allows.
 
-    Where a model is given without data, the simulated ones are there to fine-tune it on.
+    Where a model is given without data, it is fine-tuned on the simulated ones.
     """
 
     vectors: Vectors | None
@@ -55,12 +58,12 @@ def gather(
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
 ) -> Inputs:
-    """Load what is asked for; with nothing given, all of the embedded defaults.
+    """Load what is given; with nothing given, all of the embedded defaults.
 
     Where something is given, only that is audited: vectors by their own measures and posterior, a
     model by its pronouns, associations and phrases, data by their odds and by few-shot classifiers
-    on the model, or on `mini`. All that can be told to be wrong at first sight is told before
-    anything is read, and what the parts do not need is not read.
+    on the model, or on `mini`. Everything that can be checked
+    without reading is checked first, and what no part needs is not read.
     """
     from evenhand.fewshot.data import Dataset, read
     from evenhand.vectors.store import Vectors, load
@@ -72,42 +75,52 @@ def gather(
     if everything:
         vectors, model, data = VECTORS, MODEL, DATA
     given = {"vectors": vectors is not None, "model": model is not None, "data": data is not None}
-    parts = [name for name in PARTS if given[MADE_OF[name]]]
-    kept = tuple(name for name in parts if name not in skip)
-    if not kept:
+    parts = [name for name in PARTS if given[NEEDS[name]]]
+    chosen = tuple(name for name in parts if name not in skip)
+    if not chosen:
         raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
     named = os.fspath(model) if model is not None else MODEL
     source = DATA if data is None else data
     _check(vectors, named, None if everything else data, columns or {})
-    found: dict[str, dict[str, Any]] = {}
-    told = described(named) if {"masked", "fewshot"} & set(kept) else None
+    subjects: dict[str, dict[str, Any]] = {}
+    facts = describe_model(named) if {"masked", "fewshot"} & set(chosen) else None
     texts: Dataset | None = None
-    if {"text", "masked", "fewshot"} & set(kept):
+    if {"text", "masked", "fewshot"} & set(chosen):
         texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
         if data is not None:
-            found["data"] = {
-                "name": texts.name, "source": source if isinstance(source, str) else texts.name,
-                "texts": len(texts), "classes": len(texts.classes), "digest": texts.digest,
-                "left_out": dict(texts.left_out), "sha256": _hash(source),
-            }  # fmt: skip
+            subjects["data"] = {
+                "name": texts.name,
+                "source": source if isinstance(source, str) else texts.name,
+                "texts": len(texts),
+                "classes": len(texts.classes),
+                "digest": texts.digest,
+                "left_out": dict(texts.left_out),
+                "sha256": _hash(source),
+            }
     v: Vectors | None = None
-    if {"vectors", "posterior"} & set(kept):
+    if {"vectors", "posterior"} & set(chosen):
         if isinstance(vectors, Vectors):
             v = vectors
         elif vectors is not None:
             v, read_from = load(vectors), vectors
     if v is not None:
-        found["vectors"] = {
-            "name": v.name, "source": v.source, "words": len(v), "dim": v.dim, "case": v.case,
-            "content_sha256": _content(v), "notes": v.notes, "sha256": _hash(read_from),
-        }  # fmt: skip
-    if told is not None:
-        found["model"] = told
-    return Inputs(vectors=v, model=named, data=texts, parts=kept, subjects=found)
+        subjects["vectors"] = {
+            "name": v.name,
+            "source": v.source,
+            "words": len(v),
+            "dim": v.dim,
+            "case": v.case,
+            "content_sha256": _content(v),
+            "notes": v.notes,
+            "sha256": _hash(read_from),
+        }
+    if facts is not None:
+        subjects["model"] = facts
+    return Inputs(vectors=v, model=named, data=texts, parts=chosen, subjects=subjects)
 
 
 def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:
-    """What is wrong with any of the inputs at first sight, before one of them is read."""
+    """Raise an error for what is wrong with any of the inputs, before one of them is read."""
     from evenhand.fewshot.data import Dataset
     from evenhand.masked.model import EMBEDDED as MODELS
     from evenhand.vectors.store import EMBEDDED
@@ -144,11 +157,97 @@ def _hash(source: Any) -> str | None:
     if not isinstance(source, str | os.PathLike):
         return None
     asset = resources.files("evenhand.assets") / f"{os.fspath(source)}.npz"
-    place = asset if os.fspath(source) in EMBEDDED else Path(source)
-    if not place.is_file():
+    path = asset if os.fspath(source) in EMBEDDED else Path(source)
+    if not path.is_file():
         return None
     digest = hashlib.sha256()
-    with place.open("rb") as file:
+    with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def describe_model(source: str) -> dict[str, Any]:
+    """Load the model, which checks that it can be audited, and return its facts."""
+    from evenhand.masked.model import load
+
+    model = load(source)
+    weights = sum(weight.numel() for weight in model.network.parameters())
+    return {
+        "name": model.name,
+        "source": source,
+        "weights": weights,
+        "layers": int(model.network.config.num_hidden_layers),
+        "fingerprint": model.fingerprint,
+    }
+
+
+def check_vectors(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name, or a file that is there."""
+    if given.startswith(HUB):
+        known = ", ".join(embedded)
+        raise InputError(f"vectors '{given}': expected a file or {known}, got a name of the hub")
+    if given not in embedded:
+        _check_file("vectors", given, embedded)
+
+
+def check_model(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name, a name of the hub, or a folder that is there."""
+    if given in embedded or given.startswith(HUB) or Path(given).is_dir():
+        return
+    if Path(given).exists():
+        raise FileError(given, "expected the folder of a model (config.json, weights), got a file")
+    more = "; a model of the hub is named hf:NAME"
+    raise FileError(given, _missing("folder", "model", given, embedded) + more)
+
+
+def check_data(given: str, embedded: Sequence[str]) -> None:
+    """An embedded name with or without its dials, a name of the hub, or a file that is there."""
+    if given.partition(":")[0] not in embedded and given != "-" and not given.startswith(HUB):
+        _check_file("data", given, embedded)
+
+
+def check_out(out: str | os.PathLike[str]) -> Path:
+    """The folder to write into, which need not be there yet."""
+    folder = Path(out)
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        what = "" if there == folder else f": {there} is one"
+        raise FileError(folder, f"expected a folder to write into, got a file{what}")
+    if not os.access(there, os.W_OK):
+        raise FileError(
+            folder, f"expected a folder to write into, got one without permission: {there}"
+        )
+    return folder
+
+
+def _check_file(kind: str, given: str, embedded: Sequence[str]) -> None:
+    path = Path(given)
+    if path.is_dir():
+        raise FileError(given, f"is a folder: expected a file of {kind}{_inside(path)}")
+    if not path.exists():
+        raise FileError(given, _missing("file", kind, given, embedded))
+
+
+def _missing(what: str, kind: str, given: str, embedded: Sequence[str]) -> str:
+    """The message for a name that does not exist, with the nearest one that does."""
+    path = Path(given)
+    names = [*(embedded if path.name == given else ()), *_names(path.parent)]
+    near = difflib.get_close_matches(path.name, names, n=1)
+    hint = f": did you mean '{near[0]}'?" if near else ""
+    if not path.parent.is_dir():
+        hint = f", and no folder {path.parent}"
+    return f"no such {what}{hint} (embedded {kind}: {', '.join(embedded)})"
+
+
+def _inside(folder: Path) -> str:
+    """A file of the folder that might have been meant, where it has only a few."""
+    files = [name for name in _names(folder) if (folder / name).is_file()]
+    return f", such as {folder / files[0]}" if 0 < len(files) <= 3 else ""
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())[:MOST_NAMES]
+    except OSError:
+        return []

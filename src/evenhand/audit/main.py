@@ -1,49 +1,45 @@
-"""An audit from beginning to end: the stages, then what is made of them."""
+"""An audit from beginning to end: the stages, then the results, tables, page and cards."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
-from evenhand.audit.inputs import Inputs, gather
-from evenhand.audit.inputs_places import check_out
+from evenhand.audit.inputs import Inputs, check_out, gather
 from evenhand.audit.stages import Options, Progress, Silent, Stage, run_stage
 from evenhand.errors import FileError, InputError, VocabularyError
-from evenhand.folders import RunFolder, versions
+from evenhand.files import RunFolder, document, read_document, save_csv, save_json, versions
 from evenhand.lexicon import Topic
 from evenhand.report.cards import write_cards
-from evenhand.report.findings import Findings
-from evenhand.report.html import write_report
-from evenhand.report.judging import verdicts
-from evenhand.report.saved import StageResult, read_json, stage_rows
-from evenhand.report.tables import slug, write_tables
-from evenhand.report.verdicts import Verdict
-from evenhand.results import Comparison, Measurement, document, save_json
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.page import write_report
+from evenhand.report.vectors import HIDING
+from evenhand.report.verdicts import Verdict, verdicts
+from evenhand.results import Comparison, Measurement
+from evenhand.wording import slug
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-__all__ = ["DEFAULT_TOPICS", "Audit", "audit"]
-
 DEFAULT_TOPICS = ("gender", "religion", "race")
 PACKAGES = ("scipy", "scikit-learn", "torch", "transformers")
-KEPT_APART = ("cli", "report", "assets")
+IGNORED = ("cli", "report", "assets")
 """Our own code that a stage's numbers do not depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found and where it is written; `failed` names the stages that did not end."""
+    """What an audit found and where it is written; `failed` names the stages that failed."""
 
     verdicts: tuple[Verdict, ...]
     stages: tuple[StageResult, ...] = field(repr=False)
@@ -58,8 +54,7 @@ class Audit:
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every measure and hiding test before and after a mitigation."""
-        accounts = (account for stage in self.stages for account in stage.mitigations)
-        return tuple(c for account in accounts for c in (*account.measures, *account.hiding))
+        return tuple(c for stage in self.stages for c in stage.comparisons)
 
     @property
     def failed(self) -> dict[str, str]:
@@ -84,20 +79,52 @@ def audit(
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
 ) -> Audit:
-    """Audit word vectors, a masked language model and labelled texts; write the findings and a
-    page into the folder `out`.
+    """Audit word vectors, a masked language model and labelled texts, and write a report.
 
-    With nothing given the embedded defaults are audited, else what is given alone. `quick` leaves
-    out fine-tuning and most mitigations; `skip` leaves out parts (`inputs.PARTS`). `columns` names
-    the columns of the data (text, label, gender, male, female). What an earlier audit of the same
-    inputs and settings left in `out` is taken over. `command` and the hash of the file `read_from`
-    (where `vectors` are given as an object) are kept in `run.json`.
+    With nothing given the embedded defaults are audited, else only what is given. Stages of an
+    earlier audit of the same inputs and settings in `out` are not computed again.
+
+    Parameters
+    ----------
+    vectors : str, path or Vectors, optional
+        An embedded name, a file, or loaded vectors.
+    model : str or path, optional
+        A masked language model: an embedded name, a folder or `hf:NAME`.
+    data : str, path or Dataset, optional
+        Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
+    topics : iterable of str or Topic
+        The topics of the vectors.
+    out : str or path
+        The folder for the page, results, tables and figures.
+    quick : bool
+        Leave out fine-tuning, most mitigations and most training.
+    skip : sequence of str
+        Parts to leave out: text, vectors, posterior, masked, fewshot.
+    columns : dict, optional
+        The columns of the data: text, label, gender, and the codes male and female.
+    seed, prob : int and float
+        The random seed, and the probability of intervals.
+    jobs : int
+        Processes that rewrite texts.
+    progress : Progress, optional
+        Receives the stages and steps.
+    read_from : str or path, optional
+        The file that loaded `vectors` were read from; its hash is recorded.
+    command : sequence of str
+        The command line to record.
+
+    Returns
+    -------
+    Audit
+        The verdicts, the stages and where the report is. A stage that fails does not lose the
+        others: `failed` has the reasons.
+
     """
-    asked = _topics(topics)
+    chosen = _topics(topics)
     folder = check_out(out)
     new = not folder.exists()
     given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
-    _check_words(given, asked)
+    _check_words(given, chosen)
     with RunFolder.working(folder):
         for name in ("stages", "work"):
             (folder / name).mkdir(exist_ok=True)
@@ -105,37 +132,39 @@ def audit(
         settings = {"seed": seed, "prob": prob}
         used = versions(*PACKAGES)
         common = {"settings": settings, "versions": used, "code": _code_hash()}
-        stages = list(_stages(given, asked, options))
+        stages = list(_stages(given, chosen, options))
         shown = progress or Silent()
-        done, seconds = [], {}
+        done: list[StageResult] = []
+        seconds: dict[str, float] = {}
         for number, stage in enumerate(stages, 1):
             shown.stage(stage.title, number, len(stages))
-            found, took = run_stage(stage, folder / "stages", stage.key(common), shown)
-            done.append(found)
+            result, took = run_stage(stage, folder / "stages", stage.key(common), shown)
+            done.append(result)
             seconds[stage.title] = took
-        if not any(s.content or (s.measurements and s.kind != "dimension") for s in done):
+        if not any(not s.empty and s.kind != "dimension" for s in done):
             if new and not any(stage.failed for stage in done):
                 shutil.rmtree(folder)
             raise _nothing(given, done)
         (folder / "tables").mkdir(exist_ok=True)
-        told = {**settings, "quick": quick, "parts": given.parts}
+        described = {**settings, "quick": quick, "parts": given.parts}
         run = document(
-            command=list(command), time=datetime.now(UTC).isoformat(timespec="seconds"),
-            configuration={**told, "topics": [topic.name for topic in asked]}, seed=seed,
-            versions=used, subjects=given.subjects, seconds=seconds,
-        )  # fmt: skip
+            command=list(command),
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            configuration={**described, "topics": [topic.name for topic in chosen]},
+            seed=seed,
+            versions=used,
+            subjects=given.subjects,
+            seconds=seconds,
+        )
         findings = Findings(
-            subjects=given.subjects, settings=told, stages=tuple(done), run=run,
-            topics=tuple(asked) if given.vectors is not None else (),
-        )  # fmt: skip
-        judged = tuple(verdicts(findings))
-        save_json(
-            folder / "results.json",
-            document(
-                subjects=given.subjects, settings=told, verdicts=judged,
-                topics=[asdict(topic) for topic in findings.topics], **stage_rows(done),
-            ),
-        )  # fmt: skip
+            subjects=given.subjects,
+            settings=described,
+            stages=tuple(done),
+            run=run,
+            topics=tuple(chosen) if given.vectors is not None else (),
+        )
+        findings = replace(findings, verdicts=verdicts(findings))
+        save_json(folder / "results.json", findings.to_dict())
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
         page, *figures = write_report(folder)
@@ -146,11 +175,11 @@ def audit(
             (folder / stale).unlink(missing_ok=True)
         save_json(folder / "run.json", {**run, "files": files})
         write_cards(folder)
-        return Audit(verdicts=judged, stages=tuple(done), out=folder, report=page)
+        return Audit(verdicts=findings.verdicts, stages=tuple(done), out=folder, report=page)
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
-    """The stages of all parts asked for."""
+    """The stages of all chosen parts."""
     if "text" in given.parts and given.data is not None:
         from evenhand.audit.text import text_stages
 
@@ -174,14 +203,14 @@ def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterabl
 
 
 def _topics(topics: Iterable[str | Topic]) -> list[Topic]:
-    asked = [topic if isinstance(topic, Topic) else lexicon.topic(topic) for topic in topics]
-    names = [slug(topic.name) for topic in asked]
+    chosen = [topic if isinstance(topic, Topic) else lexicon.topic(topic) for topic in topics]
+    names = [slug(topic.name) for topic in chosen]
     if not names:
         raise InputError("topics: expected at least one, got none")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"topics: expected each name once, got '{twice}' twice")
-    return asked
+    return chosen
 
 
 def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:
@@ -198,34 +227,115 @@ def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:
 
 
 def _nothing(given: Inputs, done: Sequence[StageResult]) -> VocabularyError:
-    """What can be measured in nothing is the user's mistake, and gets no page."""
+    """The error where nothing can be measured: there is no page then."""
     reasons = [s.failed for s in done if s.failed] or [k["reason"] for s in done for k in s.skipped]
     names = ", ".join(str(each["name"]) for each in given.subjects.values())
     return VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
 
 
 def _files(folder: Path) -> list[str]:
-    """The tables and figures that an earlier audit left here."""
+    """The tables and figures of an earlier audit in this folder."""
     try:
-        listed = read_json(folder / "run.json").get("files", [])
+        listed = read_document(folder / "run.json").get("files", [])
     except FileError:
         return []
     return [name for name in listed if Path(name).parent.as_posix() in ("tables", "figures")]
 
 
 def _code_hash() -> str:
-    """The hash of our own code and word lists: a stage made by other code is made anew."""
+    """The hash of our own code and word lists: a stage computed by other code is computed again."""
     digest = hashlib.sha256()
     for entry in sorted(resources.files("evenhand").iterdir(), key=lambda entry: entry.name):
-        if entry.name not in KEPT_APART:
+        if entry.name not in IGNORED:
             _update(digest, entry)
     return digest.hexdigest()
 
 
-def _update(digest: hashlib._Hash, place: Traversable) -> None:
-    if place.is_file():
-        if place.name.endswith((".py", ".toml", ".txt", ".csv")):
-            digest.update(place.read_bytes())
+def _update(digest: hashlib._Hash, path: Traversable) -> None:
+    if path.is_file():
+        if path.name.endswith((".py", ".toml", ".txt", ".csv")):
+            digest.update(path.read_bytes())
         return
-    for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name):
         _update(digest, entry)
+
+
+FIELDS = (
+    "metric",
+    "query",
+    "value",
+    "low",
+    "high",
+    "prob",
+    "p_value",
+    "n",
+    "ideal",
+    "worse",
+    "interval",
+    "test",
+    "seed",
+)
+
+
+def write_tables(folder: Path, stages: Sequence[StageResult]) -> list[Path]:
+    """Write measurements, items, comparisons, utility and distances under `folder/tables`."""
+    measuring = [stage for stage in stages if stage.kind != "mitigation"]
+    mitigating = [stage for stage in stages if stage.kind == "mitigation" and stage.comparisons]
+    rows: dict[str, Iterable[Mapping[str, Any]]] = {
+        "measurements": ({"stage": s.name, **_row(m)} for s in measuring for m in s.measurements),
+        "items": (
+            {"stage": s.name, "metric": m.metric, "query": m.query, **_flat(item)}
+            for s in measuring
+            for m in s.measurements
+            for item in m.items
+        ),
+        "comparisons": (_comparison_row(s, c) for s in mitigating for c in s.comparisons),
+        "utility": (
+            {"topic": s.topic, "method": s.details["method"], **_row(m)}
+            for s in mitigating
+            for m in s.measurements
+        ),
+    }
+    written = []
+    for name, listed in rows.items():
+        written.append(folder / "tables" / f"{name}.csv")
+        save_csv(written[-1], listed)
+    for stage in stages:
+        if stage.distances is not None:
+            written.append(folder / "tables" / f"distances-{slug(stage.distances.topic)}.csv")
+            stage.distances.save(written[-1])
+    return written
+
+
+def _row(m: Measurement) -> dict[str, Any]:
+    row = {name: getattr(m, name) for name in FIELDS}
+    row |= {name: m.details.get(name) for name in ("null_low", "null_median", "null_high")}
+    return {**row, "left_out": "; ".join(m.left_out)}
+
+
+def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: " ".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in item.items()
+    }
+
+
+def _comparison_row(stage: StageResult, c: Comparison) -> dict[str, Any]:
+    row = {
+        "topic": stage.topic,
+        "method": stage.details["method"],
+        "kind": "hiding" if c.metric in HIDING else "measure",
+        "metric": c.metric,
+        "query": c.query,
+    }
+    for name in ("before", "after", "change"):
+        side = getattr(c, name)
+        row |= {name: side.value, f"{name}_low": side.low, f"{name}_high": side.high}
+    return {
+        **row,
+        "prob": c.change.prob,
+        "ideal": c.before.ideal,
+        "worse": c.before.worse,
+        "paired": c.paired,
+        "interval": c.interval,
+    }

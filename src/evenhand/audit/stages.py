@@ -1,4 +1,4 @@
-"""A stage of an audit: computed once, saved with a key of all it depends on, and taken up again."""
+"""A stage of an audit: computed once, saved with a key of all it depends on, and resumed."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import EvenhandError, FileError
+from evenhand.files import document, read_document, replace_file, save_json, to_json
 from evenhand.lexicon import Topic
-from evenhand.report.saved import StageResult, read_json, read_stages, stage_rows
-from evenhand.report.tables import slug
-from evenhand.results import document, replace_file, save_json, to_json
-
-__all__ = ["Options", "Progress", "Silent", "Stage", "run_stage", "steps"]
+from evenhand.report.findings import StageResult
+from evenhand.wording import slug
 
 T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """What is told of how far an audit is."""
+    """Receives how far an audit is."""
 
     def stage(self, title: str, number: int, of: int) -> None:
-        """A stage begins."""
+        """A stage starts."""
 
     def step(self, done: int, of: int) -> None:
         """So many of the stage's steps are done."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores progress."""
 
     def stage(self, title: str, number: int, of: int) -> None: ...
 
@@ -41,7 +39,7 @@ class Silent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How an audit is run; `work` is a folder of the audit's own for caches and unfinished work."""
+    """How an audit is run; `work` is the audit's folder for caches and unfinished work."""
 
     quick: bool = False
     seed: int = 0
@@ -52,9 +50,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One part of the work: what it is called, what it depends on, and how it is done.
+    """One part of the work: its name, what it depends on, and how it is computed.
 
-    `compute` returns the fields of a `StageResult` that it fills.
+    `compute` returns the fields of a `StageResult` that it fills: measurements, comparisons,
+    skipped, distances, details.
     """
 
     kind: str
@@ -78,37 +77,36 @@ class Stage:
 def run_stage(
     stage: Stage, folder: Path, key: str, progress: Progress
 ) -> tuple[StageResult, float]:
-    """The stage's result: the saved one if its key is the same, else computed and saved; and the
-    seconds it took when it was computed.
-    """
+    """The result of a stage and the seconds it took: the saved one if its key is the same."""
     path, trouble = folder / f"{stage.name}.json", folder / f"{stage.name}.error.txt"
     try:
-        saved = read_json(path)
+        saved = read_document(path)
         if saved.get("key") == key:
-            return read_stages(saved)[0], float(saved["seconds"])
+            return StageResult.from_dict(saved["stage"]), float(saved["seconds"])
     except (FileError, KeyError, TypeError):
         pass
-    described = {
-        "name": stage.name, "kind": stage.kind, "title": stage.title,
+    about: dict[str, Any] = {
+        "name": stage.name,
+        "kind": stage.kind,
+        "title": stage.title,
         "topic": None if stage.topic is None else stage.topic.name,
-    }  # fmt: skip
+    }
     began = time.monotonic()
     try:
-        result = StageResult(**described, **stage.compute(progress))  # type: ignore[arg-type]
+        result = StageResult(**about, **stage.compute(progress))
     except Exception as error:
         reason = str(error) if isinstance(error, EvenhandError) else repr(error)
         with replace_file(trouble) as file:
             file.write(traceback.format_exc().encode())
-        failed = StageResult(**described, failed=reason)  # type: ignore[arg-type]
-        return failed, round(time.monotonic() - began, 1)
+        return StageResult(**about, failed=reason), round(time.monotonic() - began, 1)
     seconds = round(time.monotonic() - began, 1)
-    save_json(path, document(key=key, seconds=seconds, **stage_rows([result])))
+    save_json(path, document(key=key, seconds=seconds, stage=result))
     trouble.unlink(missing_ok=True)
-    return read_stages(read_json(path))[0], seconds
+    return StageResult.from_dict(read_document(path)["stage"]), seconds
 
 
 def steps(items: Sequence[T], progress: Progress) -> Iterator[T]:
-    """The items, telling how many are done."""
+    """The items, reporting how many are done."""
     for done, item in enumerate(items):
         progress.step(done, len(items))
         yield item

@@ -10,13 +10,11 @@ from typing import Any
 from evenhand import lexicon
 from evenhand.audit.stages import Options, Progress, Stage, steps
 from evenhand.errors import InputError, VocabularyError
+from evenhand.files import plain
 from evenhand.instruments import Job, Run, measure, plan, run_jobs
 from evenhand.lexicon import Topic
-from evenhand.report.saved import Account
 from evenhand.results import Measurement
 from evenhand.vectors.store import Vectors
-
-__all__ = ["METHODS", "vector_stages"]
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "hard": {"method": "hard"},
@@ -34,11 +32,13 @@ def vector_stages(
     run = Run(seed=options.seed, prob=options.prob)
     stages = [
         Stage(
-            kind="measures", title=f"{topic.name}: measures", topic=topic,
+            kind="measures",
+            title=f"{topic.name}: measures",
+            topic=topic,
             compute=partial(_measures, v, topic, run),
         )
         for topic in topics
-    ]  # fmt: skip
+    ]
     stages += [
         Stage(kind="weat", title="WEAT 1 to 10", compute=partial(_weat, v, run)),
         Stage(kind="wefat", title="WEFAT", compute=partial(_wefat, v, run)),
@@ -49,12 +49,14 @@ def vector_stages(
         tried = [(next((t for t in topics if t.name == "gender"), topics[0]), "hard")]
     stages += [
         Stage(
-            kind="mitigation", title=f"{topic.name}: {name} debiasing", topic=topic,
+            kind="mitigation",
+            title=f"{topic.name}: {name} debiasing",
+            topic=topic,
             depends={"options": METHODS[name]},
             compute=partial(_mitigation, v, topic, name, run),
         )
         for topic, name in tried
-    ]  # fmt: skip
+    ]
     stages.append(Stage(kind="dimension", title="dimension", compute=partial(_dimension, run)))
     return [replace(stage, depends={**stage.depends, "vectors": identity}) for stage in stages]
 
@@ -131,7 +133,11 @@ def _mitigation(
         done = mitigate(v, topic, **METHODS[name], seed=run.seed, prob=run.prob)
     except VocabularyError as error:
         return {"skipped": ({"metric": name, "query": topic.name, "reason": str(error)},)}
-    return {"mitigations": (Account.of(name, done),)}
+    return {
+        "measurements": done.utility,
+        "comparisons": (*done.measures, *done.hiding),
+        "details": {"method": name, "debias": plain(done.debiased)},
+    }
 
 
 def _dimension(run: Run, progress: Progress) -> dict[str, Any]:  # noqa: ARG001

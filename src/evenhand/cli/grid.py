@@ -457,8 +457,8 @@ def _is_fewshot(summary: Summary) -> bool:
 
 
 def _draw(content: Mapping[str, Any], folder: Path) -> int:
-    from evenhand.report.charts_grid import grid_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
+    from evenhand.report.grid import grid_charts
 
     drawn = grid_charts(content)
     save_charts(drawn.charts, folder, FORMATS)
@@ -498,8 +498,8 @@ def _missing_lines(summary: Summary) -> Iterator[str]:
 
 def _to_markdown(summary: Summary) -> str:
     """Write all tables as Markdown."""
-    from evenhand.report.markdown import bullets, escaped, paragraphs
-    from evenhand.report.markdown import table as markdown_table
+    from evenhand.report.cards import bullets, escape, paragraphs
+    from evenhand.report.cards import table as markdown_table
 
     counts = summary.collected.counts()
     parts = [
@@ -508,9 +508,9 @@ def _to_markdown(summary: Summary) -> str:
     ]
     for entry in _all_tables(summary):
         if entry.rows:
-            parts += [f"## {escaped(entry.title)}", markdown_table(entry.headers, entry.rows)]
+            parts += [f"## {escape(entry.title)}", markdown_table(entry.headers, entry.rows)]
     lines = [*_missing_lines(summary), *summary.notes]
-    parts += ["## Missing", bullets(map(escaped, lines))] if lines else []
+    parts += ["## Missing", bullets(map(escape, lines))] if lines else []
     return paragraphs(parts)
 
 
@@ -689,7 +689,8 @@ def figures_table(title: str, rows: Sequence[Row], axes: Sequence[str]) -> Table
     """Tabulate plain figures with their intervals; many figures stand below each other."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     first = [name for name in names if name in axes]
-    figures = [name for name in names if name not in axes and not name.endswith(("_low", "_high"))]
+    ends = ("_low", "_high", "_p")
+    figures = [name for name in names if name not in axes and not name.endswith(ends)]
     if len(figures) <= FIGURE_COLUMNS:
         shown = [*first, *figures]
         return Table(title, shown, [[_format_plain(row, name) for name in shown] for row in rows])
@@ -707,7 +708,9 @@ def _format_plain(row: Row, name: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is not None and f"{name}_low" in row:
-        return f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
+        interval = f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
+        p = row.get(f"{name}_p")
+        return interval if p is None else f"{interval}, p {p_text(p)}"
     if isinstance(value, float):
         return number(value)
     return "–" if value is None else str(value)

@@ -71,7 +71,7 @@ def _formats(
     parameter: click.Parameter,  # noqa: ARG001
     value: str,
 ) -> tuple[str, ...]:
-    from evenhand.report.charts_saving import FORMATS
+    from evenhand.charts import FORMATS
 
     formats = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
     for name in formats:

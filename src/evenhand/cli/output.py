@@ -17,7 +17,7 @@ from evenhand.results import Comparison, Measurement, Measurements
 if TYPE_CHECKING:
     from rich.progress import Task
 
-    from evenhand.report.charts_saving import ChartSet
+    from evenhand.charts import ChartSet
 
 T = TypeVar("T")
 
@@ -250,7 +250,7 @@ def _with_rate(task: Task, unit: str, text: str) -> str:
 
 def save_figures(charts: ChartSet, folder: Path, formats: tuple[str, ...]) -> None:
     """Write the charts into the folder `figures`; those that could not be drawn are named."""
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
 
     save_charts(charts.charts, folder / "figures", formats)
     for name, reason in charts.skipped.items():

@@ -151,7 +151,7 @@ def fit(
     if sensitivity:
         assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
     if output:
-        from evenhand.report.charts_posterior_sets import fit_charts
+        from evenhand.report.posterior import fit_charts
 
         assessment.save(output)
         save_figures(fit_charts(assessment, prior, words=words, seed=seed), output, formats)
@@ -201,7 +201,7 @@ def compare(
     prior = Priors().update(priors)
     change = compare_tables(before, after, priors=prior, draws=draws, seed=seed)
     if output:
-        from evenhand.report.charts_posterior_sets import change_charts
+        from evenhand.report.posterior import change_charts
 
         change.save(output, prob)
         save_figures(change_charts(change, prob), output, formats)

@@ -1,6 +1,566 @@
-"""Labelled texts for few-shot classification: the data set, and how one is read from a file."""
+"""Labelled texts for few-shot classification: the data set, and how one is read.
 
-from evenhand.fewshot.data_reading import read
-from evenhand.fewshot.data_set import FEMALE, MALE, UNKNOWN, Dataset, gender_code
+A data set has texts, the class of each and, where known, the gender of the person it is about. It
+comes from a CSV, TSV, JSONL or Parquet file, a DataFrame, the hub (`hf:NAME`) or is simulated.
+"""
 
-__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "gender_code", "read"]
+from __future__ import annotations
+
+import inspect
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from evenhand.text.tables import Cell, Row, Source, Table, as_cell, open_table
+
+__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "Leaning", "gender_code", "read"]
+
+MALE, FEMALE, UNKNOWN = 0, 1, -1
+Leaning = Literal["male", "female", "even", "unknown"]
+
+_MALE = frozenset({"m", "male", "man"})
+_FEMALE = frozenset({"f", "female", "woman"})
+_UNKNOWN = frozenset({"", "unknown", "other", "nonbinary", "non-binary", "nb", "x"})
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Texts with a class each and, where known, a gender.
+
+    Parameters
+    ----------
+    texts : tuple of str
+    labels : array of int
+        The class of each text as an index of `classes`.
+    genders : array of int
+        0 male, 1 female, -1 unknown.
+    classes : tuple of str
+    name : str
+    left_out : Mapping of str to int
+        The number of rows that were left out, by reason.
+    rows : array of int, optional
+        The row of the source that each text comes from, counted from 0.
+
+    Two data sets are the same if their digests are.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    genders: NDArray[np.int8] = field(repr=False)
+    classes: tuple[str, ...]
+    name: str
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        count = len(self.texts)
+        rows = np.arange(count) if self.rows is None else self.rows
+        arrays = (
+            ("labels", self.labels, np.int64),
+            ("genders", self.genders, np.int8),
+            ("rows", rows, np.int64),
+        )
+        for name, values, dtype in arrays:
+            array = np.array(values, dtype=dtype)
+            if array.shape != (count,):
+                raise InputError(f"{name}: expected {count}, one per text, got shape {array.shape}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if len(set(self.classes)) < len(self.classes):
+            raise InputError("classes: expected each name once")
+        if count and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
+            raise InputError(f"labels: expected 0 to {len(self.classes) - 1}, indices of `classes`")
+        if not np.isin(self.genders, (MALE, FEMALE, UNKNOWN)).all():
+            raise InputError("genders: expected 0 (male), 1 (female) or -1 (unknown)")
+
+    @classmethod
+    def of(
+        cls,
+        texts: Iterable[str | None],
+        labels: Iterable[str | None],
+        genders: Iterable[object] | None = None,
+        *,
+        name: str,
+    ) -> Dataset:
+        """A data set from texts and the names of their classes, cleaned.
+
+        Left out and counted: empty texts, texts without a class, all but the first of equal texts,
+        and every copy of a text that appears under several classes, since none of them can be
+        trusted. Copies with both genders have the gender unknown.
+
+        >>> data = Dataset.of(["a", "b", "b", " "], ["x", "y", "y", "x"], "MFFM", name="tiny")
+        >>> data.classes, data.labels.tolist(), data.genders.tolist(), dict(data.left_out)
+        (('x', 'y'), [0, 1], [0, 1], {'duplicate text': 1, 'empty text': 1})
+        """
+        columns = [list(texts), list(labels)]
+        listed_genders = [None] * len(columns[0]) if genders is None else list(genders)
+        if not len(columns[0]) == len(columns[1]) == len(listed_genders):
+            counts = ", ".join(str(len(column)) for column in (*columns, listed_genders))
+            raise InputError(f"{name}: expected as many texts, labels and genders, got {counts}")
+        left: Counter[str] = Counter()
+        copies: dict[str, list[tuple[int, str, int]]] = {}
+        for row, (text, label, gender) in enumerate(zip(*columns, listed_genders, strict=True)):
+            text, label = (text or "").strip(), (label or "").strip()
+            if text and label:
+                try:
+                    copies.setdefault(text, []).append((row, label, gender_code(gender)))
+                except InputError as error:
+                    raise InputError(f"{name}, row {row + 1}: {error}") from None
+            else:
+                left["no class" if text else "empty text"] += 1
+        accepted: list[tuple[str, int, str, int]] = []
+        for text, same in copies.items():
+            row, label, _ = same[0]
+            if any(other != label for _, other, _ in same):
+                left["text under several classes"] += len(same)
+                continue
+            if len(same) > 1:
+                left["duplicate text"] += len(same) - 1
+            known = {gender for _, _, gender in same} - {UNKNOWN}
+            accepted.append((text, row, label, known.pop() if len(known) == 1 else UNKNOWN))
+        if not accepted:
+            raise InputError(f"{name}: no text with a class is left ({_counts(left) or 'no rows'})")
+        classes = tuple(sorted({label for _, _, label, _ in accepted}))
+        index = {label: number for number, label in enumerate(classes)}
+        return cls(
+            texts=tuple(text for text, _, _, _ in accepted),
+            labels=np.array([index[label] for _, _, label, _ in accepted]),
+            genders=np.array([gender for _, _, _, gender in accepted]),
+            classes=classes,
+            name=name,
+            left_out=dict(sorted(left.items())),
+            rows=np.array([row for _, row, _, _ in accepted]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many texts each class has."""
+        return np.bincount(self.labels, minlength=len(self.classes))
+
+    @cached_property
+    def gender_sizes(self) -> NDArray[np.int64]:
+        """How many texts of men and of women each class has, (classes, 2)."""
+        return np.stack(
+            [
+                np.bincount(self.labels[self.genders == gender], minlength=len(self.classes))
+                for gender in (MALE, FEMALE)
+            ],
+            axis=1,
+        )
+
+    @property
+    def share_of_women(self) -> NDArray[np.float64]:
+        """The share of women in each class among the texts of known gender, NaN without any."""
+        known = self.gender_sizes.sum(axis=1)
+        return np.where(known, self.gender_sizes[:, FEMALE] / np.maximum(known, 1), np.nan)
+
+    @property
+    def leaning(self) -> tuple[Leaning, ...]:
+        """Which gender each class has more of: male, female, even, or unknown."""
+        every: list[Leaning] = []
+        for men, women in self.gender_sizes.tolist():
+            if men == women:
+                every.append("even" if men else "unknown")
+            else:
+                every.append("female" if women > men else "male")
+        return tuple(every)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the texts, their classes and genders; the name does not enter."""
+        lengths = np.array([len(text) for text in self.texts], dtype="<i8")
+        digest = blake2b(digest_size=16)
+        for part in (
+            "\n".join(self.classes).encode(),
+            lengths.tobytes(),
+            "".join(self.texts).encode("utf-8", "surrogatepass"),
+            self.labels.astype("<i8").tobytes(),
+            self.genders.tobytes(),
+        ):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.hexdigest()
+
+    def subset(self, classes: Iterable[str]) -> Dataset:
+        """The texts of these classes only, in their order here."""
+        chosen = set(self.indices(classes))
+        return self._select([index for index in range(len(self.classes)) if index in chosen])
+
+    def at_least(self, count: int, *, each_gender: int = 0) -> Dataset:
+        """Without classes of fewer than `count` texts, or fewer than `each_gender` of one gender.
+
+        >>> data = Dataset.of(["a", "b", "c"], ["x", "x", "y"], name="tiny").at_least(2)
+        >>> data.classes, dict(data.left_out)
+        (('x',), {"class 'y': fewer than 2 texts": 1})
+        """
+        left = dict(self.left_out)
+        large = []
+        for index, name in enumerate(self.classes):
+            size, fewest = int(self.sizes[index]), int(self.gender_sizes[index].min())
+            if size < count:
+                left[f"class '{name}': fewer than {count} texts"] = size
+            elif fewest < each_gender:
+                left[f"class '{name}': fewer than {each_gender} texts of one gender"] = size
+            else:
+                large.append(index)
+        if not large:
+            gender = f", {each_gender} of each gender," if each_gender else ""
+            raise InputError(f"{self.name}: no class has {count} texts{gender} or more")
+        return self._select(large, left)
+
+    def indices(self, classes: Iterable[str]) -> list[int]:
+        """The indices of the named classes in `classes`; each may be named once."""
+        if isinstance(classes, str):
+            raise InputError(f"classes: expected a list of names, got the text {classes!r}")
+        known = {name: index for index, name in enumerate(self.classes)}
+        result: list[int] = []
+        for name in classes:
+            if name not in known:
+                raise UnknownNameError("class", name, self.classes)
+            if known[name] in result:
+                raise InputError(f"classes: expected each once, got '{name}' twice")
+            result.append(known[name])
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record of the data in the folder of a run."""
+        return {
+            "name": self.name,
+            "texts": len(self),
+            "digest": self.digest,
+            "left_out": dict(self.left_out),
+            "classes": {
+                name: {"texts": int(size), "men": int(men), "women": int(women)}
+                for name, size, (men, women) in zip(
+                    self.classes, self.sizes, self.gender_sizes, strict=True
+                )
+            },
+        }
+
+    def _select(self, indices: list[int], left_out: Mapping[str, int] | None = None) -> Dataset:
+        new = np.full(len(self.classes), -1)
+        new[indices] = np.arange(len(indices))
+        rows = np.flatnonzero(new[self.labels] >= 0)
+        return Dataset(
+            texts=tuple(self.texts[row] for row in rows),
+            labels=new[self.labels[rows]],
+            genders=self.genders[rows],
+            classes=tuple(self.classes[index] for index in indices),
+            name=self.name,
+            left_out=self.left_out if left_out is None else left_out,
+            rows=self.rows[rows],
+        )
+
+
+def gender_code(value: object, male: str | None = None, female: str | None = None) -> int:
+    """0 for a man, 1 for a woman, -1 where unknown; `male` and `female` name other codes.
+
+    Numbers are taken as they are (0, 1, -1); as text they must be named, since files differ.
+
+    >>> gender_code("F"), gender_code("Male"), gender_code(None), gender_code("2", female="2")
+    (1, 0, -1, 1)
+    """
+    if isinstance(value, str):
+        if value in (male, female):
+            return MALE if value == male else FEMALE
+        word = value.strip().lower()
+        for code, words in ((MALE, _MALE), (FEMALE, _FEMALE), (UNKNOWN, _UNKNOWN)):
+            if word in words:
+                return code
+    elif value is None:
+        return UNKNOWN
+    elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN):
+        return int(value)
+    raise InputError(
+        "gender: expected M or F, male or female (other codes are named with --male and --female, "
+        f"in Python male= and female=), got {value!r}"
+    )
+
+
+def _counts(left: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason}: {count}" for reason, count in left.items())
+
+
+PROFESSIONS = (
+    "accountant",
+    "architect",
+    "attorney",
+    "chiropractor",
+    "comedian",
+    "composer",
+    "dentist",
+    "dietitian",
+    "dj",
+    "filmmaker",
+    "interior_designer",
+    "journalist",
+    "model",
+    "nurse",
+    "painter",
+    "paralegal",
+    "pastor",
+    "personal_trainer",
+    "photographer",
+    "physician",
+    "poet",
+    "professor",
+    "psychologist",
+    "rapper",
+    "software_engineer",
+    "surgeon",
+    "teacher",
+    "yoga_teacher",
+)
+"""The professions of Bias in Bios (De-Arteaga et al. 2019) in the order of the hub's numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a published data set, and its numeric codes where it has some.
+
+    `gender` may be absent from a file: the genders are then unknown. `male` and `female` are codes
+    besides the usual words, `labels` the names of classes given as numbers from 0.
+    """
+
+    name: str
+    text: str
+    label: str
+    gender: str = ""
+    male: str | None = None
+    female: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+LAYOUTS = (
+    Layout("Bias in Bios", "hard_text", "profession", "gender", "0", "1", PROFESSIONS),
+    Layout("biographies", "text", "occupation", "gender"),
+    Layout("WikipediaGenderEvents", "Text", "Occupation", "Gender"),
+    Layout("intents", "sentence", "label"),
+    Layout("plain", "text", "label", "gender"),
+)
+"""The known layouts, tried in this order."""
+
+
+def read(
+    source: Source,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    gender: str | None = None,
+    male: str | None = None,
+    female: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Read labelled texts.
+
+    Parameters
+    ----------
+    source : path, DataFrame or str
+        A CSV, TSV, JSONL or Parquet file (compressed too), a DataFrame, `hf:NAME` (all parts of a
+        data set of the hub), or `simulated` with its parameters, such as `simulated:leak=0.8`.
+    text, label, gender : str, optional
+        The columns; by default those of the first of `LAYOUTS` that fits.
+    male, female : str, optional
+        Codes for the genders other than M and F, male and female. Of numeric codes only those of
+        Bias in Bios are known (0 male, 1 female).
+    name : str, optional
+        The name of the data set; by default that of the source.
+
+    Returns
+    -------
+    Dataset
+        Cleaned as `Dataset.of` does.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"bio": ["a", "b"], "job": ["cook", "poet"], "sex": ["F", "M"]})
+    >>> read(table, text="bio", label="job", gender="sex").genders.tolist()
+    [1, 0]
+
+    """
+    if isinstance(source, str):
+        if source.partition(":")[0] == SIMULATED and not Path(source).exists():
+            return simulated(source)
+        if source.startswith(HUB):
+            return _collect(open_hub(source), text, label, gender, male, female, name or source)
+    file_name = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"
+    with open_table(source) as table:
+        return _collect(table, text, label, gender, male, female, name or file_name)
+
+
+def _collect(
+    table: Table,
+    text: str | None,
+    label: str | None,
+    gender: str | None,
+    male: str | None,
+    female: str | None,
+    name: str,
+) -> Dataset:
+    layout = _layout(table, text, label, gender)
+    codes = (layout.male if male is None else male, layout.female if female is None else female)
+    wanted = [layout.text, layout.label, *([layout.gender] if layout.gender else [])]
+    texts: list[Cell] = []
+    labels: list[Cell] = []
+    genders: list[int] = []
+    for number, row in enumerate(table.rows(*wanted), 1):
+        texts.append(row[0])
+        try:
+            labels.append(_class_name(row[1], layout))
+            genders.append(gender_code(row[2] if layout.gender else None, *codes))
+        except InputError as error:
+            raise FileError(table.name, f"row {number}: {error}") from None
+    try:
+        return Dataset.of(texts, labels, genders, name=name)
+    except InputError as error:
+        raise FileError(table.name, str(error).removeprefix(f"{name}: ")) from None
+
+
+def _class_name(cell: Cell, layout: Layout) -> Cell:
+    if cell is None or not layout.labels or not cell.lstrip("-").isdecimal():
+        return cell
+    number = int(cell)
+    if not 0 <= number < len(layout.labels):
+        raise InputError(
+            f"{layout.label}: expected a name or 0 to {len(layout.labels) - 1}, got {cell}"
+        )
+    return layout.labels[number]
+
+
+def _layout(table: Table, text: str | None, label: str | None, gender: str | None) -> Layout:
+    """The first known layout that fits, with the given columns instead of its own."""
+    for option, column in (("text", text), ("label", label), ("gender", gender)):
+        if column is not None and column not in table.columns:
+            problem = f"{option}: {UnknownNameError('column', column, table.columns)}"
+            raise FileError(table.name, problem)
+    for known in LAYOUTS:
+        chosen = replace(known, text=text or known.text, label=label or known.label)
+        if {chosen.text, chosen.label} <= set(table.columns):
+            own = (chosen.text, chosen.label) == (known.text, known.label)
+            column = gender or (known.gender if known.gender in table.columns else "")
+            if not own or column != known.gender:
+                chosen = replace(chosen, male=None, female=None)
+            return replace(chosen, gender=column, labels=known.labels if own else ())
+    raise FileError(
+        table.name,
+        f"expected columns {', '.join(_expected(text, label))}, or others named with --text and "
+        "--label (in Python text= and label=); the columns are "
+        f"{', '.join(table.columns) or 'none'}",
+    )
+
+
+def _expected(text: str | None, label: str | None) -> list[str]:
+    """The pairs of columns that would fit, each once."""
+    pairs = [f"{text or known.text} and {label or known.label}" for known in LAYOUTS]
+    return [*dict.fromkeys(pairs[:-1]), f"or {pairs[-1]}"] if len(set(pairs)) > 1 else pairs[:1]
+
+
+SIMULATED = "simulated"
+"""Simulated biographies by name: `simulated`, or `simulated:leak=0.8,per_class=300`."""
+
+
+def simulated(source: str = SIMULATED) -> Dataset:
+    """The data set of `simulate.biographies`, with its parameters after a colon.
+
+    >>> data = simulated("simulated:leak=0.8,per_class=5")
+    >>> data.name, len(data), len(data.classes)
+    ('simulated:leak=0.8,per_class=5', 140, 28)
+    """
+    from evenhand.simulate.biographies import biographies
+
+    drawn = biographies(**_parameters(source, biographies))
+    return Dataset.of(drawn.texts, drawn.occupations, drawn.genders, name=source)
+
+
+def _parameters(source: str, function: Any) -> dict[str, Any]:
+    """The text after the colon as arguments of the function."""
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if isinstance(parameter.default, int | float)
+    }
+    given: dict[str, Any] = {}
+    for part in source.partition(":")[2].split(","):
+        if not part:
+            continue
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in known:
+            raise UnknownNameError("parameter of simulated data", name, known)
+        if name in given:
+            raise InputError(f"data '{source}': {name}: expected once, got it twice")
+        kind = type(known[name])
+        try:
+            given[name] = kind(value)
+        except ValueError:
+            number = "whole number" if kind is int else "number"
+            raise InputError(
+                f"data '{source}': {name}: expected a {number} such as {name}={known[name]}, "
+                f"got '{value if equals else part}'"
+            ) from None
+    return given
+
+
+HUB = "hf:"
+"""Data sets of the hub by `hf:NAME`, through the package datasets where it is installed."""
+
+
+def open_hub(source: str) -> Table:
+    """All parts (train, test …) of a data set of the hub as one table.
+
+    Columns whose values the hub stores as numbers with names are given by name.
+    """
+    try:
+        datasets = import_module("datasets")
+    except ImportError:
+        raise MissingExtraError("datasets", f"data '{source}'", "evenhand[hub]") from None
+    try:
+        loaded = datasets.load_dataset(source.removeprefix(HUB))
+    except Exception as error:  # the package raises of every kind, network errors among them
+        reason = str(error).strip().partition("\n")[0] or "no reason given"
+        raise InputError(
+            f"{source}: expected a data set of the hub and a network to fetch it by, "
+            f"got {type(error).__name__}: {reason}"
+        ) from error
+    parts = list(loaded.values())
+    columns = tuple(parts[0].column_names) if parts else ()
+    for part in parts:
+        if set(part.column_names) != set(columns):
+            raise FileError(source, "expected the same columns in all its parts, got others")
+
+    def read(names: Sequence[str]) -> Iterator[Row]:
+        number = 0
+        for part in parts:
+            value_names = [getattr(part.features.get(name), "names", None) for name in names]
+            for values in zip(*(part[name] for name in names), strict=True):
+                number += 1
+                yield _cells(source, number, values, value_names)
+
+    return Table(source, columns, read)
+
+
+def _cells(source: str, number: int, values: Sequence[Any], value_names: Sequence[Any]) -> Row:
+    """One row as text; a number that has a name by its name, a missing one (-1) as missing."""
+    cells = []
+    for value, names in zip(values, value_names, strict=True):
+        if names is not None and isinstance(value, int):
+            cells.append(names[value] if 0 <= value < len(names) else None)
+            continue
+        try:
+            cells.append(as_cell(value))
+        except TypeError as error:
+            raise FileError(source, f"row {number}: {error}") from None
+    return tuple(cells)

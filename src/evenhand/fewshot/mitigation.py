@@ -1,15 +1,16 @@
-"""Three ways to lower gender bias in few-shot classification (D0 §4.2), and their combinations.
+"""Three mitigations of gender bias in few-shot classification (El Zein 2021, §4.2).
 
-- *augment*: each text gets a twin of the other gender, and models learn from both (D0 §4.2.1: a
-  model is trained on the original and on the swapped corpus). What is learnt from is the support
-  of every episode, at test too, where it is all the model knows of a new class: there each text
-  stands with its twin, so that 2K vectors of K texts are given. Training queries are the text or
-  its twin by a fair coin; validation and test queries are left as they are. A text and its twin
-  are one text to the sampler: they are never in the support and the query of one episode.
-- *neutralize*: gendered words to neutral ones and person names to E1, E2 … (D0 §4.2.2), in every
-  text there is, those of the test too: it belongs to how the classifier reads.
-- *calibrate*: K/2 supports of each gender a class (D0 §4.2.3), in training and test. It changes
-  no text: `episodes.sample` does it.
+- *augment*: each text gets a counterfactual, the same text of the other gender, and models learn
+  from both (§4.2.1: a model is trained on the original and on the swapped corpus). Models learn
+  from the support of every episode, at test too, where it is all they know of a new class: there
+  each text comes with its counterfactual, so that K texts give 2K vectors. Training queries are
+  the text or its counterfactual with equal probability; validation and test queries stay as they
+  are. A text and its counterfactual are one text to the sampler: they are never in the support and
+  the query of one episode.
+- *neutralize*: gendered words become neutral ones and person names E1, E2 … (§4.2.2), in every
+  text, those of the test too: it is part of how the classifier reads.
+- *calibrate*: K/2 supports of each gender per class (§4.2.3), in training and test. It changes no
+  text: `episodes.sample` does it.
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.fewshot.data_set import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.fewshot.episodes import Episodes
 from evenhand.text.corpus.pool import ordered
 from evenhand.text.rewrite import Rewriter, rewrite_all
 
-__all__ = ["Mitigated", "Mitigation", "apply", "neutralized", "parse", "pooled", "swapped"]
-
-PIECE = 1000  # texts rewritten at once
-TWINS = 0x7715  # keeps the coins apart from other draws of the same seed
+BATCH = 1000  # texts rewritten at once
+PURPOSE = 0x7715  # separates these draws from others of the same seed
 
 
 @dataclass(frozen=True, slots=True)
 class Mitigation:
-    """Which of the three are on; none of them is the name `none`."""
+    """Which of the three are on; the name of no mitigation is `none`."""
 
     augment: bool = False
     neutralize: bool = False
@@ -42,18 +41,18 @@ class Mitigation:
     @property
     def name(self) -> str:
         """The names joined by +, always in the same order."""
-        on = [each.name for each in fields(self) if getattr(self, each.name)]
+        on = [option.name for option in fields(self) if getattr(self, option.name)]
         return "+".join(on) or "none"
 
     def __str__(self) -> str:
         return self.name
 
-    def reads(self, texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
-        """Any texts as a classifier with this mitigation reads them: neutralised, or as they are.
+    def read(self, texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
+        """Texts as a classifier with this mitigation reads them: neutralised, or as they are.
 
-        Twins of queries for an association test go through here like every other text.
+        The counterfactuals of test queries pass through here like every other text.
         """
-        return neutralized(texts, jobs=jobs) if self.neutralize else tuple(texts)
+        return neutralize(texts, jobs=jobs) if self.neutralize else tuple(texts)
 
 
 def parse(name: str) -> Mitigation:
@@ -62,7 +61,7 @@ def parse(name: str) -> Mitigation:
     >>> str(parse("calibrate+augment"))
     'augment+calibrate'
     """
-    known = [each.name for each in fields(Mitigation)]
+    known = [option.name for option in fields(Mitigation)]
     words = [word.strip() for word in name.split("+")]
     if words == ["none"]:
         return Mitigation()
@@ -78,11 +77,11 @@ def parse(name: str) -> Mitigation:
 
 @dataclass(frozen=True, eq=False)
 class Mitigated:
-    """The texts a mitigated classifier works with, and where an episode's texts lie among them.
+    """The texts a mitigated classifier works with, and the rows of an episode among them.
 
-    `pool` has the texts of the data set, rewritten where asked for, and with `augment` then their
-    twins in the same order, each of the other gender; `texts` is how many come before the twins.
-    `unchanged` counts the texts without a gendered word or name, whose twins are the same text.
+    `pool` has the texts of the data set, rewritten if needed, and with `augment` then their
+    counterfactuals in the same order; `texts` is the number of texts before these. `unchanged`
+    counts the texts without a gendered word or name, whose counterfactual is the same text.
     """
 
     mitigation: Mitigation
@@ -91,15 +90,15 @@ class Mitigated:
     unchanged: int = 0
 
     def rows(self, episodes: Episodes, *, training: bool = False, seed: int = 0) -> Episodes:
-        """The episodes as rows of the pool; `training` lets queries be twins too, by coin."""
+        """The episodes as rows of the pool; in `training` queries may be counterfactuals."""
         support, query, unlabelled = episodes.support, episodes.query, episodes.unlabelled
         if self.mitigation.augment:
             support = np.concatenate([support, support + self.texts], axis=2)
         if self.mitigation.augment and training:
-            coins = np.random.Generator(np.random.PCG64([seed, TWINS]))
-            query = query + self.texts * coins.integers(0, 2, query.shape)
+            rng = np.random.Generator(np.random.PCG64([seed, PURPOSE]))
+            query = query + self.texts * rng.integers(0, 2, query.shape)
             if unlabelled is not None:
-                unlabelled = unlabelled + self.texts * coins.integers(0, 2, unlabelled.shape)
+                unlabelled = unlabelled + self.texts * rng.integers(0, 2, unlabelled.shape)
         return replace(
             episodes,
             support=support,
@@ -117,27 +116,44 @@ def apply(
     names: str = "random",
     jobs: int = 1,
 ) -> Mitigated:
-    """The texts of a data set as a mitigation has them; `names` is that of `swapped`.
+    """Apply a mitigation to the texts of a data set.
 
-    >>> made = Dataset.of(["She sings.", "He cooks."], ["x", "y"], "FM", name="tiny")
-    >>> apply(made, "augment").pool.texts
+    Parameters
+    ----------
+    dataset : Dataset
+    mitigation : str or Mitigation
+        Such as "augment+neutralize".
+    seed, names
+        As for `swap_gender`.
+    jobs : int
+        Processes that rewrite texts.
+
+    Returns
+    -------
+    Mitigated
+
+    Examples
+    --------
+    >>> data = Dataset.of(["She sings.", "He cooks."], ["x", "y"], "FM", name="tiny")
+    >>> apply(data, "augment").pool.texts
     ('She sings.', 'He cooks.', 'He sings.', 'She cooks.')
-    >>> apply(made, "neutralize").pool.texts
+    >>> apply(data, "neutralize").pool.texts
     ('They sing.', 'They cook.')
+
     """
     chosen = parse(mitigation) if isinstance(mitigation, str) else mitigation
     texts = dataset.texts
-    twins: tuple[str, ...] = ()
+    swapped: tuple[str, ...] = ()
     if chosen.augment:
-        twins = swapped(texts, names=names, seed=seed, jobs=jobs)
-    unchanged = sum(text == twin for text, twin in zip(texts, twins, strict=False))
-    return pooled(dataset, chosen, chosen.reads((*texts, *twins), jobs=jobs), unchanged)
+        swapped = swap_gender(texts, names=names, seed=seed, jobs=jobs)
+    unchanged = sum(text == other for text, other in zip(texts, swapped, strict=False))
+    return pool_texts(dataset, chosen, chosen.read((*texts, *swapped), jobs=jobs), unchanged)
 
 
-def pooled(
+def pool_texts(
     dataset: Dataset, mitigation: Mitigation, texts: Sequence[str], unchanged: int = 0
 ) -> Mitigated:
-    """What `apply` gives, of texts that are rewritten already; with `augment` the twins follow."""
+    """What `apply` gives, from texts already rewritten, with `augment` then the counterfactuals."""
     labels, genders, rows = dataset.labels, dataset.genders, dataset.rows
     if mitigation.augment:
         labels, rows = np.tile(labels, 2), np.tile(rows, 2)
@@ -148,58 +164,59 @@ def pooled(
     return Mitigated(mitigation, pool, len(dataset), unchanged)
 
 
-def swapped(
+def swap_gender(
     texts: Sequence[str], *, names: str = "random", seed: int = 0, jobs: int = 1
 ) -> tuple[str, ...]:
-    """Every text with its gendered words and first names those of the other gender.
+    """Every text with gendered words and first names of the other gender.
 
-    Names are drawn at random, as in D0 §4.2.1, or swapped by "fixed" pairs, which undo themselves.
+    Names are drawn at random, as in El Zein (2021, §4.2.1), or swapped by "fixed" pairs, which
+    undo themselves.
 
-    >>> swapped(["Her brother James met Mary."], names="fixed")
+    >>> swap_gender(["Her brother James met Mary."], names="fixed")
     ('His sister Mary met James.',)
     """
     from evenhand.text.rewrite.swap import Swap
 
-    return _rewritten(texts, (Swap(names=names, seed=seed),), jobs)
+    return _rewrite(texts, (Swap(names=names, seed=seed),), jobs)
 
 
-def neutralized(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
+def neutralize(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
     """Every text with neutral words and without the names of persons.
 
-    >>> neutralized(["Mr. James Reed is a spokesman. He loves his job."])
+    >>> neutralize(["Mr. James Reed is a spokesman. He loves his job."])
     ('Mx. E1 E2 is a spokesperson. They love their job.',)
     """
     from evenhand.text.rewrite.names import Anonymize
     from evenhand.text.rewrite.neutralize import Neutralize
 
-    # names first: titles and pronouns help to find them
-    return _rewritten(texts, (Anonymize(), Neutralize(nouns="all")), jobs)
+    # names first: titles and pronouns help to recognise them
+    return _rewrite(texts, (Anonymize(), Neutralize(nouns="all")), jobs)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rewriting:
-    """Rewriters one after the other on a piece of the texts; it can be sent to a process."""
+    """Rewriters in sequence on a batch of texts; can be sent to a process."""
 
     rewriters: tuple[Rewriter, ...]
 
-    def __call__(self, piece: tuple[int, Sequence[str]]) -> list[str]:
-        first, texts = piece
+    def __call__(self, batch: tuple[int, Sequence[str]]) -> list[str]:
+        first, texts = batch
         for rewriter in self.rewriters:
-            texts = [made.text for made in rewrite_all(texts, rewriter, first=first)]
+            texts = [result.text for result in rewrite_all(texts, rewriter, first=first)]
         return list(texts)
 
 
-def _rewritten(texts: Sequence[str], rewriters: tuple[Rewriter, ...], jobs: int) -> tuple[str, ...]:
+def _rewrite(texts: Sequence[str], rewriters: tuple[Rewriter, ...], jobs: int) -> tuple[str, ...]:
     if jobs < 1:
         raise InputError(f"jobs: expected 1 or more, got {jobs}")
     done: list[str] = []
-    for _, piece in ordered(_Rewriting(rewriters), _pieces(texts), jobs):
-        done.extend(piece)
+    for _, batch in ordered(_Rewriting(rewriters), _batches(texts), jobs):
+        done.extend(batch)
     return tuple(done)
 
 
-def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    return ((first, texts[first : first + PIECE]) for first in range(0, len(texts), PIECE))
+def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    return ((first, texts[first : first + BATCH]) for first in range(0, len(texts), BATCH))
 
 
 def _other(genders: np.ndarray) -> np.ndarray:

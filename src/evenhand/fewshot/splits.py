@@ -1,6 +1,7 @@
-"""Classes divided into those to train on, to validate on and to test on, none in two of them.
+"""Class splits: the classes to train on, to validate on and to test on, with none in two parts.
 
-Each part has classes that lean male and classes that lean female (D0 §5.2) where genders are known.
+Each part has classes that lean male and classes that lean female (El Zein 2021, §5.2) where
+genders are known.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.fewshot.data_set import Dataset
-from evenhand.results import document, save_json
+from evenhand.fewshot.data import Dataset
+from evenhand.files import document, save_json
 
 __all__ = ["Split", "load_splits", "make_splits", "read_splits", "save_splits"]
 
 PARTS = ("train", "valid", "test")
-PURPOSE = 0x5B11  # keeps these draws apart from others of the same seed
+PURPOSE = 0x5B11  # separates these draws from others of the same seed
 LABEL_FILE = re.compile(r"labels\.(\w+)\.(train|valid|test)\.txt")
 
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The names of the classes of each part; `seed` is what they were drawn by, None if given."""
+    """The names of the classes of each part, and the seed they were drawn with (None if given)."""
 
     train: tuple[str, ...]
     valid: tuple[str, ...]
@@ -52,11 +53,11 @@ class Split:
                 part_of[name] = part
 
     def check(self, dataset: Dataset) -> None:
-        """Raise an error that names the first class the data set does not have."""
+        """Raise an error that names the first class that the data set does not have."""
         for part in PARTS:
-            dataset.places(getattr(self, part))
+            dataset.indices(getattr(self, part))
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {part: list(getattr(self, part)) for part in PARTS} | {"seed": self.seed}
 
 
@@ -69,18 +70,35 @@ def make_splits(
     sizes: Sequence[int] | None = None,
     both_leanings: bool = True,
 ) -> tuple[Split, ...]:
-    """`n` splits of all classes, drawn by the seeds `seed`, `seed` + 1 …
+    """Draw splits of all classes.
 
-    The parts have the given `shares` of the classes, or exactly the `sizes`. Classes that lean male
-    and classes that lean female are dealt out apart, in proportion to the parts' sizes and at least
-    one of each to each part; `both_leanings=False` deals all classes out alike.
+    Parameters
+    ----------
+    dataset : Dataset
+    n : int
+        The number of splits, drawn with the seeds `seed`, `seed` + 1, …
+    seed : int
+    shares : sequence of float
+        The shares of the classes to train, validate and test on.
+    sizes : sequence of int, optional
+        The exact numbers of classes instead.
+    both_leanings : bool
+        Whether classes that lean male and classes that lean female are dealt separately, in
+        proportion to the parts' sizes and at least one of each to each part.
 
-    >>> made = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny")
-    >>> split = make_splits(made)[0]
+    Returns
+    -------
+    tuple of Split
+
+    Examples
+    --------
+    >>> data = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny")
+    >>> split = make_splits(data)[0]
     >>> len(split.train), len(split.valid), len(split.test)
     (6, 3, 3)
     >>> sorted(name < "g" for name in split.train)
     [False, False, False, True, True, True]
+
     """
     if n < 1:
         raise InputError(f"n: expected at least one split, got {n}")
@@ -92,19 +110,19 @@ def make_splits(
     rest = np.flatnonzero((leaning != "female") & (leaning != "male"))
     if both_leanings and len(female) + len(male):
         _check_leanings(dataset, {"female": female, "male": male}, counts)
-        women = _apportioned(len(female), counts, [1] * 3, [count - 1 for count in counts])
+        women = _apportion(len(female), counts, [1] * 3, [count - 1 for count in counts])
         room = [count - taken for count, taken in zip(counts, women, strict=True)]
-        men = _apportioned(len(male), counts, [1] * 3, room)
+        men = _apportion(len(male), counts, [1] * 3, room)
         others = [free - taken for free, taken in zip(room, men, strict=True)]
         strata = [(female, women), (male, men), (rest, others)]
     else:
         strata = [(np.arange(len(leaning)), counts)]
-    return tuple(_dealt(dataset.classes, strata, seed + number) for number in range(n))
+    return tuple(_deal(dataset.classes, strata, seed + number) for number in range(n))
 
 
 def save_splits(path: str | os.PathLike[str], splits: Iterable[Split]) -> None:
     """Write splits as one JSON document."""
-    save_json(path, document(splits=[split.as_dict() for split in splits]))
+    save_json(path, document(splits=[split.to_dict() for split in splits]))
 
 
 def load_splits(path: str | os.PathLike[str]) -> tuple[Split, ...]:
@@ -115,24 +133,24 @@ def load_splits(path: str | os.PathLike[str]) -> tuple[Split, ...]:
         raise FileError(path, f"not valid JSON: {error}") from None
     rows = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:
-        raise FileError(path, "splits: expected a list of splits, found none")
-    return tuple(_loaded(path, number, row) for number, row in enumerate(rows, 1))
+        raise FileError(path, "splits: expected a list of splits, got none")
+    return tuple(_load_split(path, number, row) for number, row in enumerate(rows, 1))
 
 
 def read_splits(folder: str | os.PathLike[str]) -> tuple[Split, ...]:
-    """The splits given by files such as `labels.01.train.txt`, a class a line."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    """The splits of a folder with files such as `labels.01.train.txt`, one class per line."""
+    files: dict[str, dict[str, tuple[str, ...]]] = {}
     for path in sorted(Path(folder).iterdir()):
         if match := LABEL_FILE.fullmatch(path.name):
             lines = path.read_text(encoding="utf-8").splitlines()
             names = tuple(line.strip() for line in lines if line.strip())
-            found.setdefault(match[1], {})[match[2]] = names
-    if not found:
-        raise FileError(folder, "expected files named as labels.01.train.txt, found none")
+            files.setdefault(match[1], {})[match[2]] = names
+    if not files:
+        raise FileError(folder, "expected files named as labels.01.train.txt, got none")
     splits = []
-    for number, parts in found.items():
+    for number, parts in files.items():
         if missing := [part for part in PARTS if part not in parts]:
-            raise FileError(folder, f"expected labels.{number}.{missing[0]}.txt, found none")
+            raise FileError(folder, f"expected labels.{number}.{missing[0]}.txt, got none")
         try:
             splits.append(Split(*(parts[part] for part in PARTS)))
         except InputError as error:
@@ -151,67 +169,68 @@ def _sizes(total: int, shares: Sequence[float], sizes: Sequence[int] | None) -> 
         raise InputError(f"shares: expected three positive numbers that add up to 1, got {shares}")
     if total < 3:
         raise InputError(f"expected at least three classes to divide, got {total}")
-    return _apportioned(total, shares, [1] * 3, [total] * 3)
+    return _apportion(total, shares, [1] * 3, [total] * 3)
 
 
-def _apportioned(
-    total: int, weights: Sequence[float], least: Sequence[int], most: Sequence[int]
+def _apportion(
+    total: int, weights: Sequence[float], minimum: Sequence[int], maximum: Sequence[int]
 ) -> list[int]:
-    """`total` divided in proportion to the weights within bounds, each next one where most lacks.
+    """`total` divided in proportion to the weights within bounds, by largest remaining deficit.
 
-    >>> _apportioned(28, (0.5, 0.25, 0.25), (1, 1, 1), (28, 28, 28))
+    >>> _apportion(28, (0.5, 0.25, 0.25), (1, 1, 1), (28, 28, 28))
     [14, 7, 7]
     """
-    given = list(least)
-    whole = sum(weights)
+    given = list(minimum)
+    weight = sum(weights)
     for _ in range(total - sum(given)):
-        open_parts = [part for part in range(len(given)) if given[part] < most[part]]
-        lacking = max(open_parts, key=lambda part: total * weights[part] / whole - given[part])
+        open_parts = [part for part in range(len(given)) if given[part] < maximum[part]]
+        lacking = max(open_parts, key=lambda part: total * weights[part] / weight - given[part])
         given[lacking] += 1
     return given
 
 
-def _check_leanings(dataset: Dataset, strata: Mapping[str, Places], counts: Sequence[int]) -> None:
-    for side, places in strata.items():
-        if len(places) < len(PARTS):
-            names = ", ".join(f"'{dataset.classes[place]}'" for place in places)
+def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Sequence[int]) -> None:
+    for side, indices in strata.items():
+        if len(indices) < len(PARTS):
+            names = ", ".join(f"'{dataset.classes[index]}'" for index in indices)
             raise InputError(
                 f"{dataset.name}: expected at least three classes that lean {side}, one for each "
-                f"part, got {len(places)}{': ' + names if names else ''} "
-                "(both_leanings=False does without)"
+                f"part, got {len(indices)}{': ' + names if names else ''} "
+                "(not needed with --any-leaning, in Python both_leanings=False)"
             )
     if min(counts) < 2:
         raise InputError(
             f"expected at least two classes in each part, one that leans male and one that leans "
-            f"female, got {', '.join(map(str, counts))} (both_leanings=False does without)"
+            f"female, got {', '.join(map(str, counts))} "
+            "(not needed with --any-leaning, in Python both_leanings=False)"
         )
 
 
-def _dealt(
-    classes: Sequence[str], strata: Sequence[tuple[Places, Sequence[int]]], seed: int
+def _deal(
+    classes: Sequence[str], strata: Sequence[tuple[Indices, Sequence[int]]], seed: int
 ) -> Split:
-    """The classes of each stratum dealt out at random, so many to each part."""
+    """Deal the classes of each stratum to the parts at random, the given number to each."""
     generator = np.random.Generator(np.random.PCG64([seed, PURPOSE]))
     parts: list[list[str]] = [[] for _ in PARTS]
-    for places, numbers in strata:
-        drawn = generator.permutation(places).tolist()
+    for indices, numbers in strata:
+        drawn = generator.permutation(indices).tolist()
         for part, number in zip(parts, numbers, strict=True):
             part.extend(classes[drawn.pop()] for _ in range(number))
     return Split(*(tuple(sorted(part)) for part in parts), seed=seed)
 
 
-def _loaded(path: str | os.PathLike[str], number: int, row: Any) -> Split:
-    place = f"splits[{number}]"
+def _load_split(path: str | os.PathLike[str], number: int, row: Any) -> Split:
+    where = f"splits[{number}]"
     if not isinstance(row, dict):
-        raise FileError(path, f"{place}: expected an object, got {type(row).__name__}")
+        raise FileError(path, f"{where}: expected an object, got {type(row).__name__}")
     for part in PARTS:
         names = row.get(part)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise FileError(path, f"{place}.{part}: expected a list of names of classes")
+            raise FileError(path, f"{where}.{part}: expected a list of names of classes")
     seed = row.get("seed")
     if seed is not None and not isinstance(seed, int):
-        raise FileError(path, f"{place}.seed: expected a whole number or null, got {seed!r}")
+        raise FileError(path, f"{where}.seed: expected a whole number or null, got {seed!r}")
     try:
         return Split(*(tuple(row[part]) for part in PARTS), seed=seed)
     except InputError as error:
-        raise FileError(path, f"{place}: {error}") from None
+        raise FileError(path, f"{where}: {error}") from None

@@ -146,7 +146,7 @@ class TextSettings(MeasureSettings):
 
 class _Text:
     name = "text"
-    version = 2
+    version = 1
 
     @cached_property
     def settings(self) -> type[BaseModel]:
@@ -246,11 +246,12 @@ class _Text:
         if "measurements" in result:
             return figures(result["measurements"])
         part = "accepted" if result["operation"] == "filter" else "changed"
-        value, low, high = wilson(result[part], result["records"])
+        count = _number(result, part)
+        value, low, high = wilson(count, result["records"])
         edits = {"edits": result["edits"]} if part == "changed" else {}
         return {
             "records": result["records"],
-            part: result[part],
+            part: count,
             **edits,
             f"share {part}": {"value": value, "low": low, "high": high},
             "bytes": sum(output["bytes"] for output in result["outputs"]),
@@ -273,7 +274,7 @@ class _Text:
             reasons.update(result["reasons"])
         return {
             **shards,
-            **{name: sum(result[name] for result in results) for name in names},
+            **{name: sum(_number(result, name) for result in results) for name in names},
             "reasons": dict(sorted(reasons.items())),
             "outputs": [output for result in results for output in result["outputs"]],
         }
@@ -419,6 +420,11 @@ def _versions(options: Mapping[str, Any]) -> dict[str, str]:
         except (PackageNotFoundError, ValueError):
             versions[name] = ""
     return versions
+
+
+def _number(result: Mapping[str, Any], name: str) -> int:
+    """Return a count of a result; results of version 0.1 call the accepted records kept."""
+    return int(result[name] if name in result else result["kept"])
 
 
 def _count(counts: Mapping[str, int]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Few-shot runs as cells: one network, task and mitigation each, on some class splits and seeds.
 
-Cells share the texts in every wording, their features and the floor's word vectors through a
-library in the grid's cache. With a frozen encoder a cell is computed in one thread, whatever it is
+Cells share the texts in every version, their features and the baseline's word vectors through a
+store in the grid's cache. With a frozen encoder a cell is computed in one thread, whatever it is
 given, so that its numbers are the same on every engine.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,25 +18,27 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.fewshot.runs.settings import EpisodeCounts, RunSettings, parse_shares
-from evenhand.fewshot.training.settings import Settings
+from evenhand.fewshot.settings import (
+    EpisodeCounts,
+    RunSettings,
+    TrainingSettings,
+    parse_shares,
+)
 from evenhand.grid.files import HUB, file_digest, model_digest, plain
+from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.data_set import Dataset
-    from evenhand.fewshot.runs import SavedRun
-    from evenhand.fewshot.runs.library import Library
+    from evenhand.fewshot.data import Dataset
+    from evenhand.fewshot.features import FeatureStore
+    from evenhand.fewshot.runs import FewShotRun
     from evenhand.grid.task import Task, Workspace
 
 __all__ = ["TASK", "FewshotSettings"]
 
 HELD = 2
-"""So many libraries are held by a process."""
-KEPT = ("name", "chance", "floor", "accuracy", "f1", "f1_episode", "beyond_floor", "by_gender",
-        "bias", "variance")  # fmt: skip
-ESTIMATES = ("value", "low", "high")
+"""The number of stores that a process holds."""
 
-_TRAINING, _RUN = Settings(), RunSettings()
+_TRAINING, _RUN = TrainingSettings(), RunSettings()
 
 
 class FewshotSettings(BaseModel):
@@ -116,23 +119,43 @@ class FewshotSettings(BaseModel):
     def run(self) -> RunSettings:
         """The same as a run takes it; names that are unknown are an error."""
         episodes = EpisodeCounts.parse(self.episodes)
-        same = ("network", "loss", "batch", "learning_rate", "encoder_learning_rate", "patience",
-                "options", "seed")  # fmt: skip
-        training = Settings(
+        same = (
+            "network",
+            "loss",
+            "batch",
+            "learning_rate",
+            "encoder_learning_rate",
+            "patience",
+            "options",
+            "seed",
+        )
+        training = TrainingSettings(
             validate_every=self.validate_every or episodes.validate_every,
             **{name: getattr(self, name) for name in same},
         )
-        alike = ("ways", "shots", "unlabelled", "mitigation", "pooling", "limit", "splits", "seeds",
-                 "split_seed")  # fmt: skip
+        alike = (
+            "ways",
+            "shots",
+            "unlabelled",
+            "mitigation",
+            "pooling",
+            "limit",
+            "splits",
+            "seeds",
+            "split_seed",
+        )
         return RunSettings(
-            training=training, episodes=episodes, queries=self.queries or self.shots,
-            finetune=not self.frozen, **{name: getattr(self, name) for name in alike},
-        )  # fmt: skip
+            training=training,
+            episodes=episodes,
+            queries=self.queries or self.shots,
+            finetune=not self.frozen,
+            **{name: getattr(self, name) for name in alike},
+        )
 
 
 class _Fewshot:
     name = "fewshot"
-    version = 1
+    version = 2
     settings = FewshotSettings
 
     def check(self, settings: FewshotSettings) -> None:
@@ -146,19 +169,30 @@ class _Fewshot:
                 raise UnknownNameError(f"option of {settings.network}", name, known)
         _encoder(settings.encoder)
         _check_parts(
-            _dataset(settings), run.ways, run.shots, run.queries, run.unlabelled or 0,
-            run.mitigation.calibrate, run.splits, run.split_seed, settings.shares,
+            _dataset(settings),
+            run.ways,
+            run.shots,
+            run.queries,
+            run.unlabelled or 0,
+            run.mitigation.calibrate,
+            run.splits,
+            run.split_seed,
+            settings.shares,
             not settings.any_leaning,
-        )  # fmt: skip
+        )
 
     def identity(self, settings: FewshotSettings) -> dict[str, Any]:
         """The run, the texts with their classes and genders, and the encoder's files."""
         return {
-            "run": settings.run.as_dict(), "data": _dataset(settings).digest,
-            "encoder": _encoder(settings.encoder), "shares": parse_shares(settings.shares),
-            "any_leaning": settings.any_leaning, "prob": settings.prob, "margin": settings.margin,
+            "run": settings.run.to_dict(),
+            "data": _dataset(settings).digest,
+            "encoder": _encoder(settings.encoder),
+            "shares": parse_shares(settings.shares),
+            "any_leaning": settings.any_leaning,
+            "prob": settings.prob,
+            "margin": settings.margin,
             "tosses": settings.tosses,
-        }  # fmt: skip
+        }
 
     def group(self, settings: FewshotSettings) -> str:
         """The data and the encoder, and the wordings of the texts."""
@@ -169,86 +203,121 @@ class _Fewshot:
 
     def compute(self, settings: FewshotSettings, place: Workspace) -> dict[str, Any]:
         """Train, test, and what came of it."""
-        from evenhand.fewshot.runs.threads import threads
+        from evenhand.fewshot.training import thread_count
 
-        with threads(1 if settings.frozen else place.threads):
+        with thread_count(1 if settings.frozen else place.threads):
             try:
-                done = _run(settings, place)
+                finished = _run(settings, place)
             except FileError:  # what an earlier worker left does not fit any more
                 shutil.rmtree(place.work / "run", ignore_errors=True)
-                done = _run(settings, place)
-            return _told(done, settings)
+                finished = _run(settings, place)
+            return _result(finished)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Accuracy, F1, what is gained over counting words, and the bias measures."""
-        found = {name: result[name] for name in ("accuracy", "f1")}
-        found["floor"] = result["floor"]["accuracy"]
-        found["beyond_floor"] = result["beyond_floor"]["accuracy"]
-        bias = result["bias"] or {}
-        found |= {
-            name: bias[name]
-            for name in ("association", "epsilon", "skew", "stereotype")
-            if name in bias
+        accuracy, *others = map(Measurement.from_dict, result["measurements"])
+        baseline = others.pop()
+        [above] = map(Comparison.from_dict, result["comparisons"])
+        figures = {
+            "accuracy": accuracy.estimate,
+            "f1": accuracy.part("f1", by="score").estimate,
+            "baseline": baseline.estimate,
+            "above_baseline": above.change,
         }
+        for bias in others:
+            figures |= {part.query: part.estimate for part in bias.select("measure")}
         return {
-            name: {part: each[part] for part in ESTIMATES if part in each}
-            for name, each in found.items()
+            name: {"value": figure.value, "low": figure.low, "high": figure.high}
+            for name, figure in figures.items()
         }
 
 
-def _run(settings: FewshotSettings, place: Workspace) -> SavedRun:
+def _run(settings: FewshotSettings, place: Workspace) -> FewShotRun:
     from evenhand.fewshot.runs import run
 
     dataset = _dataset(settings)
     return run(
-        dataset, settings.run, place.work / "run", shares=parse_shares(settings.shares),
-        both_leanings=not settings.any_leaning, library=_library(settings, dataset, place),
+        dataset,
+        settings.run,
+        place.work / "run",
+        shares=parse_shares(settings.shares),
+        both_leanings=not settings.any_leaning,
+        prob=settings.prob,
+        margin=settings.margin,
+        permutations=settings.tosses,
+        store=_store(settings, dataset, place),
         progress=place.progress,
-    )  # fmt: skip
+    )
 
 
-def _told(done: SavedRun, settings: FewshotSettings) -> dict[str, Any]:
-    from evenhand.fewshot.runs import summary
-    from evenhand.fewshot.runs.tallies import Tallies
+def _result(finished: FewShotRun) -> dict[str, Any]:
+    """The measurements without items and classes, and the tallies, which have them all."""
+    from evenhand.fewshot.answers import Tallies
 
-    made = summary(done, prob=settings.prob, margin=settings.margin, tosses=settings.tosses)
-    told = made.as_dict()
+    results = finished.results
+    assert results is not None  # noqa: S101
+    content = replace(
+        results,
+        accuracy=_without_classes(results.accuracy),
+        baseline=_without_classes(results.baseline),
+        bias=None if results.bias is None else _without_classes(results.bias),
+    ).to_dict(items=False)
     curves = {
         name: {
             "episodes": points[-1]["episodes"],
             "best": max(points, key=lambda point: point["validation_accuracy"] or 0.0),
         }
-        for name, points in done.curves.items()
+        for name, points in finished.curves.items()
     }
+    baseline = results.baseline
     return plain(
         {
-            **{name: told[name] for name in KEPT}, "curves": curves,
-            "tallies": Tallies.of(done).packed(),
+            "name": finished.name,
+            "chance": results.accuracy.details["chance"],
+            "baseline": {**baseline.estimate.to_dict(), **baseline.details},
+            **content,
+            "curves": curves,
+            "tallies": Tallies.of(finished).pack(),
         }
-    )  # fmt: skip
+    )
 
 
-_libraries: OrderedDict[tuple[Any, ...], Library] = OrderedDict()
+def _without_classes(measured: Measurement) -> Measurement:
+    parts = (_without_classes(part) for part in measured.parts if part.by != "class")
+    details = {k: v for k, v in measured.details.items() if k not in ("names", "leaning")}
+    return replace(measured, parts=tuple(parts), details=details)
 
 
-def _library(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> Library:
-    """The library of the cell's data and encoder; a process holds the last ones."""
-    from evenhand.fewshot.runs.library import Library
+_stores: OrderedDict[tuple[Any, ...], FeatureStore] = OrderedDict()
+
+
+def _store(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> FeatureStore:
+    """The store of the cell's data and encoder; a process holds the last ones."""
+    from evenhand.fewshot.features import FeatureStore
 
     key = (
-        dataset.digest, settings.encoder, _encoder(settings.encoder), settings.pooling,
-        settings.limit, place.cache, place.device,
-    )  # fmt: skip
-    if key not in _libraries:
-        while len(_libraries) >= HELD:
-            _libraries.popitem(last=False)
-        _libraries[key] = Library(
-            dataset, settings.encoder, place.cache / "fewshot", pooling=settings.pooling,
-            limit=settings.limit, device=place.device,
-        )  # fmt: skip
-    _libraries.move_to_end(key)
-    _libraries[key].alone = place.lock
-    return _libraries[key]
+        dataset.digest,
+        settings.encoder,
+        _encoder(settings.encoder),
+        settings.pooling,
+        settings.limit,
+        place.cache,
+        place.device,
+    )
+    if key not in _stores:
+        while len(_stores) >= HELD:
+            _stores.popitem(last=False)
+        _stores[key] = FeatureStore(
+            dataset,
+            settings.encoder,
+            place.cache / "fewshot",
+            pooling=settings.pooling,
+            limit=settings.limit,
+            device=place.device,
+        )
+    _stores.move_to_end(key)
+    _stores[key].lock = place.lock
+    return _stores[key]
 
 
 def _dataset(settings: FewshotSettings) -> Dataset:
@@ -267,9 +336,12 @@ def _dataset(settings: FewshotSettings) -> Dataset:
 
 @lru_cache(maxsize=4)
 def _read(
-    data: str, content: str, columns: tuple[tuple[str, str], ...],  # noqa: ARG001
-    at_least: int, each_gender: int,
-) -> Dataset:  # fmt: skip
+    data: str,
+    content: str,  # noqa: ARG001
+    columns: tuple[tuple[str, str], ...],
+    at_least: int,
+    each_gender: int,
+) -> Dataset:
     from evenhand.fewshot.data import read
 
     try:
@@ -284,20 +356,32 @@ def _read(
 
 @lru_cache(maxsize=1024)
 def _check_parts(
-    dataset: Dataset, ways: int, shots: int, queries: int, unlabelled: int, calibrate: bool,
-    splits: int, split_seed: int, shares: str, both_leanings: bool,
-) -> None:  # fmt: skip
+    dataset: Dataset,
+    ways: int,
+    shots: int,
+    queries: int,
+    unlabelled: int,
+    calibrate: bool,
+    splits: int,
+    split_seed: int,
+    shares: str,
+    both_leanings: bool,
+) -> None:
     """Draw one episode of each part: whether there are enough texts is known then."""
-    from evenhand.fewshot.runs.material import parts_of
+    from evenhand.fewshot.runs import draw_parts
 
     one = RunSettings(
-        training=Settings(network="proto-soft" if unlabelled else _TRAINING.network),
-        ways=ways, shots=shots, queries=queries, unlabelled=unlabelled,
+        training=TrainingSettings(network="proto-soft" if unlabelled else _TRAINING.network),
+        ways=ways,
+        shots=shots,
+        queries=queries,
+        unlabelled=unlabelled,
         episodes=EpisodeCounts(1, 1, 1),
         mitigation="calibrate" if calibrate else "none",  # type: ignore[arg-type]
-        splits=splits, split_seed=split_seed,
-    )  # fmt: skip
-    parts_of(dataset, one, shares=parse_shares(shares), both_leanings=both_leanings)
+        splits=splits,
+        split_seed=split_seed,
+    )
+    draw_parts(dataset, one, shares=parse_shares(shares), both_leanings=both_leanings)
 
 
 def _encoder(source: str) -> str:

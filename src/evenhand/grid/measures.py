@@ -108,6 +108,8 @@ def figures(measurements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for measurement in measurements:
         name = f"{measurement['metric']} {measurement['query']}".strip()
+        if measurement.get("subject") != measurements[0].get("subject"):
+            name += f" by {measurement['subject']}"
         if measurement["value"] is not None:
             rows[name] = _figure(measurement)
         kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -123,7 +125,7 @@ def figures(measurements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _figure(measurement: Mapping[str, Any]) -> dict[str, Any]:
     p = measurement.get("p_value")
-    figure = {end: measurement[end] for end in ("value", "low", "high")}
+    figure = {name: measurement[name] for name in ("value", "low", "high", "n")}
     return figure if p is None else {**figure, "p_value": p}
 
 
@@ -341,6 +343,9 @@ class ModelSettings(MeasureSettings):
     rows: Literal["jsonl", "csv", "parquet"] = Field("jsonl", description="The format of out.")
     filter: bool = Field(False, description="The file is plain text: filter and mask it.")
     keep_someone: bool = Field(False, description='With filter: keep "someone" too.')
+    vectors: tuple[str, ...] = Field(
+        (), description="Word vectors to measure beside the model, where the measure can."
+    )
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     int8: bool = Field(False, description="8-bit weights on the CPU: faster, no longer exact.")
 
@@ -401,6 +406,8 @@ class _Models:
             raise InputError(f"data: has its own material, expected no {', '.join(choices)}")
         if choices:
             instrument.choose(**choices)
+        if len({PurePath(path).name for path in settings.vectors}) < len(settings.vectors):
+            raise InputError("vectors: expected files of different names, got some of the same")
         if settings.keep_someone and not settings.filter:
             raise InputError("keep_someone: goes with filter: true")
         for name in ("filter", "out"):
@@ -419,6 +426,10 @@ class _Models:
         else:
             material["built_in"] = files.lexicon_digest()
             material |= {name: _by_content(value) for name, value in _choices(settings).items()}
+        if settings.vectors:
+            material["vectors"] = {
+                PurePath(path).name: _vectors_digest(path) for path in settings.vectors
+            }
         if settings.shard or settings.out:
             material["name"] = PurePath(settings.source).name
         return {
@@ -449,6 +460,15 @@ class _Models:
             settings.int8,
         )
         instrument = _instrument(settings)
+        if settings.vectors:
+            instrument = instrument.with_vectors(
+                {
+                    PurePath(path).name: _load_vectors(
+                        path, _vectors_digest(path), "fallback", None
+                    )
+                    for path in settings.vectors
+                }
+            )
         run = Run(
             seed=settings.seed,
             prob=settings.prob,
@@ -558,6 +578,7 @@ def _keys_of(cls: Any) -> tuple[str, ...]:
     keys = [key for option in cls.declaration.options for key in option_keys(option)]
     keys += _choice_keys(cls)
     keys += ["data"] if hasattr(cls, "read") else []
+    keys += ["vectors"] if hasattr(cls, "with_vectors") else []
     keys += ["shard", "shards"] if hasattr(cls, "pool") else []
     keys += ["out", "rows", "filter", "keep_someone"] if hasattr(cls, "measure_file") else []
     return tuple(keys)

@@ -278,6 +278,9 @@ def _validate_cell(task: Task, fixed: Mapping[str, Any], varied: Mapping[str, An
         raise _SpecError(location, problem) from None
     except InputError as error:
         location = ("axes",) if varied else ("fixed",)
+        key = str(error).partition(":")[0]
+        if key in varied or key in fixed:
+            location = ("axes" if key in varied else "fixed", key)
         raise _SpecError(location, f"{_prefix(varied)}{error}") from None
     return settings
 

@@ -25,16 +25,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.fewshot.bias.change import Change, changed
-from evenhand.fewshot.bias.formulas import NAMES
-from evenhand.fewshot.bias.measures import MEASURES, Reading, classes_of, reading
-from evenhand.fewshot.runs.tallies import Tallies, accuracy, bias_values, difference, joined
-from evenhand.fewshot.statistics import score
-from evenhand.fewshot.statistics_joined import JoinedReplicates
-from evenhand.fewshot.statistics_replicates import Floats, Ints, Replicates
+from evenhand.fewshot.answers import Tallies, check_same_queries
+from evenhand.fewshot.metrics.accuracy import scores, share
+from evenhand.fewshot.metrics.bias import (
+    MEASURES,
+    VALUES,
+    bias_replicates,
+    compare_measures,
+    measure_strata,
+    read_measure,
+)
 from evenhand.grid.spec import Cell, digest, format_value
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Progress, Task, load_task
+from evenhand.results import Measurement
+from evenhand.statistics.jackknife import Floats, Ints, JoinedReplicates, Replicates
 from evenhand.statistics.tests import holm
 
 __all__ = ["Collected", "Summary", "collect", "summarize"]
@@ -84,9 +89,11 @@ class Summary:
 
 
 def collect(folder: str | os.PathLike[str]) -> Collected:
-    """Read the results of a grid's folder; a damaged file counts as missing."""
+    """Read the results of a grid's folder; damaged and outdated ones count as missing."""
     store = Store(folder)
     grid = store.grid()
+    task = load_task(grid["task"])
+    outdated = grid.get("version", task.version) != task.version
     results, missing = [], []
     for content in grid["cells"]:
         cell = Cell(**content)
@@ -95,7 +102,9 @@ def collect(folder: str | os.PathLike[str]) -> Collected:
         except DamagedError:
             missing.append((cell, "its file is damaged: `grid run` computes it again"))
             continue
-        if result is not None:
+        if result is not None and outdated:
+            missing.append((cell, "of an earlier version: `grid run` computes it again"))
+        elif result is not None:
             results.append((cell, result))
         elif (reason := store.failure(cell.key)) is not None:
             missing.append((cell, f"failed: {reason}"))
@@ -103,7 +112,7 @@ def collect(folder: str | os.PathLike[str]) -> Collected:
             missing.append((cell, "not computed yet"))
     return Collected(
         task_name=grid["task"],
-        task=load_task(grid["task"]),
+        task=task,
         cells=len(grid["cells"]),
         results=tuple(results),
         missing=tuple(missing),
@@ -135,8 +144,10 @@ def summarize(
     """
     collected = collect(folder)
     if not collected.results:
+        reasons = ", ".join(dict.fromkeys(reason for _, reason in collected.missing))
         raise InputError(
             f"{folder}: expected some cells with a result, none of {collected.cells} has"
+            + f" ({reasons})" * bool(reasons)
         )
     if collected.task_name == "fewshot":
         return _summarize_fewshot(collected, prob, progress)
@@ -201,7 +212,7 @@ def _pooled_figures(task: Task, pooled: Mapping[str, Any]) -> Row:
 
 
 def _flatten_figures(figures: Mapping[str, Any]) -> Row:
-    """Write figures that have an interval as three columns.
+    """Write figures that have an interval as columns.
 
     >>> _flatten_figures({"n": 3, "share": {"value": 0.5, "low": 0.1, "high": 0.9}})
     {'n': 3, 'share': 0.5, 'share_low': 0.1, 'share_high': 0.9}
@@ -211,6 +222,8 @@ def _flatten_figures(figures: Mapping[str, Any]) -> Row:
         if isinstance(value, Mapping) and "value" in value:
             row[name] = value["value"]
             row |= {f"{name}_{end}": value[end] for end in ("low", "high") if end in value}
+            if "p_value" in value:
+                row[f"{name}_p"] = value["p_value"]
         else:
             row[name] = value
     return row
@@ -283,7 +296,7 @@ class Group:
         """Join the tallies of some seeds."""
         key = tuple(seeds)
         if key not in self._joined:
-            self._joined[key] = joined([self.by_seed[seed] for seed in key])
+            self._joined[key] = Tallies.join([self.by_seed[seed] for seed in key])
         return self._joined[key]
 
     @cached_property
@@ -328,7 +341,7 @@ def group_by_setting(collected: Collected, notes: list[str]) -> list[Group]:
                 notes.append(f"{cell.name}: left out: it shares trainings with the seed before it")
                 continue
             next_seed = seed + int(cell.settings.get("seeds", 1))
-            by_seed[seed] = Tallies.unpacked(result["tallies"])
+            by_seed[seed] = Tallies.unpack(result["tallies"])
         cell, result = cells[0]
         groups.append(
             Group(
@@ -339,7 +352,8 @@ def group_by_setting(collected: Collected, notes: list[str]) -> list[Group]:
                 by_seed=by_seed,
                 missing_seeds=tuple(sorted(missing.get(key, ()))),
                 chance=result["chance"],
-                baseline=result["floor"]["accuracy"],
+                # results of evenhand/1 call the baseline floor
+                baseline=result["floor"]["accuracy"] if "floor" in result else result["baseline"],
             )
         )
     return groups
@@ -370,7 +384,7 @@ def _largest_comparable(tallies: Sequence[Tallies]) -> list[int]:
             tested,
             tally.splits,
             tally.repeats,
-            tally.twins is None,
+            tally.counterfactual is None,
         )
         sets.setdefault(key, []).append(index)
     return max(sets.values(), key=len)
@@ -389,21 +403,38 @@ def _tabulate_results(groups: Sequence[Group], prob: float, notes: list[str]) ->
                 "runs": tallies.splits * tallies.repeats,
                 "chance": group.chance,
                 "baseline": dict(group.baseline),
-                "accuracy": accuracy(tallies, prob=prob).as_dict(),
-                **{name: _signed(bias) for name, bias in bias_values(tallies, prob=prob).items()},
+                "accuracy": _accuracy_figure(_accuracy(tallies), prob),
+                **_bias_figures(tallies, prob),
             }
         )
     return _adjust(rows, MEASURES)
 
 
-def _signed(bias: Reading) -> dict[str, Any]:
-    return {
-        "value": bias.signed,
-        "low": bias.signed_low,
-        "high": bias.signed_high,
-        "p_value": bias.p_value,
-        "classes": bias.classes,
-    }
+def _accuracy(tallies: Tallies) -> Replicates:
+    return scores(tallies)["accuracy"]
+
+
+def _accuracy_figure(values: Replicates, prob: float, *, gap: bool = False) -> Row:
+    """Return an accuracy, or the gap of two with its test."""
+    fields: dict[str, Any] = {"metric": "accuracy", "query": "", "ideal": 1.0, "worse": "lower"}
+    measured = share(values, prob=prob, gap=gap, **fields)
+    return {**_figure(measured), "interval": measured.interval, "prob": prob, **measured.details}
+
+
+def _bias_figures(tallies: Tallies, prob: float) -> dict[str, Row]:
+    """Return each bias measure with its interval; none where no bias can be measured."""
+    values = bias_replicates(tallies)
+    return {} if values is None else _measure_figures(values, tallies.strata, prob)
+
+
+def _measure_figures(values: Replicates, strata: Ints, prob: float) -> dict[str, Row]:
+    measured = {name: read_measure(name, values, strata, prob) for name in MEASURES}
+    return {name: {**_figure(m), "classes": m.n} for name, m in measured.items()}
+
+
+def _figure(measured: Measurement) -> Row:
+    p = math.nan if measured.p_value is None else measured.p_value
+    return {"value": measured.value, "low": measured.low, "high": measured.high, "p_value": p}
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:
@@ -463,16 +494,16 @@ def _tabulate_best(groups: Sequence[Group], prob: float, notes: list[str]) -> li
 
 def _compare_best(groups: Sequence[Group], prob: float) -> Row:
     tallies = _tallies_of_common_seeds(groups)
-    scores = [accuracy(tally, prob=prob) for tally in tallies]
-    order = sorted(range(len(groups)), key=lambda index: -scores[index].value)
+    figures = [_accuracy_figure(_accuracy(tally), prob) for tally in tallies]
+    order = sorted(range(len(groups)), key=lambda index: -figures[index]["value"])
     pairs = {}
     for worse, better in itertools.combinations(reversed(order), 2):
-        if not tallies[worse].same_episodes(tallies[better]):
+        if not tallies[worse].same_queries(tallies[better]):
             raise InputError("expected the same test queries, got other ones")
-        gap = tallies[better].scored["accuracy"] - tallies[worse].scored["accuracy"]
-        pairs[worse, better] = score("accuracy", gap, test=True, prob=prob)
+        gap = _accuracy(tallies[better]) - _accuracy(tallies[worse])
+        pairs[worse, better] = _accuracy_figure(gap, prob, gap=True)
     first, second = order[:2]
-    p_values = [math.nan if pair.p_value is None else pair.p_value for pair in pairs.values()]
+    p_values = [pair["p_value"] for pair in pairs.values()]
     adjusted = dict(zip(pairs, adjust_p_values(p_values), strict=True))
     row = groups[first].to_dict()
     row.pop("network")
@@ -480,10 +511,10 @@ def _compare_best(groups: Sequence[Group], prob: float) -> Row:
         **row,
         "networks": len(groups),
         "best": groups[first].network,
-        "accuracy": scores[first].as_dict(),
+        "accuracy": figures[first],
         "second": groups[second].network,
-        "second_accuracy": scores[second].as_dict(),
-        "ahead": pairs[second, first].as_dict(),
+        "second_accuracy": figures[second],
+        "ahead": pairs[second, first],
         "p_pairs": adjusted[second, first],
     }
 
@@ -497,9 +528,9 @@ def _tabulate_effects(groups: Sequence[Group], prob: float, notes: list[str]) ->
     """Compare each mitigation with none, for each network and task, on the same queries."""
     rows = []
     for group, before, after in _pair_with_none(groups, notes):
-        values = [float(tally.scored["accuracy"].value) for tally in (before, after)]
-        change = difference(before, after, prob=prob)
-        rows.append({**group.to_dict(), "seeds": before.repeats, **_change_row(change, *values)})
+        bias = (bias_replicates(before), bias_replicates(after))
+        change = _change_row(_accuracy(before), _accuracy(after), *bias, before.strata, prob)
+        rows.append({**group.to_dict(), "seeds": before.repeats, **change})
     return _adjust(rows)
 
 
@@ -552,41 +583,57 @@ def _pair_with_none(groups: Sequence[Group], notes: list[str]) -> Iterator[Pair]
             if other is None:
                 raise InputError("that has no result")
             before, after = _tallies_of_common_seeds([other, group])
-            if not before.same_episodes(after):
-                difference(before, after)  # raises, with the reason
+            check_same_queries(before, after)
             yield group, before, after
         except InputError as error:
             notes.append(f"{group.name}: not compared with {NO_MITIGATION}: {error}")
 
 
 def _mean_effect(before: Sequence[Tallies], after: Sequence[Tallies], prob: float) -> Row:
-    means = [mean([tally.scored["accuracy"] for tally in side]) for side in (before, after)]
-    values = [float(side.value) for side in means]
-    gain = score("accuracy", means[1] - means[0], test=True, prob=prob)
-    bias = [[b for tally in side if (b := tally.bias) is not None] for side in (before, after)]
-    if any(len(side) < len(before) for side in bias):
-        return _change_row(Change(accuracy=gain, measures={}), *values)
-    measures = changed(mean(bias[0]), mean(bias[1]), before[0].strata, prob)
-    return _change_row(Change(accuracy=gain, measures=measures), *values)
+    accuracies = [mean([_accuracy(tally) for tally in side]) for side in (before, after)]
+    known = [
+        [bias for tally in side if (bias := bias_replicates(tally)) is not None]
+        for side in (before, after)
+    ]
+    means = [mean(side) if len(side) == len(before) else None for side in known]
+    return _change_row(accuracies[0], accuracies[1], means[0], means[1], before[0].strata, prob)
 
 
-def _change_row(change: Change, before: float, after: float) -> Row:
+def _change_row(
+    before: Replicates,
+    after: Replicates,
+    bias_before: Replicates | None,
+    bias_after: Replicates | None,
+    strata: Ints,
+    prob: float,
+) -> Row:
     """Return each figure before, after, and its change with interval and p-value."""
-    gain = change.accuracy
+    gain = _accuracy_figure(after - before, prob, gap=True)
     row: Row = {
         "accuracy": {
-            "before": before,
-            "after": after,
-            "change": gain.value,
-            "low": gain.low,
-            "high": gain.high,
-            "p_value": gain.p_value,
+            "before": float(before.value),
+            "after": float(after.value),
+            "change": gain["value"],
+            **{key: gain[key] for key in ("low", "high", "p_value")},
         }
     }
-    for name in MEASURES:
-        if name in change.measures:
-            figure = change[name].as_dict()
-            row[name] = {key: figure[key] for key in figure if key not in ("metric", "prob")}
+    if bias_before is None or bias_after is None:
+        return row
+    measured = [
+        {name: read_measure(name, values, strata, prob) for name in MEASURES}
+        for values in (bias_before, bias_after)
+    ]
+    comparisons = compare_measures(bias_before, bias_after, strata, measured[0], measured[1])
+    for name, comparison in comparisons.items():
+        row[name] = {
+            "before": comparison.before.value,
+            "after": comparison.after.value,
+            "change": comparison.change.value,
+            "low": comparison.change.low,
+            "high": comparison.change.high,
+            "p_value": math.nan if comparison.p_value is None else comparison.p_value,
+            "direction": comparison.details["direction"],
+        }
     return row
 
 
@@ -637,7 +684,7 @@ def _tallies_by_network(groups: Sequence[Group], names: Sequence[str]) -> dict[s
         tallies = _tallies_of_common_seeds(groups)
     except InputError:
         return None
-    if not all(tallies[0].same_episodes(tally) for tally in tallies):
+    if not all(tallies[0].same_queries(tally) for tally in tallies):
         return None
     return {group.network: tally for group, tally in zip(groups, tallies, strict=True)}
 
@@ -646,33 +693,31 @@ def _network_rows(
     example: Group, names: Sequence[str], tasks: Sequence[Mapping[str, Tallies]], prob: float
 ) -> list[Row]:
     strata = tasks[0][names[0]].strata
-    accuracies = {name: mean([task[name].scored["accuracy"] for task in tasks]) for name in names}
+    accuracies = {name: mean([_accuracy(task[name]) for task in tasks]) for name in names}
     biases: dict[str, Replicates] = {}
     for name in names:
-        known = [bias for task in tasks if (bias := task[name].bias) is not None]
+        known = [bias for task in tasks if (bias := bias_replicates(task[name])) is not None]
         if len(known) == len(tasks):
             biases[name] = mean(known)
     mean_accuracy = mean(list(accuracies.values()))
     mean_bias = mean(list(biases.values())) if len(biases) == len(names) else None
     rows: list[Row] = []
     for name in names:
-        gap = score("accuracy", accuracies[name] - mean_accuracy, test=True, prob=prob)
+        gap = _accuracy_figure(accuracies[name] - mean_accuracy, prob, gap=True)
         row: Row = {
             "others": dict(example.others),
             "mitigation": example.mitigation,
             "network": name,
             "tasks": len(tasks),
             "accuracy": {
-                **score("accuracy", accuracies[name], bounded=True, prob=prob).as_dict(),
-                "difference": {
-                    key: getattr(gap, key) for key in ("value", "low", "high", "p_value")
-                },
+                **_accuracy_figure(accuracies[name], prob),
+                "difference": {key: gap[key] for key in ("value", "low", "high", "p_value")},
             },
         }
         if mean_bias is not None:
-            for measure in MEASURES:
+            for measure, figure in _measure_figures(biases[name], strata, prob).items():
                 row[measure] = {
-                    **_signed(reading(measure, biases[name], strata, prob)),
+                    **figure,
                     "difference": _bias_gap(measure, biases[name] - mean_bias, strata, prob),
                 }
         rows.append(row)
@@ -680,7 +725,7 @@ def _network_rows(
 
 
 def _bias_gap(measure: str, gap: Replicates, strata: Ints, prob: float) -> dict[str, float]:
-    column, classes = gap.at(NAMES.index(MEASURES[measure])), classes_of(measure, strata)
+    column, classes = gap.at(VALUES.index(MEASURES[measure])), measure_strata(measure, strata)
     low, high = column.interval(prob, classes)
     return {
         "value": float(column.value),

@@ -24,7 +24,7 @@ TASKS = Registry(
     "task",
     {
         "fewshot": "evenhand.grid.fewshot:TASK",
-        "masked": "evenhand.grid.task_masked:TASK",
+        "masked": "evenhand.grid.measures:MODELS",
         "text": "evenhand.grid.corpus:TASK",
         "vectors": "evenhand.grid.measures:VECTORS",
     },

@@ -1,6 +1,6 @@
-"""The report page: saved results in, one self-contained HTML file and its figures out."""
+"""The report: what an audit saved in, one self-contained HTML page, its figures and cards out."""
 
-from evenhand.report.html import write_report
-from evenhand.report.verdicts import Verdict, judge
+from evenhand.report.page import write_report
+from evenhand.report.verdicts import Verdict
 
-__all__ = ["Verdict", "judge", "write_report"]
+__all__ = ["Verdict", "write_report"]

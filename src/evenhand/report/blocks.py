@@ -1,18 +1,20 @@
-"""What a page is built of: sections with paragraphs, figures and tables."""
+"""What a page is built of: sections with paragraphs, figures and tables, and their templates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.report.charts import inline, to_svg
-from evenhand.report.wording import interval, number, p_value
+from evenhand.charts import Chart, inline, to_svg
+from evenhand.errors import InputError
+from evenhand.wording import interval, number, p_relation, p_value, percent, probability
 
 if TYPE_CHECKING:
-    from evenhand.report.charts import Chart
-
-__all__ = ["Block", "Cell", "Figure", "Section", "Table", "Text", "cell", "p_cell", "span"]
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with the sentence on how to read it and the words that stand for it."""
+    """A chart with the sentence on how to read it and the text that stands for it."""
 
     name: str
     svg: str = field(repr=False)
@@ -58,7 +60,17 @@ def cell(value: float | str | None, digits: int = 3) -> Cell:
     return Cell(number(value, digits), value)
 
 
-def span(low: float, high: float, digits: int = 3) -> Cell:
+def count(value: int | None) -> Cell:
+    """A cell with a whole number."""
+    return Cell("–") if value is None else Cell(f"{value:,}", float(value))
+
+
+def share(value: float | None) -> Cell:
+    """A cell with a share in percent."""
+    return Cell("–" if value is None else percent(value), value)
+
+
+def span(low: float | None, high: float | None, digits: int = 3) -> Cell:
     """A cell with an interval, sorted by its lower end."""
     return Cell(interval(low, high, digits), low)
 
@@ -117,3 +129,99 @@ class Section:
         yield from (block for block in self.blocks if isinstance(block, Figure))
         for part in self.parts:
             yield from part.figures()
+
+
+class Prose:
+    """The sentences of one template, by name.
+
+    A template has a macro for each text; its parameters are what the text needs.
+
+    >>> Prose("vectors").title_weat()
+    'Word association tests (WEAT)'
+    """
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+
+    def __getattr__(self, name: str) -> Callable[..., str]:
+        def say(*values: Any, **named: Any) -> str:
+            macros = _texts().get_template(f"{self._template}.jinja").module
+            return re.sub(r"[ \n]+", " ", str(getattr(macros, name)(*values, **named))).strip()
+
+        return say
+
+    def lines(self, name: str, /, *values: Any, **named: Any) -> list[str]:
+        """The items of a text that is a list, each beginning with a dash on a new line."""
+        text = str(
+            getattr(_texts().get_template(f"{self._template}.jinja").module, name)(*values, **named)
+        )
+        items = re.split(r"^- ", text.strip(), flags=re.MULTILINE)
+        return [re.sub(r"[ \n]+", " ", item).strip() for item in items if item.strip()]
+
+    def text(self, name: str, /, *values: Any, **named: Any) -> Text:
+        """The text as a paragraph."""
+        return Text(getattr(self, name)(*values, **named))
+
+    def figure(
+        self, name: str, draw: Callable[[], Chart], text: str = "", /, **named: Any
+    ) -> Figure | Text:
+        """The figure with its caption (`caption_…`) and its description (`words_…`).
+
+        Without data to draw, a warning with the reason.
+        """
+        key = text or name.replace("-", "_")
+        try:
+            chart = draw()
+        except InputError as error:
+            return Text(f"No figure: {error}.", "warning")
+        caption = getattr(self, f"caption_{key}")(**named)
+        return Figure.of(name, chart, caption, getattr(self, f"words_{key}")(**named))
+
+
+FILTERS: Mapping[str, Any] = {
+    "number": number,
+    "p": p_value,
+    "p_relation": p_relation,
+    "percent": percent,
+    "probability": probability,
+    "thousands": lambda value: f"{value:,}",
+}
+
+
+def _environment(*, html: bool) -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("evenhand.report"),
+        autoescape=html,  # noqa: S701 (plain texts are escaped by the page)
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    environment.globals |= {"interval": interval}
+    return environment
+
+
+@cache
+def _texts() -> Environment:
+    return _environment(html=False)
+
+
+def render_page(template: str, **values: Any) -> str:
+    """One self-contained HTML file; a name that the template has and `values` lacks is an error."""
+    templates = resources.files("evenhand.report") / "templates"
+    return (
+        _environment(html=True)
+        .get_template(template)
+        .render(
+            style=(templates / "style.css").read_text(encoding="utf-8"),
+            script=(templates / "script.js").read_text(encoding="utf-8"),
+            **values,
+        )
+    )
+
+
+def render_text(template: str, **values: Any) -> str:
+    """A text file, such as Markdown, from its template."""
+    return _texts().get_template(template).render(**values)

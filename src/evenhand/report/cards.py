@@ -1,142 +1,207 @@
-"""The findings as Markdown: blocks for a model card and a data card, and a summary on one page."""
+"""The results as Markdown: blocks for a model card and a data card, and a summary on one page.
+
+The metadata of a card is in the format that the Hugging Face hub checks. It has no field for an
+interval, so the interval is part of the metric's name, where readers see it, and with the p-value
+and the ideal in its `args`, where programs do.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from evenhand.errors import InputError
-from evenhand.report.cards_data import data_tables
-from evenhand.report.cards_index import dataset_metadata, model_metadata
-from evenhand.report.cards_parts import (
-    beyond,
-    decided_by,
-    levels,
-    methods,
-    missing,
-    mitigated,
-    none_found,
-    numbers_of,
-    run_facts,
-    said,
-    values_table,
-)
-from evenhand.report.findings import Findings, read_findings
-from evenhand.report.judging import verdicts
-from evenhand.report.markdown import bullets, escaped, paragraphs
-from evenhand.report.verdicts import Subject
-from evenhand.report.wording import percent
-from evenhand.results import replace_file
+from evenhand.files import replace_file
+from evenhand.instruments import find
+from evenhand.report.blocks import render_text
+from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.methods import Method, label_of, method, methods
+from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, odds_of, rules
+from evenhand.wording import number, p_value, percent, slug
 
-__all__ = ["data_card", "model_card", "summary_markdown", "write_cards"]
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
 
-HEADING = "## Bias, risks and limitations"
-JUDGED: dict[str, tuple[Subject, ...]] = {
+JUDGED: Mapping[str, tuple[Subject, ...]] = {
     "model": ("model", "classifier"),
     "vectors": ("vectors",),
     "data": ("data", "classifier"),
 }
-"""The verdicts that a card of each kind is about: classifiers are made of a model and data."""
+"""The verdicts of each kind of card: classifiers are made of a model and data."""
+
+TASKS: Mapping[str, tuple[str, str]] = {
+    "vectors": ("feature-extraction", "Word vectors"),
+    "model": ("fill-mask", "Masked language model"),
+    "classifier": ("text-classification", "Few-shot classification"),
+}
+"""The hub's name of what is done with each subject, and ours."""
+
+SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+PARTS = {
+    "data": ("text",),
+    "vectors": ("vectors", "posterior"),
+    "model": ("masked",),
+    "classifier": ("fewshot",),
+}
+FACTS = {
+    "words": "words",
+    "dim": "dimensions",
+    "content_sha256": "SHA-256 of the content",
+    "weights": "weights",
+    "fingerprint": "fingerprint",
+    "texts": "texts",
+    "classes": "classes",
+    "digest": "digest",
+}
+"""What is said of each subject; where it was read from is the auditor's own business."""
+
+
+# ------------------------------------------------------------------------------------- Markdown
+
+_SPECIAL = re.compile(r"([\\`*_\[\]|~]|<(?=[A-Za-z/!?])|&(?=#?\w+;))")
+
+
+def escape(text: str) -> str:
+    r"""The text as it is, whatever signs it has, on one line of Markdown.
+
+    >>> print(escape("<b>a|b_c, 2 < 3 & 4"))
+    \<b>a\|b\_c, 2 < 3 & 4
+    """
+    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""A table of plain texts, which are escaped here; nothing where there are no rows.
+
+    >>> print(table(("a", "b"), [("x", "1|2")]))
+    | a | b |
+    | --- | --- |
+    | x | 1\|2 |
+    """
+    lines = [[escape(cell) for cell in row] for row in rows]
+    if not lines:
+        return ""
+    ruled = [[escape(header) for header in headers], ["---"] * len(headers), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in ruled)
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list of texts that are Markdown already."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def paragraphs(parts: Iterable[str]) -> str:
+    """The parts that are not empty, with an empty line between them."""
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render(template: str, **values: Any) -> str:
+    """The template with its runs of empty lines collapsed."""
+    text = render_text(template, escape=escape, table=table, **values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def span(low: float | None, high: float | None, digits: int = 3) -> str:
+    """An interval as text: brackets could be taken for a link.
+
+    >>> span(-0.095, 0.021)
+    '−0.095 to 0.021'
+    """
+    return f"{number(low, digits)} to {number(high, digits)}"
+
+
+# ---------------------------------------------------------------------------------------- cards
 
 
 def model_card(findings: Findings, about: Literal["model", "vectors"] | None = None) -> str:
-    """The findings on a model as a block for its card: metadata first, then what they say.
+    """The results on a model as a block for its card: metadata first, then what they say.
 
     A card is about one model: the masked language model where one was audited, else the vectors,
     unless `about` says which.
     """
     there = [name for name in ("model", "vectors") if name in findings.subjects]
     if (about or "model") not in there and (about or not there):
-        asked = about or "model or vectors"
+        wanted = about or "model or vectors"
         raise InputError(
-            f"model card: expected an audit of {asked}, got one of "
+            f"model card: expected an audit of {wanted}, got one of "
             f"{', '.join(findings.subjects) or 'nothing'}"
         )
     kind = about or there[0]
     name = str(findings.subjects[kind]["name"])
-    judged = [
-        (verdict, numbers_of(findings, verdict))
-        for verdict in verdicts(findings)
-        if verdict.subject in JUDGED[kind]
-    ]
-    return paragraphs(
-        [model_metadata(name, findings, judged), HEADING, *_body(findings, kind, name)]
-    )
+    judged = [v for v in findings.verdicts if v.subject in JUDGED[kind]]
+    return _card(findings, kind, name, judged, _model_metadata(name, findings, judged))
 
 
 def data_card(findings: Findings) -> str:
-    """The findings on the data as a block for their card."""
+    """The results on the data as a block for their card."""
     data = findings.subjects.get("data")
     if data is None:
         raise InputError(
             f"data card: expected an audit of data, got one of {', '.join(findings.subjects)}"
         )
-    name = str(data["name"])
-    front = dataset_metadata(name, int(data["texts"]))
-    return paragraphs([front, HEADING, *_body(findings, "data", name, data_tables(findings))])
+    judged = [v for v in findings.verdicts if v.subject in JUDGED["data"]]
+    front = _dataset_metadata(str(data["name"]), int(data["texts"]))
+    return _card(findings, "data", str(data["name"]), judged, front, data=_data_facts(findings))
 
 
-def _body(findings: Findings, kind: str, name: str, tables: Sequence[str] = ()) -> list[str]:
-    subjects = JUDGED[kind]
-    judged = [verdict for verdict in verdicts(findings) if verdict.subject in subjects]
-    version = findings.run["versions"]["evenhand"]
-    return [
-        f"{escaped(name)} was audited for social bias with Evenhand {version} on "
-        f"{findings.run['time'][:10]}. Intervals are at {percent(findings.settings['prob'])}.",
-        "### Verdicts",
-        bullets(said(verdict) for verdict in judged) or "Nothing was judged.",
-        *values_table("### Numbers", findings, judged),
-        *decided_by(judged),
-        *tables,
-        *none_found(judged),
-        "### What these numbers cannot say",
-        beyond(findings, (verdict.subject for verdict in judged)),
-        *missing(findings, subjects),
-        *methods(findings, subjects),
-        "### Versions and seed",
-        run_facts(findings, (kind,)),
-    ]
+def _card(
+    findings: Findings, kind: str, name: str, judged: Sequence[Verdict], front: str, **more: Any
+) -> str:
+    return _render(
+        "card.md.jinja",
+        front=front,
+        name=name,
+        findings=findings,
+        **_common(findings, judged, JUDGED[kind], (kind,)),
+        methods=_methods(findings, JUDGED[kind]),
+        tests=table(
+            ("What", "Deciding test", "p", "p, corrected for the number of tests"),
+            (
+                (_about(v), str(t["label"]), p_value(t["p_value"]), p_value(t["p_holm"]))
+                for v in judged
+                for t in v.tests
+            ),
+        ),
+        **{"data": None, **more},
+    )
 
 
 def summary_markdown(findings: Findings) -> str:
     """All verdicts with their numbers on one page, and where the figures and tables are."""
-    judged = verdicts(findings)
-    subjects = tuple(dict.fromkeys(verdict.subject for verdict in judged))
+    judged = findings.verdicts
     files = sorted(findings.run.get("files", []))
-    quick = " It was a quick audit." if findings.settings["quick"] else ""
-    return paragraphs(
-        [
-            f"# Bias audit of {escaped(findings.name)}",
-            f"Evenhand {findings.run['versions']['evenhand']}, {findings.run['time'][:10]}. "
-            f"Intervals are at {percent(findings.settings['prob'])}.{quick} "
-            "The page with all figures: [report.html](report.html).",
-            "## Verdicts",
-            levels(judged),
-            bullets(said(verdict) for verdict in judged) or "Nothing was judged.",
-            *values_table("## Numbers", findings, judged),
-            *none_found(judged, "## "),
-            "## What these numbers cannot say",
-            beyond(findings, subjects),
-            *missing(findings, subjects, "## "),
-            *mitigated(findings),
-            *_links("## Figures", files, "figures"),
-            *_links("## Tables", files, "tables"),
-            "## Versions and seed",
-            run_facts(findings, tuple(findings.subjects)),
-        ]
+    rows = [
+        (
+            SUBJECTS[verdict.subject],
+            _about(verdict),
+            verdict.level,
+            *_first_number(verdict),
+        )
+        for verdict in judged
+    ]
+    headers = ("Subject", "What", "Evidence of bias", "First number", "Interval", "p")
+    return _render(
+        "summary.md.jinja",
+        findings=findings,
+        levels=table(headers, rows),
+        **_common(
+            findings,
+            judged,
+            tuple(dict.fromkeys(verdict.subject for verdict in judged)),
+            tuple(findings.subjects),
+        ),
+        mitigated=_mitigated(findings),
+        figures=_links(files, "figures"),
+        tables=_links(files, "tables"),
     )
 
 
-def _links(heading: str, files: Sequence[str], folder: str) -> list[str]:
-    found = [name for name in files if name.startswith(f"{folder}/")]
-    links = [f"[{Path(name).stem.replace('-', ' ')}]({name})" for name in found]
-    return [heading, bullets(links)] if links else []
-
-
 def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the cards of the audit in `folder` beside its page, as far as it has what they are of.
+    """Write the cards of the audit in `folder` beside its page.
 
     `summary.md` always; `model_card.md` on the model, or on the vectors where no model was
     audited; `vectors_card.md` where both were; `data_card.md` where data were.
@@ -155,3 +220,299 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
         with replace_file(written[-1]) as file:
             file.write(text.encode())
     return written
+
+
+# ------------------------------------------------------------------------------- parts of cards
+
+
+def _common(
+    findings: Findings,
+    judged: Sequence[Verdict],
+    subjects: Sequence[Subject],
+    kinds: Sequence[str],
+) -> dict[str, Any]:
+    """What cards and summaries share."""
+    return {
+        "version": findings.run["versions"]["evenhand"],
+        "day": findings.run["time"][:10],
+        "verdicts": [(_about(verdict), verdict) for verdict in judged],
+        "numbers": table(
+            (
+                "What",
+                "Number",
+                "Value",
+                f"{percent(findings.settings['prob'])} interval",
+                "p",
+                "Without bias",
+            ),
+            (
+                (
+                    _about(verdict),
+                    one.label,
+                    number(one.value),
+                    span(one.low, one.high),
+                    p_value(one.p_value),
+                    "–" if one.ideal is None else f"{one.ideal:g}".replace("-", "−"),
+                )
+                for verdict in judged
+                for one in numbers_of(findings, verdict)
+            ),
+        ),
+        "limits": list(dict.fromkeys(v.cannot_mean for v in judged if v.cannot_mean)),
+        "subjects": list(dict.fromkeys(verdict.subject for verdict in judged)),
+        "simulated": str(findings.subjects.get("data", {}).get("source", "")).startswith(
+            "simulated"
+        ),
+        "missing": _missing(findings, subjects),
+        "facts": _run_facts(findings, kinds),
+    }
+
+
+def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
+    """The numbers behind a verdict, for vectors with those of all deciding tests."""
+    numbers = list(verdict.numbers)
+    if verdict.subject == "vectors":
+        numbers += [
+            Number(
+                label=label_of(m, verdict.topic),
+                value=m.value,
+                low=m.low,
+                high=m.high,
+                p_value=m.p_value,
+                ideal=m.ideal,
+            )
+            for m in findings.measured("measures", verdict.topic)
+            if (instrument := find(m.metric)) is not None and instrument.declaration.decides
+        ]
+    first: dict[str, Number] = {}
+    for one in numbers:
+        first.setdefault(one.label, one)
+    return list(first.values())
+
+
+def _about(verdict: Verdict) -> str:
+    return f"{verdict.name}, {verdict.topic}" if verdict.name else verdict.topic
+
+
+def _first_number(verdict: Verdict) -> tuple[str, str, str]:
+    if not verdict.numbers:
+        return "–", "–", "–"
+    first = verdict.numbers[0]
+    label = f"{first.label} {number(first.value)}"
+    return label, span(first.low, first.high), p_value(first.p_value)
+
+
+def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
+    """What failed, could not be measured or had to be left out, by name."""
+    stages = [stage for stage in findings.stages if SUBJECT_OF.get(stage.kind) in subjects]
+    lines = [f"{stage.title} failed: {stage.failed}" for stage in stages if stage.failed]
+    unmeasured: dict[str, list[Mapping[str, str]]] = {}
+    for skip in (skip for stage in stages for skip in stage.skipped):
+        unmeasured.setdefault(label_of(skip["metric"]), []).append(skip)
+    for name, skips in unmeasured.items():
+        queries = ", ".join(dict.fromkeys(skip["query"] for skip in skips if skip["query"]))
+        first = skips[0]
+        reason = first["reason"].removeprefix(f"{first['metric']} '{first['query']}': ")
+        more = " (the first of them)" if len(skips) > 1 else ""
+        what = f"{name}: {queries}" if queries else name
+        lines.append(f"Not measured: {what}. The reason{more}: {reason}")
+    words = {word for stage in stages for m in stage.measurements for word in m.left_out}
+    if words:
+        lines.append(f"Words without a vector: {', '.join(sorted(words))}")
+    return lines
+
+
+def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
+    """How it was measured: the measures, and the rules of the verdicts."""
+    rows: list[Method] = []
+    for subject in subjects:
+        for part in PARTS[subject]:
+            if part == "vectors":
+                tested = {
+                    t["metric"]
+                    for v in findings.verdicts
+                    if v.subject == "vectors"
+                    for t in v.tests
+                }
+                rows += [
+                    known for name in methods(part) if name in tested and (known := method(name))
+                ]
+            elif part in findings.settings["parts"]:
+                rows += methods(part).values()
+    titles = [SUBJECTS[subject] for subject in subjects]
+    return {
+        "table": table(
+            ("Measure", "Question", "Formula", "Source"),
+            ((row.label, row.question, row.formula, row.source) for row in rows),
+        ),
+        "rules": [
+            f"{title}: {rule}"
+            for title, given in rules(findings)
+            if title in titles
+            for rule in given
+        ],
+    }
+
+
+def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
+    """What was audited, the seed and the versions."""
+    rows: list[tuple[str, str]] = []
+    for kind in kinds:
+        subject: Mapping[str, Any] = findings.subjects[kind]
+        rows.append((kind.capitalize(), str(subject["name"])))
+        for key, words in FACTS.items():
+            value = subject.get(key)
+            if value:
+                shown = f"{value:,}" if isinstance(value, int) else str(value)
+                rows.append((f"{kind.capitalize()}: {words}", shown))
+    rows.append(("Seed", str(findings.run["seed"])))
+    rows += [(f"Version of {name}", str(v)) for name, v in findings.run["versions"].items()]
+    return table(("What", "Value"), rows)
+
+
+def _mitigated(findings: Findings) -> str:
+    """What debiasing did to the association contrast."""
+    return table(
+        ("Topic", "Method", "Before", "After", "Change", "Interval of the change"),
+        (
+            (
+                str(stage.topic),
+                stage.details["method"],
+                number(c.before.value),
+                number(c.after.value),
+                number(c.change.value),
+                span(c.change.low, c.change.high),
+            )
+            for stage in findings.of("mitigation")
+            for c in stage.comparisons
+            if c.metric == "association"
+        ),
+    )
+
+
+def _links(files: Sequence[str], folder: str) -> list[tuple[str, str]]:
+    return [
+        (Path(name).stem.replace("-", " "), name) for name in files if name.startswith(f"{folder}/")
+    ]
+
+
+def _data_facts(findings: Findings) -> dict[str, Any]:
+    """The data in numbers, class by class where genders are known."""
+    data, counts = findings.subjects["data"], findings.details("odds") or {}
+    genders = {"men": "Texts of men", "women": "Texts of women", "unknown": "Gender not known"}
+    facts = [("Texts", f"{data['texts']:,}"), ("Classes", f"{data['classes']:,}")]
+    facts += [(words, f"{counts[key]:,}") for key, words in genders.items() if key in counts]
+    facts += [(f"Left out: {why}", f"{n:,}") for why, n in data["left_out"].items()]
+    measured = odds_of(findings)
+    rows = table(
+        (
+            "Class",
+            "Men",
+            "Women",
+            "Odds ratio",
+            f"{percent(findings.settings['prob'])} interval",
+            "p",
+            "p, corrected",
+        ),
+        (
+            (
+                m.query,
+                f"{m.details['male']:,}",
+                f"{m.details['female']:,}",
+                number(m.value, 2),
+                span(m.low, m.high, 2),
+                p_value(m.p_value),
+                p_value(m.details["p_holm"]),
+            )
+            for m in measured
+        ),
+    )
+    return {
+        "facts": table(("What", "Value"), facts),
+        "without_gender": ", ".join(counts.get("without_gender") or ()),
+        "odds": rows,
+        "measured": measured,
+        "halved": ", ".join(m.query for m in measured if m.details.get("corrected")),
+        "filter": findings.details("filter"),
+    }
+
+
+# ------------------------------------------------------------------------------------- metadata
+
+
+def _model_metadata(name: str, findings: Findings, judged: Sequence[Verdict]) -> str:
+    """The `model-index` of the numbers behind some verdicts as YAML; empty without any number."""
+    from huggingface_hub import ModelCardData
+
+    results = [
+        _result(findings, verdict, one)
+        for verdict in judged
+        for one in numbers_of(findings, verdict)
+        if _known(one.value)
+    ]
+    if not results:
+        return ""
+    return f"---\n{ModelCardData(model_name=name, eval_results=results).to_yaml()}\n---"
+
+
+def _dataset_metadata(name: str, texts: int) -> str:
+    """The part of a data set's metadata that an audit knows."""
+    from huggingface_hub import DatasetCardData
+
+    size = SIZES[min(max(len(str(texts)) - 3, 0), len(SIZES) - 1)]
+    return f"---\n{DatasetCardData(pretty_name=name, size_categories=[size]).to_yaml()}\n---"
+
+
+def without_aside(label: str) -> str:
+    """A number's label without the aside at its end, which may itself be a result.
+
+    >>> without_aside("Bayesian contrast (probability: 0.98)")
+    'Bayesian contrast'
+    """
+    return re.sub(r"\s*\([^()]*\)$", "", label)
+
+
+def _result(findings: Findings, verdict: Verdict, one: Number) -> EvalResult:
+    from huggingface_hub import EvalResult
+
+    task, task_name = TASKS[verdict.subject]
+    dataset, dataset_name = _dataset(findings, verdict)
+    prob = findings.settings["prob"]
+    values = {
+        "low": one.low,
+        "high": one.high,
+        "prob": prob,
+        "p_value": one.p_value,
+        "ideal": one.ideal,
+    }
+    return EvalResult(
+        task_type=task,
+        task_name=task_name,
+        dataset_type=dataset,
+        dataset_name=dataset_name,
+        metric_type=slug(without_aside(one.label)).replace("-", "_"),
+        metric_value=_short(one.value),
+        metric_name=f"{one.label} ({percent(prob)} interval {span(one.low, one.high)})",
+        metric_args={key: _short(value) for key, value in values.items() if _known(value)},
+    )
+
+
+def _dataset(findings: Findings, verdict: Verdict) -> tuple[str, str]:
+    """What the numbers were measured on: an id of the hub's where there is one, and a name."""
+    data: Any = findings.subjects.get("data")
+    if verdict.subject == "classifier" and data is not None:
+        source = str(data["source"])
+        known = source.removeprefix("hf:") if source.startswith("hf:") else slug(data["name"])
+        return known, str(data["name"])
+    kinds = {"vectors": "word lists", "model": "sentences", "classifier": "texts"}
+    kind = kinds[verdict.subject]
+    return slug(f"evenhand {verdict.topic} {kind}"), f"Evenhand's {kind}: {verdict.topic}"
+
+
+def _known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _short(value: float) -> float:
+    """Six digits: more than the intervals allow, and none that are numerical noise."""
+    return float(f"{value:.6g}")

@@ -2,45 +2,119 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
+from evenhand.files import replace_file
+from evenhand.instruments import paired_jackknife
 from evenhand.lexicon import Topic
-from evenhand.report.comparison_differences import Difference, difference, none
-from evenhand.report.findings import Findings, read_findings
-from evenhand.report.judging import verdicts
-from evenhand.report.kinds import SUBJECT_OF, bare
-from evenhand.report.methods import METHODS
-from evenhand.report.verdicts import SUBJECTS, Subject, Verdict
-from evenhand.results import Measurement
+from evenhand.report.blocks import (
+    Block,
+    Cell,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    p_cell,
+    render_page,
+    span,
+)
+from evenhand.report.cards import without_aside
+from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.methods import COSINES, PRODUCTS, label_of, scale_of
+from evenhand.report.verdicts import SUBJECTS, Verdict
+from evenhand.results import Items, Measurement
+from evenhand.wording import interval, number, percent, slug
 
-__all__ = ["AuditComparison", "Line", "Side", "compare_audits"]
+prose = Prose("comparison")
 
 NOT_ESTIMATES = ("leave_one_out(weat)", "split_half(weat)")
 """Measurements whose ends are a range over word lists, not an interval."""
-
 IDENTITY = {"vectors": "content_sha256", "model": "fingerprint", "data": "digest"}
-"""The fact by which two audits know that they saw the same thing."""
-
-RESTS_ON: dict[Subject, tuple[str, ...]] = {
-    "data": ("data",), "vectors": ("vectors",), "model": ("model", "data"),
+"""The fact that shows whether two audits had the same input."""
+DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
+    "data": ("data",),
+    "vectors": ("vectors",),
+    "model": ("model", "data"),
     "classifier": ("model", "data"),
-}  # fmt: skip
+}
 """What the numbers on each subject depend on."""
+CONTROLS = {("weat", "weat-1"), ("weat", "weat-2"), ("phrases", "neutral")}
+"""Harmless associations, measured to see what one looks like."""
+RATIOS = ("odds",)
+"""Measures that are compared as a ratio, on the logarithm."""
+MEANS = ("pronouns",)
+"""Measures that are the mean of their items' scores."""
+COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
+SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+FACTS = {
+    "name": "name",
+    "words": "words",
+    "dim": "dimensions",
+    "weights": "weights",
+    "layers": "layers",
+    "texts": "texts",
+    "classes": "classes",
+    "content_sha256": "SHA-256 of the content",
+    "fingerprint": "fingerprint",
+    "digest": "digest",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The second audit's value minus the first's, or as a `ratio` divided by it.
+
+    `how` says what the interval rests on, or for `kind` none why there is no difference.
+    """
+
+    kind: Literal["paired", "unpaired", "same", "none"]
+    how: str
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    prob: float = 0.95
+    items: int = 0
+    ratio: bool = False
+
+    @property
+    def clear(self) -> bool:
+        """The interval excludes no difference."""
+        even = 1.0 if self.ratio else 0.0
+        return self.low > even or self.high < even
+
+    def __str__(self) -> str:
+        """The difference with its interval; a ratio says how many times.
+
+        >>> str(Difference(kind="unpaired", how="", value=2, low=1.5, high=3, ratio=True))
+        '× 2.00 [1.50, 3.00]'
+        """
+        if self.kind == "none":
+            return "–"
+        if self.kind == "same":
+            return "0 (same input)"
+        if self.ratio:
+            return f"× {number(self.value, 2)} {interval(self.low, self.high, 2)}"
+        return f"{number(self.value)} {interval(self.low, self.high)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the audits: a letter to name it by, its folder's name, and all it found."""
+    """One of the audits: a letter, its folder's name, and all it found."""
 
     letter: str
     folder: str
     findings: Findings = field(repr=False)
-    verdicts: tuple[Verdict, ...] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -52,7 +126,7 @@ class Side:
 class Line:
     """One measure in all audits, None where an audit lacks it, and each one's difference from A."""
 
-    subject: Subject
+    subject: str
     topic: str
     metric: str
     query: str
@@ -64,13 +138,27 @@ class Line:
         """At least two audits have it."""
         return sum(side is not None for side in self.sides) > 1
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def label(self) -> str:
+        """The measure and its query."""
+        if not self.metric:
+            return self.query
+        return label_of(self.metric, self.topic, self.query)
+
+    @property
+    def ideal(self) -> float | None:
+        """The value without bias."""
+        return next((m.ideal for m in self.sides if m is not None), None)
+
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "subject": self.subject, "topic": self.topic, "metric": self.metric,
+            "subject": self.subject,
+            "topic": self.topic,
+            "metric": self.metric,
             "query": self.query,
-            "sides": [None if m is None else m.as_dict() for m in self.sides],
-            "differences": [None if d is None else d.as_dict() for d in self.differences],
-        }  # fmt: skip
+            "sides": [None if m is None else m.to_dict(items=False) for m in self.sides],
+            "differences": [None if d is None else d.to_dict() for d in self.differences],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,80 +166,89 @@ class AuditComparison:
     """The audits, their verdicts by what they are about, and every measure of any of them."""
 
     sides: tuple[Side, ...]
-    verdicts: dict[tuple[Subject, str, str], tuple[Verdict | None, ...]] = field(repr=False)
+    verdicts: dict[tuple[str, str, str], tuple[Verdict | None, ...]] = field(repr=False)
     lines: tuple[Line, ...] = field(repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "audits": [
-                {"letter": side.letter, "folder": side.folder,
-                 "subjects": side.findings.subjects, "settings": side.findings.settings}
+                {
+                    "letter": side.letter,
+                    "folder": side.folder,
+                    "subjects": side.findings.subjects,
+                    "settings": side.findings.settings,
+                }
                 for side in self.sides
             ],
             "verdicts": [
-                {"subject": subject, "topic": topic, "which": which,
-                 "verdicts": [None if v is None else v.as_dict() for v in judged]}
+                {
+                    "subject": subject,
+                    "topic": topic,
+                    "which": which,
+                    "verdicts": [None if v is None else v.to_dict() for v in judged],
+                }
                 for (subject, topic, which), judged in self.verdicts.items()
             ],
-            "measures": [line.as_dict() for line in self.lines if line.shared],
-        }  # fmt: skip
+            "measures": [line.to_dict() for line in self.lines if line.shared],
+        }
+
+
+# ------------------------------------------------------------------------------------ comparing
 
 
 def compare_audits(folders: Sequence[str | os.PathLike[str]]) -> AuditComparison:
-    """The audits of two folders or more; the first, A, is what the others are compared with."""
-    places = [Path(folder) for folder in folders]
-    if len(places) < 2:
-        raise InputError(f"comparison: expected two audits or more, got {len(places)}")
-    if len(places) > 26:
-        raise InputError(f"comparison: expected at most 26 audits, got {len(places)}")
-    real = [place.resolve() for place in places]
-    twice = next((places[i] for i, place in enumerate(real) if place in real[:i]), None)
+    """Compare the audits of two folders or more with the first, A."""
+    paths = [Path(folder) for folder in folders]
+    if len(paths) < 2:
+        raise InputError(f"comparison: expected two audits or more, got {len(paths)}")
+    if len(paths) > 26:
+        raise InputError(f"comparison: expected at most 26 audits, got {len(paths)}")
+    real = [path.resolve() for path in paths]
+    twice = next((paths[i] for i, path in enumerate(real) if path in real[:i]), None)
     if twice is not None:
         raise InputError(f"comparison: expected different audits, got {twice} twice")
-    for place in places:
-        if not place.is_dir():
-            what = "a file" if place.exists() else "nothing there"
-            raise InputError(f"{place}: expected the folder of an audit, got {what}")
-    found = [read_findings(place) for place in places]
+    for path in paths:
+        if not path.is_dir():
+            what = "a file" if path.exists() else "nothing there"
+            raise InputError(f"{path}: expected the folder of an audit, got {what}")
     sides = tuple(
-        Side(letter=chr(ord("A") + i), folder=real[i].name, findings=one,
-             verdicts=tuple(verdicts(one)))
-        for i, one in enumerate(found)
-    )  # fmt: skip
-    made = AuditComparison(sides=sides, verdicts=_verdicts(sides), lines=tuple(_lines(sides)))
-    judged = any(sum(one is not None for one in row) > 1 for row in made.verdicts.values())
-    if not judged and not any(line.shared for line in made.lines):
-        told = "; ".join(f"{side.letter} ({side.folder}): {_told(side)}" for side in sides)
+        Side(letter=chr(ord("A") + i), folder=real[i].name, findings=read_findings(path))
+        for i, path in enumerate(paths)
+    )
+    compared = AuditComparison(sides=sides, verdicts=_verdicts(sides), lines=tuple(_lines(sides)))
+    judged = any(sum(v is not None for v in row) > 1 for row in compared.verdicts.values())
+    if not judged and not any(line.shared for line in compared.lines):
+        given = "; ".join(f"{side.letter} ({side.folder}): {_audited(side)}" for side in sides)
         raise InputError(
-            "comparison: expected audits with a measure or a verdict in common, got " + told
+            "comparison: expected audits with a measure or a verdict in common, got " + given
         )
-    return made
+    return compared
 
 
-def _told(side: Side) -> str:
+def _audited(side: Side) -> str:
     topics = ", ".join(topic.name for topic in side.findings.topics)
     return ", ".join(side.findings.subjects) + (f" on {topics}" if topics else "")
 
 
 def _verdicts(
     sides: Sequence[Side],
-) -> dict[tuple[Subject, str, str], tuple[Verdict | None, ...]]:
+) -> dict[tuple[str, str, str], tuple[Verdict | None, ...]]:
     """The verdicts by subject and topic, and by name where an audit has several of these."""
-    keyed = []
+    keyed: list[dict[tuple[str, str, str], Verdict]] = []
     for side in sides:
-        about = [(verdict.subject, verdict.topic) for verdict in side.verdicts]
-        keyed.append({(v.subject, v.topic, v.name): v for v in side.verdicts})
-        if len(set(about)) == len(about):
-            keyed[-1] = {(v.subject, v.topic, ""): v for v in side.verdicts}
-    keys = dict.fromkeys(key for verdicts_of in keyed for key in verdicts_of)
+        judged = side.findings.verdicts
+        about = [(verdict.subject, verdict.topic) for verdict in judged]
+        alone = len(set(about)) == len(about)
+        keyed.append({(v.subject, v.topic, "" if alone else v.name): v for v in judged})
+    keys = dict.fromkeys(key for verdicts in keyed for key in verdicts)
     order = list(SUBJECTS)
     return {
-        key: tuple(verdicts_of.get(key) for verdicts_of in keyed)
+        key: tuple(verdicts.get(key) for verdicts in keyed)
         for key in sorted(keys, key=lambda key: order.index(key[0]))
     }
 
 
-Key = tuple[Subject, str, str, str]
+Key = tuple[str, str, str, str]
 
 
 def _lines(sides: Sequence[Side]) -> list[Line]:
@@ -167,9 +264,15 @@ def _lines(sides: Sequence[Side]) -> list[Line]:
             for i in range(len(sides))
         )
         lines.append(
-            Line(subject=subject, topic=topic, metric=metric, query=query, sides=found,
-                 differences=differences)
-        )  # fmt: skip
+            Line(
+                subject=subject,
+                topic=topic,
+                metric=metric,
+                query=query,
+                sides=found,
+                differences=differences,
+            )
+        )
     return lines
 
 
@@ -177,23 +280,36 @@ def _measured(side: Side) -> dict[Key, Measurement]:
     """Every measurement of an audit, and the numbers of its verdicts that are none of these."""
     found: dict[Key, Measurement] = {}
     for stage in side.findings.stages:
-        for m in stage.measurements:
-            if stage.kind in SUBJECT_OF and m.metric not in NOT_ESTIMATES:
-                key = (SUBJECT_OF[stage.kind], stage.topic or "", m.metric, m.query)
-                found.setdefault(key, m)
+        if stage.kind in SUBJECT_OF and stage.kind not in ("mitigation", "posterior"):
+            for m in stage.measurements:
+                for part in m.select("class") if m.metric in RATIOS and m.parts else (m,):
+                    if part.metric not in NOT_ESTIMATES:
+                        subject = SUBJECT_OF[stage.kind]
+                        found.setdefault(
+                            (subject, stage.topic or "", part.metric, part.query), part
+                        )
     known = {(m.value, m.low, m.high) for m in found.values()}
     prob = side.findings.settings["prob"]
-    for verdict in side.verdicts:
+    for verdict in side.findings.verdicts:
         for one in verdict.numbers:
             if (one.value, one.low, one.high) not in known:
+                query = without_aside(one.label)
                 found.setdefault(
-                    (verdict.subject, verdict.topic, "", bare(one.label)),
+                    (verdict.subject, verdict.topic, "", query),
                     Measurement(
-                        metric="", query=bare(one.label), value=one.value, low=one.low,
-                        high=one.high, n=0, ideal=one.ideal, worse="away", interval="", prob=prob,
+                        metric="",
+                        query=query,
+                        value=one.value,
+                        low=one.low,
+                        high=one.high,
+                        n=0,
+                        ideal=one.ideal,
+                        worse="away",
+                        interval="",
+                        prob=prob,
                         p_value=one.p_value,
                     ),
-                )  # fmt: skip
+                )
     return found
 
 
@@ -203,43 +319,471 @@ def _difference(
     if first is None or second is None:
         return None
     subject, topic, metric, _ = key
-    why = _not_comparable(one.findings, two.findings, topic, metric) if subject == "vectors" else ""
-    if why:
-        return none(why)
+    if subject == "vectors":
+        reason = _not_comparable(one.findings, two.findings, topic, metric)
+        if reason:
+            return Difference(kind="none", how=reason)
     return difference(first, second, same_input=_same(one.findings, two.findings, subject))
 
 
-def _same(one: Findings, two: Findings, subject: Subject) -> bool:
-    """Both audits saw the same."""
+def _same(one: Findings, two: Findings, subject: str) -> bool:
+    """Both audits had the same input."""
     return all(
         one.subjects.get(kind, {}).get(IDENTITY[kind])
         == two.subjects.get(kind, {}).get(IDENTITY[kind])
-        for kind in RESTS_ON[subject]
+        for kind in DEPENDS_ON[subject]
     )
 
 
 def _not_comparable(one: Findings, two: Findings, topic: str, metric: str) -> str:
-    """Why two values on vectors are not on one footing; empty where they are."""
+    """Why two values on vectors are not comparable; empty where they are."""
     lists = [
         {given.name: _words(given) for given in findings.topics}.get(topic)
         for findings in (one, two)
     ]
     if topic and lists[0] != lists[1]:
-        return f"the word lists of the topic {topic} are not the same"
+        return prose.other_words(topic)
     if _same(one, two, "vectors"):
         return ""
-    scale = METHODS[metric].scale if metric in METHODS else ""
-    if scale == "product":
-        return "it depends on how long the vectors are, which is each file's own"
+    scale = scale_of(metric)
+    if scale == PRODUCTS:
+        return prose.other_lengths()
     dims = [findings.subjects["vectors"]["dim"] for findings in (one, two)]
-    if dims[0] != dims[1] and (scale == "cosine" or metric == "mac"):
-        return (
-            f"cosines in {dims[0]} and in {dims[1]} dimensions are not on one scale: "
-            "compare effect sizes"
-        )
+    if dims[0] != dims[1] and (scale == COSINES or metric == "mac"):
+        return prose.other_dimensions(*dims)
     return ""
 
 
 def _words(topic: Topic) -> dict[str, Any]:
-    told = ("name", "title", "provenance", "sources")
-    return {name: getattr(topic, name) for name in topic.__slots__ if name not in told}
+    about = ("name", "title", "provenance", "sources")
+    return {name: getattr(topic, name) for name in topic.__slots__ if name not in about}
+
+
+def difference(first: Measurement, second: Measurement, *, same_input: bool = False) -> Difference:
+    """The second minus the first: paired where both have the same items, else unpaired.
+
+    Pairing needs the value with each item left out; where the items are not all the same, the two
+    values are about other words and are not paired.
+    """
+    if not (math.isfinite(first.value) and math.isfinite(second.value)):
+        return Difference(kind="none", how=prose.no_value())
+    if same_input and first.value == second.value:
+        return Difference(
+            kind="same", how=prose.same_input(), value=0.0, low=0.0, high=0.0, prob=first.prob
+        )
+    one, two = _with_replicates(first), _with_replicates(second)
+    if len(one.items) and _keys(one) and _keys(one) == _keys(two):
+        compared = paired_jackknife(one, two)
+        change = compared.change
+        if math.isfinite(change.low) and math.isfinite(change.high):
+            return Difference(
+                kind="paired",
+                how=prose.paired(compared.paired),
+                value=change.value,
+                low=change.low,
+                high=change.high,
+                prob=change.prob,
+                items=compared.paired,
+            )
+    ratio = first.metric in RATIOS
+    value, low, high = unpaired_interval(first, second, ratio=ratio)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return Difference(kind="none", how=prose.no_interval())
+    return Difference(
+        kind="unpaired",
+        how=prose.unpaired(),
+        value=value,
+        low=low,
+        high=high,
+        prob=first.prob,
+        ratio=ratio,
+    )
+
+
+def unpaired_interval(
+    first: Measurement, second: Measurement, *, ratio: bool = False
+) -> tuple[float, float, float]:
+    r"""The difference of two independent estimates, its interval recovered from their two.
+
+    $d - \sqrt{(v_2 - l_2)^2 + (u_1 - v_1)^2}$ to $d + \sqrt{(u_2 - v_2)^2 + (v_1 - l_1)^2}$ for
+    estimates v with intervals from l to u (Newcombe 1998; Zou & Donner 2008). With symmetric
+    intervals it is the usual normal one, with others it preserves their skew. Intervals of another
+    level are first brought to the first one's by normal quantiles. A `ratio` is computed on the
+    logarithm.
+
+    >>> a = Measurement(metric="m", query="", value=1, low=0, high=2, n=9, ideal=0, worse="away",
+    ...                 interval="")
+    >>> [round(x, 3) for x in unpaired_interval(a, replace(a, value=5, low=4, high=6))]
+    [4.0, 2.586, 5.414]
+    """
+    (v1, down1, up1), (v2, down2, up2) = (_arms(m, ratio=ratio) for m in (first, second))
+    if first.prob != second.prob:
+        stretch = _quantile(first.prob) / _quantile(second.prob)
+        down2, up2 = down2 * stretch, up2 * stretch
+    gap = v2 - v1
+    found = (gap, gap - math.hypot(down2, up1), gap + math.hypot(up2, down1))
+    return tuple(math.exp(x) for x in found) if ratio else found  # type: ignore[return-value]
+
+
+def _arms(m: Measurement, *, ratio: bool) -> tuple[float, float, float]:
+    """The value and how far the interval goes below and above it; evenly if it is not inside."""
+    value, low, high = m.value, m.low, m.high
+    if ratio:
+        value, low, high = (math.log(x) if x > 0 else math.nan for x in (value, low, high))
+    if not low <= value <= high:
+        half = (high - low) / 2
+        return value, half, half
+    return value, value - low, high - value
+
+
+def _quantile(prob: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + prob) / 2))
+
+
+def _keys(m: Measurement) -> set[tuple[str, str, str]]:
+    """The items by what they are; none where the value without an item is not known for all."""
+    if m.items.get("without") is None:
+        return set()
+    keys = {(item.get("axis", ""), item["word"], item.get("group", "")) for item in m.items}
+    known = all(math.isfinite(item["without"]) for item in m.items)
+    return keys if known and len(keys) == len(m.items) else set()
+
+
+def _with_replicates(m: Measurement) -> Measurement:
+    """The measurement with the value without each item, where it is a mean of the items."""
+    score = "full_bias" if "full_bias" in m.items.columns else "score"
+    if m.metric not in MEANS or score not in m.items.columns:
+        return m
+    names = m.items["masked"] if "masked" in m.items.columns else m.items["word"]
+    scores = [
+        math.nan if item.get("full_verdict") == "undecided" else item[score] for item in m.items
+    ]
+    counted = [value for value in scores if math.isfinite(value)]
+    n, total = len(counted), math.fsum(counted)
+    if n < 2 or not math.isclose(total / n, m.value, rel_tol=1e-9, abs_tol=1e-9):
+        return m
+    without = [(total - s) / (n - 1) if math.isfinite(s) else m.value for s in scores]
+    return replace(m, items=Items({"word": names, "without": without}))
+
+
+def worse(line: Line, place: int, letters: tuple[str, str]) -> str:
+    """Which of the first audit and another reads worse, where the difference is clear.
+
+    For a measure that is worse on either side of its ideal, only where both values lie on the
+    same side of it. Controls have no worse.
+    """
+    found, first, second = line.differences[place], line.sides[0], line.sides[place]
+    if found is None or first is None or second is None or found.kind == "none":
+        return "–"
+    if (line.metric, line.query) in CONTROLS:
+        return "a control"
+    if not found.clear:
+        return "not clear"
+    risen = second.value > first.value
+    if first.worse == "away":
+        if first.ideal is None:
+            return "–"
+        sides = [m.value - first.ideal for m in (first, second)]
+        if sides[0] * sides[1] < 0:
+            return "opposite sides"
+        more = abs(sides[1]) > abs(sides[0])
+    else:
+        more = risen if first.worse == "higher" else not risen
+    return letters[1] if more else letters[0]
+
+
+# ------------------------------------------------------------------------------------- the page
+
+
+def write_comparison(
+    folders: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str] = "comparison.html"
+) -> Path:
+    """Compare the audits of some folders and write the page; its path."""
+    compared = compare_audits(folders)
+    built = [part for part in comparison_sections(compared) if part.blocks or part.parts]
+    text = render_page("comparison.html", sides=compared.sides, sections=built)
+    with replace_file(path) as file:
+        file.write(text.encode())
+    return Path(path)
+
+
+def comparison_sections(compared: AuditComparison) -> list[Section]:
+    """The page's sections, in the order of reading."""
+    return [_setup(compared), _verdict_section(compared), _measures(compared), _alone(compared)]
+
+
+def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
+    """A panel for each scale, a row for each measure: the values of the audits with intervals.
+
+    Lines that only one audit has are not drawn.
+    """
+    parts: dict[str, list[dict[str, Any]]] = {}
+    options: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        if line.shared:
+            scale = scale_of(line.metric) or label_of(line.metric) or "Other numbers"
+            rows = parts.setdefault(scale, [])
+            if line.metric in RATIOS:
+                options[scale] = {"log": True}
+            for m, name, found in zip(line.sides, names, line.differences, strict=True):
+                if m is not None:
+                    known = found is not None and found.kind != "none"
+                    rows.append(
+                        {
+                            "label": line.label.removeprefix(f"{scale}, "),
+                            "series": name,
+                            "value": m.value,
+                            "low": m.low,
+                            "high": m.high,
+                            "ideal": m.ideal,
+                            "difference": f"{found} from {names[0].split(':')[0]}, {found.kind}"
+                            if known and found is not None
+                            else None,
+                        }
+                    )
+    looks = {
+        name: (COLOURS[i % len(COLOURS)], SHAPES[i % len(SHAPES)]) for i, name in enumerate(names)
+    }
+    return forests(
+        parts,
+        looks=looks,
+        beside=True,
+        options=options,
+        tips={"series": "audit", "difference": "difference"},
+        width=420,
+        step=24,
+    )
+
+
+def _setup(compared: AuditComparison) -> Section:
+    """What differs, warnings on what that means, and what is the same, folded."""
+    facts = [dict(_facts(side)) for side in compared.sides]
+    names = list(dict.fromkeys(name for known in facts for name in known))
+    rows = [(name, *(known.get(name, "–") for known in facts)) for name in names]
+    headers = ("What", *(side.letter for side in compared.sides))
+    differing = [row for row in rows if len(set(row[1:])) > 1]
+    same = [row for row in rows if len(set(row[1:])) == 1]
+    blocks: list[Block] = [Table.of("What differs between the audits", headers, differing)]
+    blocks += [Text(text, "warning") for text in _warnings(compared)]
+    blocks.append(Table.of("What is the same in all of them", headers, same, folded=True))
+    return Section("setup", "What was set up differently", blocks)
+
+
+def _facts(side: Side) -> Iterable[tuple[str, str]]:
+    findings = side.findings
+    yield "Folder", side.folder
+    for kind, subject in findings.subjects.items():
+        for key, words in FACTS.items():
+            value = subject.get(key)
+            if value is not None:
+                text = f"{value:,}" if isinstance(value, int) else str(value)
+                hashed = key in IDENTITY.values()
+                yield f"{kind.capitalize()}: {words}", text[:12] if hashed else text
+    yield "Topics", ", ".join(topic.name for topic in findings.topics) or "–"
+    yield "Parts", ", ".join(findings.settings["parts"])
+    yield "Quick", "yes" if findings.settings["quick"] else "no"
+    yield "Level of intervals", percent(findings.settings["prob"])
+    yield "Seed", f"{findings.run['seed']:,}"
+    yield "Time", str(findings.run["time"])
+    for package, version in findings.run["versions"].items():
+        yield f"Version of {package}", str(version)
+    if findings.failed:
+        yield "Stages that failed", ", ".join(stage.title for stage in findings.failed)
+
+
+def _warnings(compared: AuditComparison) -> Iterable[str]:
+    """What a reader must know before reading a difference."""
+    audits = [side.findings for side in compared.sides]
+
+    def differ(kind: str) -> bool:
+        known = [audit.subjects[kind] for audit in audits if kind in audit.subjects]
+        return len({subject.get(IDENTITY[kind]) for subject in known}) > 1
+
+    if len({audit.settings["prob"] for audit in audits}) > 1:
+        yield prose.other_levels(audits[0].settings["prob"])
+    if len({audit.run["versions"]["evenhand"] for audit in audits}) > 1:
+        yield prose.other_versions()
+    if len({bool(audit.settings["quick"]) for audit in audits}) > 1:
+        yield prose.some_quick()
+    if differ("vectors"):
+        yield prose.other_vectors()
+    if differ("model") and differ("data"):
+        yield prose.other_model_and_data()
+
+
+def _verdict_section(compared: AuditComparison) -> Section:
+    rows = [
+        [_about(*key), *("not audited" if v is None else v.level for v in judged)]
+        for key, judged in compared.verdicts.items()
+    ]
+    sentences = [
+        (_about(*key), side.name, verdict.sentence, _numbers(verdict))
+        for key, judged in compared.verdicts.items()
+        for side, verdict in zip(compared.sides, judged, strict=True)
+        if verdict is not None
+    ]
+    audits = ("What", *(side.name for side in compared.sides))
+    headers = ("What", "Audit", "Verdict", "Numbers")
+    blocks: list[Block] = [
+        prose.text("levels"),
+        Table.of("Evidence of bias", audits, rows),
+        Table.of("The verdicts as sentences", headers, sentences, folded=True),
+    ]
+    judged = [v for side in compared.sides for v in side.findings.verdicts]
+    limits = dict.fromkeys(v.cannot_mean for v in judged if v.level == "none found")
+    blocks += [Text(f"What “none found” cannot mean: {text}") for text in limits if text]
+    return Section("verdicts", "Verdicts side by side", blocks if rows else [])
+
+
+def _about(subject: str, topic: str, which: str) -> str:
+    return f"{SUBJECTS[subject]}{', ' + which if which else ''}: {topic}"
+
+
+def _numbers(verdict: Verdict) -> str:
+    return "; ".join(
+        f"{one.label} {number(one.value)} {interval(one.low, one.high)}" for one in verdict.numbers
+    )
+
+
+def _measures(compared: AuditComparison) -> Section:
+    """A part for each subject and topic, with a figure and a table."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in compared.lines:
+        if line.shared:
+            groups.setdefault((line.subject, line.topic), []).append(line)
+    alike = {
+        key
+        for key, lines in groups.items()
+        if all(d is None or d.kind == "same" for line in lines for d in line.differences)
+    }
+    parts = [_group(compared, *key, lines) for key, lines in groups.items() if key not in alike]
+    every = [d for line in compared.lines for d in line.differences if d is not None]
+    counted = [d for d in every if d.kind in ("paired", "unpaired")]
+    blocks: list[Block] = []
+    if parts:
+        prob = compared.sides[0].findings.settings["prob"]
+        clear = sum(d.clear for d in counted)
+        blocks.append(prose.text("differences", shown=len(counted), clear=clear, prob=prob))
+    if any(map(_mitigated, compared.sides)):
+        blocks.append(prose.text("mitigations"))
+    if alike:
+        names = ", ".join(dict.fromkeys(SUBJECTS[subject].lower() for subject, _ in alike))
+        blocks.append(Text(f"The same input gave the same values, which are not shown: {names}."))
+    return Section("measures", "Measures side by side", blocks, parts)
+
+
+def _mitigated(side: Side) -> bool:
+    """The audit has a change made by a mitigation."""
+    return any(
+        stage.kind in ("mitigation", "finetune", "fewshot") and not stage.empty
+        for stage in side.findings.stages
+    )
+
+
+def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[Line]) -> Section:
+    titles = {t.name: t.title for side in compared.sides for t in side.findings.topics}
+    title = SUBJECTS[subject] + (f": {titles.get(topic, topic)}" if topic else "")
+    if subject == "vectors" and not topic:
+        title = "Word vectors: published tests"
+    name = slug(f"compared {subject} {topic}")
+    names = [side.name for side in compared.sides]
+    blocks: list[Block] = [
+        prose.figure(
+            name,
+            lambda: line_forests(lines, names),
+            "lines",
+            names=names,
+            lines=[
+                (
+                    line.label,
+                    [
+                        (m, side.letter)
+                        for m, side in zip(line.sides, compared.sides, strict=True)
+                        if m is not None
+                    ],
+                )
+                for line in lines
+            ],
+        ),
+        _values(compared, title, lines),
+    ]
+    differences = _differences(compared, title, lines)
+    blocks += [differences] if differences.rows else []
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        for found, side in zip(line.differences, compared.sides, strict=True):
+            if found is not None and found.kind == "none":
+                reasons.setdefault((found.how, side.letter), []).append(line.label)
+    first = compared.sides[0].letter
+    blocks += [
+        Text(f"{letter} minus {first} is not given for {', '.join(left)}: {why}.", "warning")
+        for (why, letter), left in reasons.items()
+    ]
+    return Section(name, title, blocks)
+
+
+def _values(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Table:
+    headers = ["Measure", "Ideal"]
+    for side in compared.sides:
+        level = percent(side.findings.settings["prob"])
+        headers += [side.letter, f"{side.letter}: {level} interval", f"{side.letter}: p"]
+    return Table.of(
+        f"{title}: the audits' values",
+        headers,
+        ([line.label, _ideal(line), *(c for m in line.sides for c in _shown(m))] for line in lines),
+    )
+
+
+def _ideal(line: Line) -> Cell:
+    ideal = line.ideal
+    return Cell("–") if ideal is None else Cell(f"{ideal:g}".replace("-", "−"), ideal)
+
+
+def _shown(m: Measurement | None) -> list[Cell]:
+    if m is None:
+        return [Cell("–")] * 3
+    return [cell(m.value), span(m.low, m.high), p_cell(m.p_value)]
+
+
+def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Table:
+    """One row per difference that can be computed."""
+    first = compared.sides[0]
+    level = percent(first.findings.settings["prob"])
+    rows: list[list[Cell | str]] = []
+    for line in lines:
+        for place, (found, side) in enumerate(zip(line.differences, compared.sides, strict=True)):
+            if found is not None and found.kind != "none":
+                digits = 2 if found.ratio else 3
+                sign, times = ("÷", "× ") if found.ratio else ("−", "")
+                how = f"paired, {found.items} items" if found.kind == "paired" else found.kind
+                rows.append(
+                    [
+                        line.label,
+                        f"{side.letter} {sign} {first.letter}",
+                        Cell(times + number(found.value, digits), found.value),
+                        span(found.low, found.high, digits),
+                        "same input" if found.kind == "same" else how,
+                        worse(line, place, (first.letter, side.letter)),
+                    ]
+                )
+    return Table.of(
+        f"{title}: differences from {first.letter}",
+        ("Measure", "Which", "Difference", f"{level} interval", "Computed", "Reads worse"),
+        rows,
+    )
+
+
+def _alone(compared: AuditComparison) -> Section:
+    """What only one of the audits measured."""
+    rows = [
+        (line.label, SUBJECTS[line.subject], side.name, cell(m.value), span(m.low, m.high))
+        for line in compared.lines
+        if not line.shared
+        for m, side in zip(line.sides, compared.sides, strict=True)
+        if m is not None
+    ]
+    headers = ("Measure", "Subject", "Audit", "Value", "Interval")
+    table = Table.of("Measured in one audit only", headers, rows, folded=True)
+    return Section("alone", "Measured in one audit only", [table] if rows else [])

@@ -1,31 +1,91 @@
-"""A finished audit, read back from its folder: all that a page needs."""
+"""What an audit found: its stages, verdicts and run, saved in a folder and read back."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import FileError
-from evenhand.lexicon import Topic
-from evenhand.report.saved import StageResult, read_json, read_stages
-from evenhand.results import Measurement
+import numpy as np
 
-__all__ = ["Findings", "read_findings"]
+from evenhand.errors import FileError
+from evenhand.files import document, read_document
+from evenhand.lexicon import Topic
+from evenhand.report.verdicts import Verdict
+from evenhand.results import Comparison, Measurement
+from evenhand.vectors.distances import DistanceTable
+
+SUBJECT_OF = {
+    "odds": "data",
+    "filter": "data",
+    "measures": "vectors",
+    "weat": "vectors",
+    "wefat": "vectors",
+    "analogies": "vectors",
+    "mitigation": "vectors",
+    "posterior": "vectors",
+    "pronouns": "model",
+    "professions": "model",
+    "phrases": "model",
+    "finetune": "model",
+    "instruments": "model",
+    "fewshot": "classifier",
+}
+"""What the stages of each kind are about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResult:
+    """What one stage of an audit found; `failed` says why where it found nothing.
+
+    `details` has what is neither a measurement nor a comparison, as plain JSON values.
+    """
+
+    name: str
+    kind: str
+    title: str
+    topic: str | None = None
+    measurements: tuple[Measurement, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    distances: DistanceTable | None = None
+    skipped: tuple[Mapping[str, str], ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    failed: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was found."""
+        return not (self.measurements or self.comparisons or self.details)
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {name: getattr(self, name) for name in self.__slots__}
+        row["measurements"] = [m.to_dict() for m in self.measurements]
+        row["comparisons"] = [c.to_dict(items=False) for c in self.comparisons]
+        row["distances"] = None if self.distances is None else _table_row(self.distances)
+        return row
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> StageResult:
+        fields = dict(row)
+        fields["measurements"] = tuple(map(Measurement.from_dict, row["measurements"]))
+        fields["comparisons"] = tuple(map(Comparison.from_dict, row["comparisons"]))
+        fields["distances"] = None if row["distances"] is None else _table(row["distances"])
+        fields["skipped"] = tuple(row["skipped"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The stages of an audit with the topics, the vectors and the run they belong to."""
+    """The stages of an audit, its verdicts, and what was audited and how."""
 
     subjects: Mapping[str, Mapping[str, Any]]
-    """What was audited: `vectors`, `model`, `data`, each with a `name` and more; those not asked
-    for are not there."""
+    """What was audited: `vectors`, `model`, `data`, each with a `name` and more."""
     settings: Mapping[str, Any]
     topics: tuple[Topic, ...] = field(repr=False)
     stages: tuple[StageResult, ...] = field(repr=False)
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
     run: Mapping[str, Any]
 
     @property
@@ -39,37 +99,50 @@ class Findings:
         return ", ".join(dict.fromkeys(str(each["name"]) for each in self.subjects.values()))
 
     def of(self, kind: str, topic: str | None = None) -> list[StageResult]:
-        """The stages of a kind, on request of one topic."""
+        """The stages of a kind; with `topic`, those of this topic."""
         return [s for s in self.stages if s.kind == kind and topic in (None, s.topic)]
 
     def measured(self, kind: str, topic: str | None = None) -> list[Measurement]:
         """The measurements of the stages of a kind."""
         return [m for stage in self.of(kind, topic) for m in stage.measurements]
 
-    def contents(self, kind: str) -> list[tuple[StageResult, Mapping[str, Any]]]:
-        """The stages of a kind that found something, each with its content."""
-        return [(stage, stage.content) for stage in self.of(kind) if stage.content]
+    def details(self, kind: str, topic: str | None = None) -> Mapping[str, Any] | None:
+        """The details of the first stage of a kind that has some."""
+        return next((stage.details for stage in self.of(kind, topic) if stage.details), None)
 
-    def content(self, kind: str) -> Mapping[str, Any] | None:
-        """The content of the first stage of a kind that found something."""
-        return next((content for _, content in self.contents(kind)), None)
+    def skipped(self, kind: str, topic: str | None = None) -> list[Mapping[str, str]]:
+        """What the stages of a kind could not measure, with the reasons."""
+        return [skip for stage in self.of(kind, topic) for skip in stage.skipped]
 
     @property
     def failed(self) -> list[StageResult]:
-        """The stages that did not end."""
+        """The stages that failed."""
         return [stage for stage in self.stages if stage.failed]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `results.json`."""
+        return document(
+            subjects=self.subjects,
+            settings=self.settings,
+            verdicts=[verdict.to_dict() for verdict in self.verdicts],
+            topics=[asdict(topic) for topic in self.topics],
+            stages=[stage.to_dict() for stage in self.stages],
+        )
 
 
 def read_findings(folder: str | os.PathLike[str]) -> Findings:
-    """What `evenhand audit` left in a folder."""
+    """What `evenhand audit` saved in a folder."""
     path = Path(folder) / "results.json"
-    saved, run = read_json(path), read_json(Path(folder) / "run.json")
+    if not path.exists():
+        raise FileError(path, "no such file: expected what `evenhand audit` has written")
+    saved, run = read_document(path), read_document(Path(folder) / "run.json")
     try:
         return Findings(
             subjects=saved["subjects"],
             settings=saved["settings"],
             topics=tuple(_topic(row) for row in saved["topics"]),
-            stages=read_stages(saved),
+            stages=tuple(map(StageResult.from_dict, saved["stages"])),
+            verdicts=tuple(map(Verdict.from_dict, saved["verdicts"])),
             run=run,
         )
     except (KeyError, TypeError) as error:
@@ -83,7 +156,18 @@ def _topic(row: Mapping[str, Any]) -> Topic:
 def _frozen(value: Any) -> Any:
     """Lists as tuples, at any depth."""
     if isinstance(value, list):
-        return tuple(_frozen(one) for one in value)
+        return tuple(map(_frozen, value))
     if isinstance(value, dict):
-        return {key: _frozen(one) for key, one in value.items()}
+        return {key: _frozen(item) for key, item in value.items()}
     return value
+
+
+def _table_row(table: DistanceTable) -> dict[str, Any]:
+    return {name: getattr(table, name) for name in table.__slots__}
+
+
+def _table(row: Mapping[str, Any]) -> DistanceTable:
+    lists: dict[str, Sequence[str]] = {
+        name: tuple(value) for name, value in row.items() if isinstance(value, list)
+    }
+    return DistanceTable(**{**row, **lists, "distance": np.array(row["distance"], dtype=float)})

@@ -1,224 +1,118 @@
-"""What each measure is, in the reader's words: label, question, formula, source, scale."""
+"""What each measure is, for readers: from its declaration, or from `templates/methods.toml`.
+
+The file explains what is no instrument: robustness and hidden-bias tests, costs, models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
 
+from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 
-__all__ = ["METHODS", "SCALES", "Method", "label", "name_of", "row_label", "used"]
+COSINES = "Difference of cosines (ideal: 0)"
+PRODUCTS = "Inner product, depends on the vectors' length (ideal: 0)"
+"""Scales on which values of different vectors are not comparable."""
 
-SCALES = {
-    "cosine": "Difference of cosines (ideal: 0)",
-    "one": "Mean distance and rank agreement (ideal: 1)",
-    "effect": "Effect size in standard deviations (ideal: 0)",
-    "product": "Inner product, depends on the vectors' length (ideal: 0)",
-    "divergence": "Divergence from an even spread (ideal: 0)",
-}
-"""Groups of measures that can share an axis."""
+PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
+"""The part of an audit that the instruments of a subject belong to."""
 
 
-ELSEWHERE = frozenset(
-    ("odds_ratio", "pronouns", "professions", "phrases", "phrases_pronouns")
-)
-"""Measures of other parts than word vectors, which have pages of methods of their own."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One measure as the page explains it."""
+    """One measure as the methods section explains it."""
 
     label: str
     question: str
-    formula: str
-    source: str
+    formula: str = ""
+    source: str = ""
     scale: str = ""
+    part: str = ""
+    reading: str = ""
+    caveats: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The label and the source."""
+        return f"{self.label} ({self.source})" if self.source else self.label
+
+    @property
+    def text(self) -> str:
+        """The formula, how to read the value, what to beware of, and the options."""
+        parts = [self.formula, self.reading, *self.caveats]
+        if self.options:
+            parts.append(f"Options: {'; '.join(self.options)}")
+        return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
 
 
-METHODS = {
-    "association": Method(
-        "Association contrast",
-        "Is a stereotype word nearer the class it is told of than to the other classes?",
-        "distance(i, j) = u_i + t_j + d · [j is a stereotype of i's class]; d by least squares, "
-        "with an effect for each protected word i and each stereotype j",
-        "our own, on distances as in Dobrzeniecka 2021", "cosine",
-    ),
-    "mac": Method(
-        "MAC",
-        "How far are the protected words from the stereotypes, all classes together?",
-        "mean over protected words t and stereotype lists A of mean over a in A of 1 - cos(t, a)",
-        "Manzini et al. 2019", "one",
-    ),
-    "direct_bias": Method(
-        "Direct bias",
-        "How far do words that should be neutral lean along the line between the classes?",
-        "mean over words w of |cos(w, g)|, g the first principal component of the defining sets, "
-        "each centred on its mean",
-        "Bolukbasi et al. 2016", "cosine",
-    ),
-    "same": Method(
-        "SAME",
-        "How much of a word lies in the space that tells the classes apart?",
-        "mean over words of the length of the unit vector's projection on the differences of the "
-        "class centres",
-        "Schröder et al. 2021", "cosine",
-    ),
-    "rnsb": Method(
-        "RNSB",
-        "Does a sentiment classifier spread bad sentiment evenly over the protected words?",
-        "KL(p / sum p, uniform), p the negative probability of each protected word under a "
-        "logistic regression trained on pleasant and unpleasant words",
-        "Sweeney & Najafian 2019", "divergence",
-    ),
-    "weat": Method(
-        "WEAT",
-        "Do two sets of words differ in their tie to two other sets?",
-        "s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
-        "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
-        "Caliskan, Bryson & Narayanan 2017", "effect",
-    ),
-    "rnd": Method(
-        "RND",
-        "Are the words nearer the centre of one class than of the other?",
-        "mean over words of |w - centre 1| - |w - centre 2|, unit vectors; below 0: nearer the "
-        "first class",
-        "Garg et al. 2018, there a sum", "cosine",
-    ),
-    "ect": Method(
-        "ECT",
-        "Do two classes rank the same words alike?",
-        "Spearman's correlation, over the words, of their cosines with the two class centres",
-        "Dev & Phillips 2019", "one",
-    ),
-    "ripa": Method(
-        "RIPA",
-        "Where do words fall on the relation between the two classes?",
-        "mean over words of w · b, b the first principal component of the pairs' differences at "
-        "length one, w at its own length; above 0: towards the first class",
-        "Ethayarajh, Duvenaud & Hirst 2019", "product",
-    ),
-    "projections": Method(
-        "Projections",
-        "Do occupations held to be one class's fall on its side of the line between two words?",
-        "cos(w, a - b) for each occupation; mean of the first list minus mean of the second",
-        "Bolukbasi et al. 2016", "cosine",
-    ),
-    "wefat": Method(
-        "WEFAT",
-        "Does a word's tie to women's and men's words follow a fact about the world?",
-        "s(w) = (mean cos(w, women's words) - mean cos(w, men's words)) / sd of these cosines; "
-        "Pearson's correlation of s with the fact",
-        "Caliskan, Bryson & Narayanan 2017",
-    ),
-    "leave_one_out(weat)": Method(
-        "WEAT, leave one out",
-        "Does the effect hang on a single word?",
-        "lowest and highest WEAT when any one word of any list is left out",
-        "our own",
-    ),
-    "split_half(weat)": Method(
-        "WEAT, random halves",
-        "Would half of each word list have said the same?",
-        "WEAT on random halves of every list; the middle 95 % of them",
-        "our own",
-    ),
-    "analogies": Method(
-        "Analogies, own word kept",
-        "In a : w = c : ?, is w itself the best answer if it may be given?",
-        "the word with the largest cosine to w - a + c, unit vectors, with the three inputs "
-        "allowed and barred",
-        "Nissim, van Noord & van der Goot 2019",
-    ),
-    "analogy_accuracy": Method(
-        "Analogies, factual control",
-        "How often are analogies with one right answer answered right?",
-        "as above, inputs barred",
-        "Mikolov et al. 2013",
-    ),
-    "cluster_purity": Method(
-        "Clusters",
-        "Do k-means clusters still find the classes?",
-        "share of words whose cluster is their class's, best matching of clusters to classes",
-        "Gonen & Goldberg 2019",
-    ),
-    "recovery_linear": Method(
-        "Linear classifier",
-        "Can a linear support vector machine still tell the class of unseen words?",
-        "share right in five-fold cross-validation",
-        "Gonen & Goldberg 2019",
-    ),
-    "recovery_rbf": Method(
-        "Non-linear classifier",
-        "Can a support vector machine with an RBF kernel still tell it?",
-        "share right in five-fold cross-validation",
-        "Gonen & Goldberg 2019",
-    ),
-    "neighbour_bias": Method(
-        "Neighbours",
-        "Do words still stand among those that leaned as they did?",
-        "Pearson's correlation of a word's original lean with the share of its 100 nearest "
-        "neighbours that leaned the same way",
-        "Gonen & Goldberg 2019",
-    ),
-    "neighbour_overlap": Method(
-        "Neighbours kept",
-        "How many of a word's ten nearest neighbours stay among the ten nearest?",
-        "mean share over random words",
-        "our own",
-    ),
-    "neighbour_rank_correlation": Method(
-        "Order of neighbours kept",
-        "Do a word's hundred nearest neighbours keep their order?",
-        "mean Spearman correlation of the cosines before and after, over random words",
-        "our own",
-    ),
-    "cosine_rank_correlation": Method(
-        "Order of cosines kept",
-        "Do random pairs of words keep the order of their cosines?",
-        "Spearman's correlation over random pairs without common words",
-        "our own",
-    ),
-    "dimension_spread": Method(
-        "Dimension",
-        "How does the spread of cosines between random vectors shrink with dimension?",
-        "slope of log sd on log dimension; theory: -1/2",
-        "Dobrzeniecka 2021",
-    ),
-}  # fmt: skip
+def _declared(declaration: Declaration) -> Method:
+    return Method(
+        label=declaration.label,
+        question=declaration.question,
+        formula=declaration.formula,
+        source=declaration.source,
+        scale=declaration.scale,
+        part=PARTS[declaration.subject],
+        reading=declaration.reading,
+        caveats=declaration.caveats,
+        options=tuple(f"{each.name} = {each.default}" for each in declaration.options),
+    )
 
 
-def label(metric: str) -> str:
-    """The measure's name for readers; a plugin's own name where we have none."""
-    return METHODS[metric].label if metric in METHODS else metric.replace("_", " ")
+@cache
+def _others() -> Mapping[str, Method]:
+    path = resources.files("evenhand.report") / "templates" / "methods.toml"
+    rows: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: Method(**row) for name, row in rows.items()}
 
 
-def row_label(m: Measurement, topic: str) -> str:
-    """The measure and which part of the topic it is about.
+def method(metric: str) -> Method | None:
+    """What a measure is; None where nothing is known of it."""
+    instrument = find(metric)
+    return _others().get(metric) if instrument is None else _declared(instrument.declaration)
 
-    >>> from evenhand.results import Measurement
-    >>> m = Measurement(metric="rnd", query="race: black/asian: asian stereotypes", value=0,
-    ...                 low=0, high=0, n=1, ideal=0, worse="away", interval="")
-    >>> row_label(m, "race")
-    'RND, black/asian: asian stereotypes'
+
+def methods(part: str) -> dict[str, Method]:
+    """All that is explained of a part of an audit: its instruments, then the rest."""
+    subject = next((name for name, own in PARTS.items() if own == part), None)
+    declared = {
+        each.name: _declared(each) for each in all_declarations([subject] if subject else [])
+    }
+    others = {name: one for name, one in _others().items() if one.part == part}
+    return {**declared, **{name: one for name, one in others.items() if name not in declared}}
+
+
+def label_of(measured: str | Measurement, topic: str = "", query: str = "") -> str:
+    """The label of a measure; for a measurement with its query, without the topic's name.
+
+    >>> label_of("my_metric"), label_of("my_metric", "race", "race: black/asian")
+    ('My metric', 'My metric, black/asian')
     """
-    return name_of(m.metric, m.query, topic)
+    metric = measured if isinstance(measured, str) else measured.metric
+    known = method(metric)
+    name = known.label if known else metric.replace("_", " ").replace("-", " ")
+    name = name[:1].upper() + name[1:]
+    query = query if isinstance(measured, str) else measured.query
+    part = query.removeprefix(topic).removeprefix(":").strip() if topic else query
+    return ", ".join(text for text in (name, part) if text)
 
 
-def name_of(metric: str, query: str, topic: str) -> str:
-    """The same of a metric and a query."""
-    part = query.removeprefix(topic).removeprefix(":").strip()
-    return f"{label(metric)}, {part}" if part else label(metric)
+def scale_of(metric: str) -> str:
+    """The title of the axis that a measure shares with others of its scale, or nothing."""
+    known = method(metric)
+    return known.scale if known else ""
 
 
-def used(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    """The measurements by metric, in the order in which the metrics are explained.
-
-    Those of the data, the model and the classifiers are explained by themselves, not here.
-    """
-    found: dict[str, list[Measurement]] = {}
+def used(measurements: Iterable[Measurement], part: str) -> dict[str, list[Measurement]]:
+    """The measurements of a part by metric, in the order in which the metrics are explained."""
+    by_metric: dict[str, list[Measurement]] = {}
     for m in measurements:
-        if m.metric not in ELSEWHERE and not m.metric.startswith("fewshot_"):
-            found.setdefault(m.metric, []).append(m)
-    order = dict.fromkeys([*METHODS, *found])
-    return {metric: found[metric] for metric in order if metric in found}
+        by_metric.setdefault(m.metric, []).append(m)
+    order = dict.fromkeys([*methods(part), *by_metric])
+    return {metric: by_metric[metric] for metric in order if metric in by_metric}

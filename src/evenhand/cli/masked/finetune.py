@@ -153,7 +153,7 @@ def finetune(
 
 def _draw(result: FinetuneResult) -> None:
     from evenhand.cli.output import save_figures
-    from evenhand.report.charts_masked_training import finetune_charts
+    from evenhand.report.masked import finetune_charts
 
     save_figures(finetune_charts(result), result.folder, ("svg",))
 

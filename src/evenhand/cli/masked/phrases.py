@@ -149,7 +149,7 @@ def _save(
     import pandas as pd
 
     from evenhand.files import document, replace_file, save_json
-    from evenhand.report.charts_masked_phrases import phrase_charts
+    from evenhand.report.masked import phrase_charts
 
     folder.mkdir(exist_ok=True)
     frames = [

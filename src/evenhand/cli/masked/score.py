@@ -140,8 +140,8 @@ def _draw(
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.report.charts_masked_scores import score_charts
-    from evenhand.report.charts_saving import save_charts
+    from evenhand.charts import save_charts
+    from evenhand.report.masked import score_charts
 
     charts = score_charts(results, comparisons)
     save_charts(charts.charts, folder, formats)

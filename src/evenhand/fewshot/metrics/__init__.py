@@ -1,1 +1,1 @@
-"""Instruments that measure few-shot classifiers: one file declares one measure."""
+"""The instruments of few-shot classifiers, one file each."""

@@ -108,8 +108,8 @@ class WordMean:
     subject="model",
     label="Phrase WEAT",
     question="Are phrases of what people do closer to the words for one gender?",
-    formula=r"d = \frac{\operatorname{mean}_{x \in X} s(x) - \operatorname{mean}_{y \in Y} s(y)}"
-    r"{\operatorname{std}_{w \in X \cup Y} s(w)}",
+    formula="s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
+    "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
     ideal=0.0,
     worse="away",
@@ -129,11 +129,33 @@ class Phrases:
 
     declaration: ClassVar[Declaration]
 
+    embeds: Mapping[str, Embed] = field(default_factory=dict, repr=False)
+    """Further ways of embedding, by name."""
+
+    def with_vectors(self, vectors: Mapping[str, WordVectors]) -> Phrases:
+        """The instrument that also embeds phrases by the mean of these word vectors."""
+        return replace(self, embeds={name: WordMean(each) for name, each in vectors.items()})
+
     def read(self, path: str | os.PathLike[str]) -> PhraseLists:
         """The phrase sets of a TOML file."""
         from evenhand.lexicon.phrases import read_phrases
 
         return read_phrases(path)
+
+    @staticmethod
+    def choose(*, sets: Sequence[str] | None = None) -> PhraseLists:
+        """The phrase sets: built-in ones by name, those of one TOML file, or both."""
+        from evenhand.lexicon.phrases import phrases as built_in
+        from evenhand.lexicon.phrases import read_phrases
+
+        files = [name for name in sets or () if name.endswith(".toml")]
+        names = [name for name in sets or () if name not in files]
+        if len(files) > 1:
+            raise InputError(f"sets: expected one file, got {len(files)}: {', '.join(files)}")
+        if not files:
+            return built_in().select(names) if names else built_in()
+        lists = read_phrases(files[0])
+        return lists.join(built_in().select(names)) if names else lists
 
     def measure(
         self, subject: Model, material: PhraseLists | None = None, run: Run = Run()
@@ -142,6 +164,7 @@ class Phrases:
             phrases(
                 subject,
                 material,
+                embeds=self.embeds,
                 prob=run.prob,
                 seed=run.seed,
                 cache=run.cache,

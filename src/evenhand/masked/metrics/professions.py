@@ -45,7 +45,7 @@ BUILT_IN = "built-in professions"
     subject="model",
     label="Profession association",
     question="Does a profession suggest a man or a woman?",
-    formula=r"\log\frac{p_{target}(m)}{p_{prior}(m)} - \log\frac{p_{target}(f)}{p_{prior}(f)}",
+    formula="log(p_target(m) / p_prior(m)) - log(p_target(f) / p_prior(f))",
     source="Kurita et al. (2019); Bartl, Nissim & Gatt (2020)",
     ideal=0.0,
     worse="away",
@@ -57,6 +57,7 @@ BUILT_IN = "built-in professions"
     "Student's over templates, professions and pairs, each with effects of its own; p: two-sided "
     "t test.",
     audit=True,
+    command="associate",
 )
 @dataclass(frozen=True, kw_only=True)
 class Professions:
@@ -69,6 +70,26 @@ class Professions:
         from evenhand.masked.designs import read_becpro
 
         return read_becpro(path)[0]
+
+    @staticmethod
+    def choose(
+        *,
+        templates: str | os.PathLike[str] | None = None,
+        professions: str | os.PathLike[str] | None = None,
+        persons: Sequence[str] | None = None,
+    ) -> Design:
+        """The sentences of files of templates and professions and of pairs such as he/she.
+
+        What is not given is built in.
+        """
+        from evenhand.lexicon.professions import PersonPair, read_professions, read_templates
+        from evenhand.masked.designs import design
+
+        return design(
+            None if templates is None else read_templates(templates),
+            None if professions is None else read_professions(professions),
+            [PersonPair.parse(text) for text in persons] if persons else None,
+        )
 
     def measure(
         self, subject: MaskedLM, material: Design | None = None, run: Run = Run()

@@ -82,7 +82,7 @@ POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
     subject="model",
     label="Pronoun score",
     question="Which gender does the model predict where a person's pronoun is hidden?",
-    formula=r"\text{bias}(s) = \frac{P(s \mid m)}{P(s \mid m) + P(s \mid f)}",
+    formula="bias(s) = P(s | m) / (P(s | m) + P(s | f))",
     source="Ye et al. (2021), there among the ten likeliest words; here over the full vocabulary",
     ideal=0.5,
     worse="away",

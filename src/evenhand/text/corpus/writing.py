@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.results import to_json
+from evenhand.files import to_json
 from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
 from evenhand.text.corpus.reading import Position
 

@@ -313,7 +313,7 @@ def full_possessive(text: str, end: int, before: str, after: str) -> tuple[str, 
     """What is written and what takes its place, the bare apostrophe behind the word filled up.
 
     "James' hat" becomes "Mary's hat", not "Mary' hat". An apostrophe that may close a quotation is
-    left alone.
+    not changed.
 
     >>> full_possessive("James' hat", 5, "James", "Mary")
     ("James'", "Mary's")
@@ -357,7 +357,7 @@ class NameSwap:
     showed them to be names, and for "James' hat", which comes back as "James's hat". A random one
     draws a name in proportion to its births, one that the document does not hold and that no other
     of its names has become; the draws depend on the seed and the number of the document alone.
-    Surnames are left alone. `direction` keeps to the names of one gender.
+    Surnames are not changed. `direction` restricts the swap to names of one gender.
 
     >>> from evenhand.text.edits import apply
     >>> block = Block.of_lines("James saw Mary. Mr. James left James's hat with Mary Smith.")

@@ -1,0 +1,790 @@
+"""What a few-shot classifier answered: predictions, counterfactual predictions, and their tallies.
+
+`Answers` has a log-probability for every query and class, `Counterfactuals` the same for every
+query with its gender swapped. `Tallies` are counts by episode and class: all that accuracy, F1, the
+bias measures and paired comparisons of two runs need, some 25 KB per class split and seed.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import FileError, InputError
+from evenhand.files import replace_file
+from evenhand.results import Items, Measurement
+from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic, joined_replicates
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
+    from evenhand.fewshot.episodes import Episodes
+
+__all__ = ["Answers", "Classifier", "Counterfactuals", "SavedAnswers", "Tallies", "join"]
+
+LOWEST = 1e-12
+"""Probabilities below this count as this: a network may give 0, which has no logarithm."""
+LEANINGS = {0: "male", 1: "female", -1: ""}
+FILE_ARRAYS = {"log_probs", "rows", "truth", "classes", "genders", "names", "leaning", "swapped"}
+PACKING = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
+ASSOCIATION = 1  # its index among the counterfactual counts; the others are whole numbers
+
+
+class Counts:
+    """Counts by episode and class over `splits` class splits and `repeats` training seeds.
+
+    `classes` (E, C) has the classes of each episode as indices of `names`. The episodes go seed by
+    seed, with the same episodes for each seed, and within a seed split by split.
+    """
+
+    classes: Ints
+    names: tuple[str, ...]
+    splits: int
+    repeats: int
+
+    @abstractmethod
+    def tally(self) -> Floats:
+        """Queries, correct and predicted of each class of each episode, (E, C, 3)."""
+
+    @property
+    @abstractmethod
+    def queries_digest(self) -> str:
+        """A hash of the test queries."""
+
+    def same_queries(self, other: Counts) -> bool:
+        """Whether both have the same queries in the same order, for as many splits and seeds."""
+        mine, theirs = ((c.queries_digest, c.splits, c.repeats) for c in (self, other))
+        return mine == theirs
+
+    @cached_property
+    def computed(self) -> dict[str, Any]:
+        """Replicates that the instruments have computed, by name."""
+        return {}
+
+    @cached_property
+    def tested(self) -> Ints:
+        """The classes that occur, as indices of `names`."""
+        return np.unique(self.classes)
+
+    @cached_property
+    def local(self) -> Ints:
+        """The classes of each episode as indices of `tested`."""
+        return np.searchsorted(self.tested, self.classes)
+
+    def replicates(self, statistic: Statistic, counts: Floats) -> Replicates:
+        """A statistic of counts (E, C, F) by episode and class, with its replicates."""
+        return joined_replicates(statistic, counts, self.local, self.splits, self.repeats)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers(Counts):
+    """The answers of a classifier to the M queries of each of E episodes of C classes.
+
+    Parameters
+    ----------
+    log_probs : array (E, M, C)
+    rows : array (E, M)
+        The row of each query's text.
+    truth : array (E, M)
+        The class of each query as an index within the episode.
+    classes : array (E, C)
+        The classes of each episode as indices of `names`.
+    genders : array (E, M), optional
+        0 male, 1 female, -1 unknown.
+    names : tuple of str
+    splits, repeats : int
+        Of several runs the arrays hold the same episodes `repeats` times, one block per seed, and
+        each block has the episodes of `splits` splits, as many of each.
+
+    """
+
+    subject_kind: ClassVar[str] = "classifier"
+    name: ClassVar[str] = "classifier"
+
+    log_probs: Floats = field(repr=False)
+    rows: Ints = field(repr=False)
+    truth: Ints = field(repr=False)
+    classes: Ints = field(repr=False)
+    genders: Ints = field(default=None, repr=False)  # type: ignore[arg-type]
+    names: tuple[str, ...] = ()
+    splits: int = 1
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        log_probs = np.asarray(self.log_probs, dtype=np.float64)
+        if log_probs.ndim != 3 or not log_probs.size:
+            raise InputError(
+                f"log_probs: expected episodes × queries × classes, got the shape {log_probs.shape}"
+            )
+        if np.isnan(log_probs).any():
+            where = np.argwhere(np.isnan(log_probs))[0]
+            raise InputError(f"log_probs: episode {where[0]}, query {where[1]}: not a number")
+        object.__setattr__(self, "log_probs", np.maximum(log_probs, np.log(LOWEST)))
+        episodes, queries, ways = log_probs.shape
+        genders = np.full((episodes, queries), -1) if self.genders is None else self.genders
+        for name, values, width in (
+            ("rows", self.rows, queries),
+            ("truth", self.truth, queries),
+            ("classes", self.classes, ways),
+            ("genders", genders, queries),
+        ):
+            array = np.asarray(values).astype(np.int64)
+            if array.shape != (episodes, width):
+                raise InputError(f"{name}: expected {episodes} × {width}, got {array.shape}")
+            object.__setattr__(self, name, array)
+        if self.truth.min() < 0 or self.truth.max() >= ways:
+            raise InputError(f"truth: expected 0 to {ways - 1}, indices of an episode's classes")
+        names = self.names or tuple(str(index) for index in range(int(self.classes.max()) + 1))
+        if self.classes.min() < 0 or self.classes.max() >= len(names):
+            raise InputError(f"classes: expected 0 to {len(names) - 1}, indices of `names`")
+        object.__setattr__(self, "names", names)
+        self._check_blocks()
+
+    def _check_blocks(self) -> None:
+        count = len(self.log_probs)
+        if min(self.splits, self.repeats) < 1 or count % (self.splits * self.repeats):
+            raise InputError(
+                f"repeats: expected {count} episodes to be as many in each of {self.splits} splits "
+                f"and {self.repeats} repeats"
+            )
+        for name in ("rows", "truth", "classes", "genders"):
+            blocks = np.split(getattr(self, name), self.repeats)
+            for number, block in enumerate(blocks[1:], 2):
+                if not np.array_equal(block, blocks[0]):
+                    raise InputError(
+                        f"{name}: expected the same in every repeat, got others in repeat {number}"
+                    )
+
+    @classmethod
+    def of(cls, log_probs: ArrayLike, episodes: Episodes, dataset: Dataset) -> Answers:
+        """The answers to the queries of some episodes, in the order of the episodes' classes."""
+        count = len(episodes)
+        rows = episodes.query.reshape(count, -1)
+        truth = np.repeat(np.arange(episodes.ways), episodes.queries)
+        return cls(
+            log_probs=np.asarray(log_probs, dtype=np.float64),
+            rows=rows.astype(np.int64),
+            truth=np.tile(truth, (count, 1)),
+            classes=episodes.classes.astype(np.int64),
+            genders=dataset.genders[rows].astype(np.int64),
+            names=dataset.classes,
+        )
+
+    @property
+    def answers(self) -> Answers:
+        return self
+
+    @property
+    def counterfactuals(self) -> Counterfactuals | None:
+        return None
+
+    @cached_property
+    def queries_digest(self) -> str:
+        """A hash of the test queries of one seed: all seeds have the same."""
+        block = len(self.rows) // self.repeats
+        digest = blake2b(digest_size=16)
+        for array in (self.rows, self.truth, self.classes):
+            digest.update(repr(array[:block].shape).encode())
+            digest.update(array[:block].astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def predicted(self) -> Ints:
+        """The most likely class of each query; the first of them in a tie."""
+        predicted: Ints = self.log_probs.argmax(axis=2)
+        return predicted
+
+    @cached_property
+    def true_log_probs(self) -> Floats:
+        """The log-probability of the true class, (E, M)."""
+        return np.take_along_axis(self.log_probs, self.truth[:, :, None], axis=2)[:, :, 0]
+
+    def tally(self, mask: NDArray[np.bool_] | None = None) -> Floats:
+        """Queries, correct and predicted of each class of each episode, (E, C, 3).
+
+        `mask` (E, M) selects some of the queries.
+        """
+        return tally(self.truth, self.predicted, self.classes.shape[1], mask)
+
+
+def tally(truth: Ints, predicted: Ints, ways: int, mask: NDArray[np.bool_] | None = None) -> Floats:
+    """Queries, correct and predicted of each class of each episode, (E, C, 3)."""
+    indices = np.arange(ways)
+    queries = truth[:, :, None] == indices
+    answers = predicted[:, :, None] == indices
+    if mask is not None:
+        queries, answers = queries & mask[:, :, None], answers & mask[:, :, None]
+    counts = [queries.sum(1), (queries & answers).sum(1), answers.sum(1)]
+    return np.stack(counts, axis=2).astype(np.float64)
+
+
+def join(runs: Sequence[Sequence[Answers]]) -> Answers:
+    """The answers of runs[split][seed] as one, for everything that takes answers.
+
+    A single run is returned as it is.
+    """
+    _check_runs(runs)
+    first = runs[0][0]
+    splits, seeds = len(runs), len(runs[0])
+    if splits == seeds == 1:
+        return first
+    ordered = [split[seed] for seed in range(seeds) for split in runs]
+
+    def concatenate(name: str) -> Any:
+        return np.concatenate([getattr(run, name) for run in ordered])
+
+    return replace(
+        first,
+        log_probs=concatenate("log_probs"),
+        rows=concatenate("rows"),
+        truth=concatenate("truth"),
+        classes=concatenate("classes"),
+        genders=concatenate("genders"),
+        splits=splits,
+        repeats=seeds,
+    )
+
+
+def _check_runs(runs: Sequence[Sequence[Answers]]) -> None:
+    counts = [len(split) for split in runs]
+    if len(set(counts)) != 1 or counts[0] == 0:
+        raise InputError(f"runs: expected as many seeds in every split, got {counts}")
+    first = runs[0][0]
+    for number, split in enumerate(runs, 1):
+        for run in split:
+            if run.splits * run.repeats > 1:
+                raise InputError(f"runs: split {number}: expected single runs, got joined ones")
+            if run.names != first.names:
+                raise InputError(f"runs: split {number}: expected the same names in every run")
+        if not all(split[0].same_queries(other) for other in split[1:]):
+            raise InputError(f"runs: split {number}: expected the same episodes for every seed")
+    for what, axis in (
+        ("episodes", 0),
+        ("queries per episode", 1),
+        ("classes per episode", 2),
+    ):
+        sizes = [split[0].log_probs.shape[axis] for split in runs]
+        if len(set(sizes)) > 1:
+            raise InputError(f"runs: expected as many {what} in every split, got {sizes}")
+
+
+def leaning_codes(names: Iterable[str]) -> Ints:
+    """Leanings by name (male, female, anything else) as 0, 1 and -1.
+
+    >>> leaning_codes(["male", "female", "even"]).tolist()
+    [0, 1, -1]
+    """
+    codes = {name: code for code, name in LEANINGS.items()}
+    return np.array([codes.get(name, -1) for name in names], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals:
+    """Answers to the test queries and to the same texts with their gender swapped.
+
+    A text about a man in a class that leans male, or about a woman in one that leans female, is the
+    pro-stereotypical version and its counterfactual the anti-stereotypical one; otherwise it is the
+    other way round (El Zein 2021, §4.1.3, Table 1). So every query is in both sets, and the sets
+    differ in gender only. Queries of unknown gender and of classes without a leaning have no such
+    versions and are left out.
+
+    Parameters
+    ----------
+    original, swapped : Answers
+        To the same queries with the same supports.
+    leaning : array
+        The gender that each class of `original.names` leans to: 0 male, 1 female, -1 neither.
+
+    """
+
+    subject_kind: ClassVar[str] = "classifier"
+    name: ClassVar[str] = "classifier"
+
+    original: Answers
+    swapped: Answers
+    leaning: Ints = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.original.same_queries(self.swapped):
+            raise InputError("counterfactuals: expected answers to those of the same queries")
+        leaning = np.asarray(self.leaning).astype(np.int64)
+        if leaning.shape != (len(self.original.names),):
+            raise InputError(
+                f"leaning: expected one for each of {len(self.original.names)} classes, "
+                f"got the shape {leaning.shape}"
+            )
+        if not np.isin(leaning, (-1, 0, 1)).all():
+            raise InputError("leaning: expected 0 (male), 1 (female) or -1 (neither)")
+        object.__setattr__(self, "leaning", leaning)
+        if not self.used.any():
+            raise InputError(
+                "counterfactuals: expected queries of known gender in classes that lean male or "
+                "female, got none"
+            )
+
+    @classmethod
+    def of(
+        cls, original: Answers, swapped: ArrayLike, leaning: Ints | Iterable[str]
+    ) -> Counterfactuals:
+        """From the answers, the log-probabilities (E, M, C) of the swapped texts, and leanings as
+        codes or by name.
+        """
+        values = np.asarray(leaning if isinstance(leaning, np.ndarray) else list(leaning))
+        return cls(
+            original=original,
+            swapped=replace(original, log_probs=np.asarray(swapped, dtype=np.float64)),
+            leaning=leaning_codes(values.tolist()) if values.dtype.kind == "U" else values,
+        )
+
+    @classmethod
+    def join(cls, runs: Sequence[Sequence[Counterfactuals]]) -> Counterfactuals:
+        """Those of runs[split][seed] as one, as `join` does with answers; leanings must agree."""
+        original = join([[run.original for run in split] for split in runs])
+        first = runs[0][0]
+        for number, split in enumerate(runs, 1):
+            if not all(np.array_equal(run.leaning, first.leaning) for run in split):
+                raise InputError(f"runs: split {number}: expected the same leanings in every run")
+        if original is first.original:
+            return first
+        swapped = join([[run.swapped for run in split] for split in runs])
+        return cls(original, swapped, first.leaning)
+
+    @classmethod
+    def example(cls, bias: float = 0.5, seed: int = 0) -> Counterfactuals:
+        """Those of a small simulated classifier, which leans by `bias` to the stereotype."""
+        rng = np.random.default_rng(seed)
+        episodes, ways, queries, names = 40, 3, 2, tuple("abcdef")
+        classes = np.stack([rng.permutation(len(names))[:ways] for _ in range(episodes)])
+        truth = np.tile(np.repeat(np.arange(ways), queries), (episodes, 1))
+        rows = np.take_along_axis(classes, truth, axis=1) * 20 + rng.integers(0, 20, truth.shape)
+        genders, leaning = rows % 2, np.arange(len(names)) % 2
+        logits = rng.normal(size=(episodes, ways * queries, ways))
+        logits += 2 * (truth[..., None] == np.arange(ways))
+        push = bias * np.where(leaning[classes][:, None] == genders[..., None], 1, -1)
+        original, swapped = (
+            values - np.log(np.exp(values).sum(-1, keepdims=True))
+            for values in (logits + push, logits - push)
+        )
+        return cls.of(Answers(original, rows, truth, classes, genders, names), swapped, leaning)
+
+    @property
+    def answers(self) -> Answers:
+        return self.original
+
+    @property
+    def counterfactuals(self) -> Counterfactuals:
+        return self
+
+    @cached_property
+    def query_leaning(self) -> Ints:
+        """The gender that the true class of each query leans to, (E, M)."""
+        true_class = np.take_along_axis(self.original.classes, self.original.truth, axis=1)
+        leaning: Ints = self.leaning[true_class]
+        return leaning
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """The queries that have a pro- and an anti-stereotypical version, (E, M)."""
+        used: NDArray[np.bool_] = (self.query_leaning >= 0) & (self.original.genders >= 0)
+        return used
+
+    @cached_property
+    def pro(self) -> NDArray[np.bool_]:
+        """Whether the text itself is the pro-stereotypical version, (E, M)."""
+        pro: NDArray[np.bool_] = self.query_leaning == self.original.genders
+        return pro
+
+    @cached_property
+    def association(self) -> Floats:
+        """log(p_pro / p_anti) of the true class, (E, M); 0 for queries that are not used."""
+        gap = self.original.true_log_probs - self.swapped.true_log_probs
+        return np.where(self.used, np.where(self.pro, gap, -gap), 0.0)
+
+    @cached_property
+    def predicted(self) -> tuple[Ints, Ints]:
+        """The classes predicted for the pro- and for the anti-stereotypical versions."""
+        first, second = self.original.predicted, self.swapped.predicted
+        return np.where(self.pro, first, second), np.where(self.pro, second, first)
+
+    @cached_property
+    def left_out(self) -> dict[str, int]:
+        """The number of queries that are left out, by reason, counted once for all seeds."""
+        unknown = self.original.genders < 0
+        seeds = self.original.repeats
+        return {
+            "unknown gender": int(unknown.sum()) // seeds,
+            "class without a leaning": int((~unknown & (self.query_leaning < 0)).sum()) // seeds,
+        }
+
+    @cached_property
+    def strata(self) -> Ints:
+        """The leaning of each tested class."""
+        strata: Ints = self.leaning[self.original.tested]
+        return strata
+
+    def counts(self) -> Floats:
+        """By episode and class: queries, Σ association, then correct and predicted of the pro-,
+        correct and predicted of the anti-stereotypical versions, (E, C, 6).
+        """
+        ways = self.original.classes.shape[1]
+        truth = self.original.truth
+        pro, anti = (tally(truth, predicted, ways, self.used) for predicted in self.predicted)
+        queries = truth[:, :, None] == np.arange(ways)
+        sums = np.einsum("emc,em->ec", queries.astype(np.float64), self.association)
+        return np.concatenate([pro[..., :1], sums[..., None], pro[..., 1:], anti[..., 1:]], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A classifier by its answers: what the instruments of few-shot classifiers measure.
+
+    Parameters
+    ----------
+    name : str
+    answers : Answers
+    counterfactuals : Counterfactuals, optional
+        Without them no bias can be measured.
+    leaning : array, optional
+        The gender that each class leans to: 0 male, 1 female, -1 neither.
+    data : str
+        The digest of the data; only classifiers on the same data can be compared.
+    deterministic : bool
+        Whether there is no training, as in the baseline: it is compared with every seed of another.
+
+    """
+
+    subject_kind: ClassVar[str] = "classifier"
+
+    name: str
+    answers: Answers
+    counterfactuals: Counterfactuals | None = None
+    leaning: Ints | None = field(default=None, repr=False)
+    data: str = ""
+    deterministic: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SavedAnswers:
+    """Answers in a file that needs no data: to the test queries, the log-probabilities of their
+    counterfactuals where there are some, and the leaning of each class (0 male, 1 female, -1
+    neither).
+    """
+
+    answers: Answers
+    swapped: NDArray[np.floating[Any]] | None = field(repr=False)
+    leaning: Ints = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if np.shape(self.leaning) != (len(self.answers.names),):
+            raise InputError(
+                f"leaning: expected one for each of {len(self.answers.names)} classes, got the "
+                f"shape {np.shape(self.leaning)}"
+            )
+        shape = self.answers.log_probs.shape
+        if self.swapped is not None and self.swapped.shape != shape:
+            raise InputError(
+                f"swapped: expected the shape {shape} of the answers, got {self.swapped.shape}"
+            )
+
+    @property
+    def counterfactuals(self) -> Counterfactuals | None:
+        """None where no bias can be measured: no query of known gender in a class that leans."""
+        true_class = np.take_along_axis(self.answers.classes, self.answers.truth, axis=1)
+        used = (self.answers.genders >= 0) & (self.leaning[true_class] >= 0)
+        if self.swapped is None or not used.any():
+            return None
+        return Counterfactuals.of(self.answers, self.swapped, self.leaning)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an .npz file, atomically."""
+        answers = self.answers
+        arrays: dict[str, Any] = {
+            "log_probs": answers.log_probs.astype(np.float32),
+            "rows": answers.rows,
+            "truth": answers.truth,
+            "classes": answers.classes,
+            "genders": answers.genders,
+            "names": np.array(answers.names),
+            "leaning": self.leaning,
+            "swapped": np.array(() if self.swapped is None else self.swapped, dtype=np.float32),
+        }
+        with replace_file(path) as file:
+            np.savez(file, **arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SavedAnswers:
+        """Read what `save` wrote; any other file, or a damaged one, is an error."""
+        content = io.BytesIO(Path(path).read_bytes())
+        try:
+            with np.load(content, allow_pickle=False) as file:
+                if file.zip.testzip() or set(file.files) != FILE_ARRAYS:
+                    raise InputError("damaged, its check sums or names are wrong")
+                answers = Answers(
+                    file["log_probs"],
+                    file["rows"],
+                    file["truth"],
+                    file["classes"],
+                    file["genders"],
+                    tuple(file["names"].tolist()),
+                )
+                swapped = file["swapped"]
+                return cls(answers, swapped if swapped.size else None, file["leaning"])
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            OSError,
+            EOFError,
+            RuntimeError,
+            MemoryError,
+            struct.error,
+            zlib.error,
+            zipfile.BadZipFile,
+        ) as error:
+            raise FileError(path, f"expected the answers of a few-shot run: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies(Counts):
+    """The counts of a run by episode and class.
+
+    Parameters
+    ----------
+    counts : array (E, C, 3)
+        Those of `Answers.tally`.
+    counterfactual : array (E, C, 6) or None
+        Those of `Counterfactuals.counts`.
+    classes, names, splits, repeats
+        As for `Answers`.
+    leaning : array
+        The gender that each class leans to: 0 male, 1 female, -1 neither.
+    queries_digest : str
+        Runs with the same digest have the same test queries.
+
+    """
+
+    counts: Floats = field(repr=False)
+    counterfactual: Floats | None = field(repr=False)
+    classes: Ints = field(repr=False)
+    names: tuple[str, ...]
+    leaning: Ints = field(repr=False)
+    queries_digest: str = ""
+    splits: int = 1
+    repeats: int = 1
+
+    @classmethod
+    def of(cls, subject: Any) -> Tallies:
+        """Those of anything with `answers` and `counterfactuals`, such as a finished run."""
+        answers: Answers = subject.answers
+        both: Counterfactuals | None = subject.counterfactuals
+        leaning = getattr(subject, "leaning", None)
+        return cls(
+            counts=answers.tally(),
+            counterfactual=None if both is None else both.counts(),
+            classes=answers.classes,
+            names=answers.names,
+            leaning=np.full(len(answers.names), -1) if leaning is None else leaning,
+            queries_digest=answers.queries_digest,
+            splits=answers.splits,
+            repeats=answers.repeats,
+        )
+
+    def tally(self) -> Floats:
+        """Queries, correct and predicted of each class of each episode, (E, C, 3)."""
+        return self.counts
+
+    @cached_property
+    def strata(self) -> Ints:
+        """The leaning of each tested class."""
+        strata: Ints = self.leaning[self.tested]
+        return strata
+
+    def repeat(self, seeds: int) -> Self:
+        """The same answers for each of several seeds: those of a classifier without training."""
+        return replace(
+            self,
+            counts=np.tile(self.counts, (seeds, 1, 1)),
+            counterfactual=None
+            if self.counterfactual is None
+            else np.tile(self.counterfactual, (seeds, 1, 1)),
+            classes=np.tile(self.classes, (seeds, 1)),
+            repeats=self.repeats * seeds,
+        )
+
+    @classmethod
+    def join(cls, runs: Sequence[Tallies]) -> Tallies:
+        """The tallies of runs that differ in their seeds only as those of one run.
+
+        A single one is returned as it is.
+        """
+        if not runs:
+            raise InputError("tallies: expected some to join, got none")
+        first = runs[0]
+        for number, run in enumerate(runs[1:], 2):
+            if (run.queries_digest, run.splits) != (first.queries_digest, first.splits):
+                raise InputError(f"tallies: run {number}: expected the test queries of the first")
+            if (run.counterfactual is None) != (first.counterfactual is None):
+                raise InputError(
+                    f"tallies: run {number}: expected counterfactuals in all runs or in none"
+                )
+        if len(runs) == 1:
+            return first
+        both = [run.counterfactual for run in runs if run.counterfactual is not None]
+        return replace(
+            first,
+            counts=np.concatenate([run.counts for run in runs]),
+            counterfactual=np.concatenate(both) if both else None,
+            classes=np.concatenate([run.classes for run in runs]),
+            repeats=sum(run.repeats for run in runs),
+        )
+
+    def items(self, columns: Sequence[str], counts: Floats) -> Items:
+        """Counts (E, C, F) as the items of a measurement, one row per episode and class."""
+        total, ways = self.classes.shape
+        block = total // (self.repeats * self.splits)
+        seed, split, episode, _ = np.indices((self.repeats, self.splits, block, ways))
+        flat = counts.reshape(-1, len(columns)).T
+        return Items(
+            {
+                "seed": seed.ravel(),
+                "split": split.ravel(),
+                "episode": episode.ravel(),
+                "class": [self.names[index] for index in self.classes.ravel().tolist()],
+                **{
+                    name: column if name == "association" else column.astype(np.int64)
+                    for name, column in zip(columns, flat, strict=True)
+                },
+            }
+        )
+
+    def record(self, subject: Any) -> dict[str, Any]:
+        """The details that a comparison needs besides the items."""
+        return {
+            "splits": self.splits,
+            "seeds": self.repeats,
+            "ways": self.classes.shape[1],
+            "names": list(self.names),
+            "leaning": [LEANINGS[code] for code in self.leaning.tolist()],
+            "test_queries": self.queries_digest,
+            "data": getattr(subject, "data", ""),
+        }
+
+    @classmethod
+    def from_measurement(cls, measurement: Measurement, columns: Sequence[str]) -> Tallies:
+        """From what `items` and `record` gave; the columns are both kinds of counts."""
+        items, details = measurement.items, measurement.details
+        if not {"class", *columns} <= set(items.columns):
+            raise InputError(
+                f"compare: {measurement.subject}: expected a few-shot measurement with its items, "
+                "got none (the results.json of a run has them)"
+            )
+        names, ways = tuple(details["names"]), int(details["ways"])
+        index = {name: number for number, name in enumerate(names)}
+        classes = np.array([index[name] for name in items["class"]], dtype=np.int64)
+        flat = [np.asarray(items[column], dtype=np.float64) for column in columns]
+        counts = np.stack(flat, axis=-1).reshape(-1, ways, len(columns))
+        return cls(
+            counts=counts,
+            counterfactual=counts,
+            classes=classes.reshape(-1, ways),
+            names=names,
+            leaning=leaning_codes(details["leaning"]),
+            queries_digest=str(details["test_queries"]),
+            splits=int(details["splits"]),
+            repeats=int(details["seeds"]),
+        )
+
+    def pack(self) -> dict[str, Any]:
+        """The same as small JSON; Σ association is rounded to single precision."""
+        block = len(self.classes) // self.repeats
+        packed: dict[str, Any] = {
+            "names": list(self.names),
+            "leaning": self.leaning.tolist(),
+            "queries": self.queries_digest,
+            "splits": self.splits,
+            "repeats": self.repeats,
+            "classes": _pack(self.classes[:block]),
+            "counts": _pack(self.counts),
+            "counterfactuals": None,
+            "association": None,
+        }
+        if self.counterfactual is not None:
+            packed["counterfactuals"] = _pack(np.delete(self.counterfactual, ASSOCIATION, axis=2))
+            sums = self.counterfactual[..., ASSOCIATION].astype(np.float32)
+            packed["association"] = _pack(sums)
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, Any]) -> Tallies:
+        """Read what `pack` gave; in evenhand/1 the counterfactuals were called twins."""
+        try:
+            repeats = int(packed["repeats"])
+            whole_numbers = packed["twins" if "twins" in packed else "counterfactuals"]
+            counterfactual = None
+            if whole_numbers is not None:
+                sums = _unpack(packed["association"]).astype(np.float64)
+                counts = _unpack(whole_numbers).astype(np.float64)
+                counterfactual = np.insert(counts, ASSOCIATION, sums, axis=2)
+            return cls(
+                counts=_unpack(packed["counts"]).astype(np.float64),
+                counterfactual=counterfactual,
+                classes=np.tile(_unpack(packed["classes"]).astype(np.int64), (repeats, 1)),
+                names=tuple(packed["names"]),
+                leaning=np.array(packed["leaning"], dtype=np.int64),
+                queries_digest=str(packed["queries"]),
+                splits=int(packed["splits"]),
+                repeats=repeats,
+            )
+        except (KeyError, TypeError, ValueError, lzma.LZMAError) as error:
+            raise InputError(f"tallies: expected those of a few-shot run: {error}") from None
+
+
+def check_same_queries(first: Counts, second: Counts) -> None:
+    """Raise an error that says why two runs have other test queries, if they have."""
+    sizes = [f"{counts.splits} splits x {counts.repeats} seeds" for counts in (first, second)]
+    if sizes[0] != sizes[1]:
+        raise InputError(f"expected as many splits and seeds in both, got {' and '.join(sizes)}")
+    if not first.same_queries(second):
+        raise InputError(
+            "expected the same test queries, got other ones: both need the same ways, queries, "
+            "number of test episodes and class splits; and calibrate needs other queries where "
+            "a class has fewer than shots / 2 + queries texts of one gender (--each-gender, in "
+            "Python each_gender=, leaves such classes out)"
+        )
+
+
+def _pack(array: NDArray[Any]) -> dict[str, Any]:
+    """An array as text: whole numbers in the smallest type, bytes of equal weight together."""
+    if array.dtype != np.float32:
+        array = array.astype(np.min_scalar_type(int(array.max(initial=0))))
+    kind = array.dtype.newbyteorder("<")
+    last = np.ascontiguousarray(np.moveaxis(array, -1, 0), dtype=kind)
+    planes = last.reshape(-1).view(np.uint8).reshape(-1, kind.itemsize).T
+    data = lzma.compress(planes.tobytes(), lzma.FORMAT_RAW, filters=PACKING)
+    return {
+        "type": kind.str,
+        "shape": list(array.shape),
+        "data": base64.b85encode(data).decode("ascii"),
+    }
+
+
+def _unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
+    kind, shape = np.dtype(packed["type"]), tuple(packed["shape"])
+    data = lzma.decompress(base64.b85decode(packed["data"]), lzma.FORMAT_RAW, filters=PACKING)
+    content = np.frombuffer(data, dtype=np.uint8)
+    flat = np.ascontiguousarray(content.reshape(kind.itemsize, -1).T).reshape(-1).view(kind)
+    return np.moveaxis(flat.reshape(shape[-1], *shape[:-1]), 0, -1)

@@ -1,0 +1,441 @@
+r"""Accuracy and F1 of a few-shot classifier, with intervals for new classes.
+
+- *accuracy*: the share of all queries that are classified correctly, the mean over episodes;
+- *F1*: of each class over all episodes, $2\,TP / (\text{queries} + \text{predicted})$, and the mean
+  over classes;
+- *F1 by episode*: the same within each episode, and the mean over episodes, as most papers report.
+
+**By class**: the interval is for new texts of the class and new opponents. Its variance is that of
+the jackknife over the class's query texts (each with all its episodes) plus that of the jackknife
+over the opponents, free of noise; support texts are not resampled. Over several splits and seeds it
+is for their mean, with a text left out of all of them at once, and does not cover how a class would
+do after other training; `queries` are counted once for all seeds.
+
+**By gender**: pooled over classes, men and women differ in which classes they belong to. So
+accuracy and F1 by gender are means over the classes that have queries of both, all with equal
+weight, and the gap between women and men is within classes.
+
+**By component**: the SD that episodes, classes, seeds and class splits give the accuracy of one run
+(`evenhand.statistics.jackknife.variance_components`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.fewshot.answers import (
+    LEANINGS,
+    Answers,
+    Counterfactuals,
+    Counts,
+    Tallies,
+    check_same_queries,
+)
+from evenhand.instruments import Run, instrument
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.jackknife import (
+    Floats,
+    JoinedReplicates,
+    Replicates,
+    quantile,
+    replicates,
+    variance_components,
+)
+
+__all__ = ["Accuracy", "accuracy"]
+
+NEW_CLASSES = "new classes: jackknife over the test classes and episodes, Student t"
+SAME_OPPONENTS = "queries of new classes against the same opponents: every episode has all classes"
+TRAINING = "; and new training runs: the spread of splits and seeds"
+QUERY = "new classes"
+COUNTS = ("queries", "correct", "predicted")
+SCORES = ("accuracy", "f1", "f1_episode")
+GENDERS = ("male", "female", "gap")
+
+
+@instrument(
+    name="accuracy",
+    subject="classifier",
+    label="Few-shot accuracy",
+    question="How often is a text of a class never trained on classified correctly, from a few "
+    "examples of it?",
+    formula=r"\frac{1}{E} \sum_e \frac{\text{correct queries of episode } e}"
+    r"{\text{queries of episode } e}",
+    source="Vinyals et al. (2016); the interval for new classes is our own",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
+    reading="The share of test queries whose most likely class is the true one, over episodes of C "
+    "classes with K labelled texts each. The interval covers new classes, by a jackknife over test "
+    "classes, episodes and class splits; the usual interval over episodes alone stands beside it.",
+    caveats=(
+        "Compare it with the baseline, which counts words and uses no network.",
+        "Episodes are not independent evidence about new classes: intervals over episodes alone "
+        "are several times too narrow.",
+    ),
+)
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """The accuracy of a few-shot classifier, with F1, by class and by gender."""
+
+    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
+        """Measure a finished run, or anything with `answers` and `counterfactuals`."""
+        return accuracy(subject, prob=run.prob)
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change of accuracy, F1 and F1 by episode on the same test queries."""
+        return compare_accuracy(before, after)
+
+    @classmethod
+    def example(cls) -> tuple[Any, None]:
+        """A small subject and its material."""
+        return Counterfactuals.example(), None
+
+
+def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
+    """The accuracy of a few-shot classifier for new classes.
+
+    Parameters
+    ----------
+    subject : FewShotRun, Classifier, Answers or Counterfactuals
+    prob : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    Measurement
+        With parts by "score" (f1, f1_episode), "class", "gender" (male, female, and the gap of
+        women's to men's, with a test) and "component" (SDs). The parts f1 have those by class and
+        gender too. Items are the counts by seed, split, episode and class.
+
+    """
+    answers: Answers = subject.answers
+    name = str(subject.name)
+    tallies = Tallies.of(subject)
+    scored = scores(tallies)
+    common: dict[str, Any] = {"query": QUERY, "subject": name, "ideal": 1.0, "worse": "lower"}
+    parts = {
+        metric: share(scored[metric], metric=metric, by="score", prob=prob, **common)
+        for metric in SCORES[1:]
+    }
+    by_class = _by_class(answers, tallies, name, prob)
+    by_gender = _by_gender(answers, name, prob)
+    f1 = replace(parts["f1"], parts=(*by_class["f1"], *by_gender["f1"]))
+    total = share(scored["accuracy"], metric="accuracy", prob=prob, **common)
+    return replace(
+        total,
+        items=tallies.items(COUNTS, tallies.counts),
+        details={
+            **total.details,
+            **tallies.record(subject),
+            "chance": 1 / tallies.classes.shape[1],
+            "deterministic": getattr(subject, "deterministic", False),
+        },
+        parts=(
+            f1,
+            parts["f1_episode"],
+            *by_class["accuracy"],
+            *by_gender["accuracy"],
+            *_components(answers, name, prob),
+        ),
+    )
+
+
+def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:
+    """The change of accuracy, F1 and F1 by episode, paired on the same test queries.
+
+    What both share, easy and hard classes and texts, cancels in every replicate. `before` and
+    `after` are given without their items and parts.
+    """
+    first, second = (Tallies.from_measurement(m, COUNTS) for m in (before, after))
+    if before.details["deterministic"]:
+        first = first.repeat(second.repeats // first.repeats or 1)
+    elif after.details["deterministic"]:
+        second = second.repeat(first.repeats // second.repeats or 1)
+    check_comparable(before, after, first, second)
+    old, new = scores(first), scores(second)
+    changes = {
+        metric: paired(
+            before if metric == "accuracy" else before.part(metric, by="score"),
+            after if metric == "accuracy" else after.part(metric, by="score"),
+            new[metric] - old[metric],
+        )
+        for metric in SCORES
+    }
+    return replace(changes["accuracy"], parts=tuple(changes[metric] for metric in SCORES[1:]))
+
+
+def paired(
+    before: Measurement,
+    after: Measurement,
+    change: Replicates,
+    strata: Any = None,
+    **details: Any,
+) -> Comparison:
+    """A comparison from the replicates of the change."""
+    prob = before.prob
+    low, high = change.interval(prob, strata)
+    naive = change.naive(prob)
+    return Comparison(
+        before=replace(before, items=Items(), parts=()),
+        after=replace(after, items=Items(), parts=()),
+        change=Estimate(value=float(change.value), low=low, high=high, prob=prob),
+        p_value=change.p_value(strata),
+        interval=interval_text(change),
+        test="Student t, as the interval",
+        paired=len(change.episodes),
+        details={
+            "classes": len(change.classes),
+            "naive_low": naive[0],
+            "naive_high": naive[1],
+            **details,
+        },
+    )
+
+
+def scores(counts: Counts) -> Mapping[str, Replicates]:
+    """Accuracy, F1 over all episodes and F1 by episode, with their replicates, computed once."""
+    if "scores" not in counts.computed:
+        tally = counts.tally()
+        queries, correct, predicted = np.moveaxis(tally, 2, 0)
+        within = np.stack([queries > 0, 2 * correct / np.maximum(queries + predicted, 1)], axis=2)
+        counts.computed["scores"] = {
+            "accuracy": counts.replicates(_share, tally),
+            "f1": counts.replicates(macro_f1, tally),
+            "f1_episode": counts.replicates(_share, within),
+        }
+    values: Mapping[str, Replicates] = counts.computed["scores"]
+    return values
+
+
+def macro_f1(sums: Floats) -> Floats:
+    """The mean F1 of the classes with queries, from sums (…, N, 3) of queries, correct, predicted.
+
+    >>> macro_f1(np.array([[10.0, 8.0, 10.0], [10.0, 6.0, 8.0], [0.0, 0.0, 0.0]])).round(4)
+    np.float64(0.7333)
+    """
+    present = sums[..., 0] > 0
+    f1 = 2 * sums[..., 1] / np.where(present, sums[..., 0] + sums[..., 2], 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = np.where(present, f1, 0).sum(-1) / present.sum(-1)
+    return mean
+
+
+def share(
+    values: Replicates, *, metric: str, query: str, prob: float, gap: bool = False, **fields: Any
+) -> Measurement:
+    """A share, within 0 to 1, or the gap of two shares, with a test, from its replicates."""
+    ends = [*values.interval(prob), *values.naive(prob)]
+    if not gap:
+        ends = [min(1.0, max(0.0, end)) for end in ends]
+    return Measurement(
+        metric=metric,
+        query=query,
+        value=float(values.value),
+        low=ends[0],
+        high=ends[1],
+        prob=prob,
+        n=len(values.classes),
+        interval=interval_text(values),
+        p_value=values.p_value() if gap else None,
+        test="Student t, as the interval" if gap else "",
+        details={
+            "naive_low": ends[2],
+            "naive_high": ends[3],
+            "classes": len(values.classes),
+            "episodes": len(values.episodes),
+        },
+        **fields,
+    )
+
+
+def interval_text(values: Replicates) -> str:
+    """What the interval of these replicates covers."""
+    covers = NEW_CLASSES if values.opponents else SAME_OPPONENTS
+    return covers + TRAINING * isinstance(values, JoinedReplicates)
+
+
+def check_comparable(
+    before: Measurement, after: Measurement, first: Tallies, second: Tallies
+) -> None:
+    """Raise an error that says why two measurements cannot be compared text by text."""
+    try:
+        if before.details["data"] != after.details["data"]:
+            raise InputError("expected runs on the same data, got other texts")
+        check_same_queries(first, second)
+    except InputError as error:
+        raise InputError(f"{before.subject} and {after.subject}: {error}") from None
+
+
+def _by_class(
+    answers: Answers, tallies: Tallies, subject: str, prob: float
+) -> dict[str, list[Measurement]]:
+    """Accuracy and F1 of each class, in the order of the names."""
+    counts = tallies.counts
+    values = answers.replicates(_recall_f1, counts)
+    n = len(answers.tested)
+    seeds = answers.repeats
+    local = answers.local.ravel()
+    totals = [np.bincount(local, counts[..., i].ravel(), n) for i in range(3)]
+    sums: Floats = np.stack(totals, axis=1) / seeds
+    label = np.take_along_axis(answers.local, answers.truth, axis=1).ravel()
+    right = (answers.predicted == answers.truth).ravel()
+    most = answers.rows.max() + 1
+    keys, text = np.unique(answers.rows.ravel() + label * most, return_inverse=True)
+    text_class = keys // most
+    queries, hits = np.bincount(text) / seeds, np.bincount(text, right) / seeds
+    predicted = np.take_along_axis(answers.local, answers.predicted, axis=1).ravel()
+    confused = np.bincount(label * n + predicted, minlength=n * n).reshape(n, n)
+    np.fill_diagonal(confused, 0)
+    parts: dict[str, list[Measurement]] = {"accuracy": [], "f1": []}
+    for k in range(n):
+        here = text_class == k
+        texts = int(here.sum())
+        removed = np.stack([queries[here], hits[here], hits[here]], axis=1)
+        without = _recall_f1(sums[k] - removed)
+        index = answers.tested[k]
+        details = {
+            "texts": texts,
+            "queries": int(sums[k, 0]),
+            "leaning": LEANINGS[int(tallies.leaning[index])],
+            "precision": float(sums[k, 1] / sums[k, 2]) if sums[k, 2] else math.nan,
+            "confused_with": answers.names[answers.tested[confused[k].argmax()]]
+            if confused[k].any()
+            else "",
+        }
+        for which, metric in enumerate(parts):
+            own = values.at(which).at(k)
+            spread = _opponent_variance(own, k) + _text_variance(without[:, which])
+            half = quantile(prob, max(1, texts - 1)) * math.sqrt(spread)
+            value = float(own.value)
+            parts[metric].append(
+                Measurement(
+                    metric=metric,
+                    query=answers.names[index],
+                    by="class",
+                    subject=subject,
+                    value=value,
+                    low=max(0.0, value - half),
+                    high=min(1.0, value + half),
+                    prob=prob,
+                    n=texts,
+                    ideal=1.0,
+                    worse="lower",
+                    interval="new texts of the class and new opponents: jackknife, Student t",
+                    details=details if metric == "accuracy" else {},
+                )
+            )
+    return parts
+
+
+def _by_gender(answers: Answers, subject: str, prob: float) -> dict[str, list[Measurement]]:
+    """Men's and women's accuracy and F1 and their gap; none if no class has queries of both."""
+    sides = [answers.tally(answers.genders == gender) for gender in (0, 1)]
+    values = answers.replicates(_by_side, np.concatenate(sides, axis=2))
+    if not np.isfinite(values.value).all():
+        return {"accuracy": [], "f1": []}
+    return {
+        metric: [
+            share(
+                values.at(3 * which + side),
+                metric=metric,
+                query=gender,
+                by="gender",
+                subject=subject,
+                prob=prob,
+                gap=gender == "gap",
+                ideal=0.0 if gender == "gap" else 1.0,
+                worse="away" if gender == "gap" else "lower",
+            )
+            for side, gender in enumerate(GENDERS)
+        ]
+        for which, metric in enumerate(("accuracy", "f1"))
+    }
+
+
+def _components(answers: Answers, subject: str, prob: float) -> list[Measurement]:
+    """The SDs that episodes, classes, seeds and splits give the accuracy of one run."""
+    shape = (answers.repeats, answers.splits, -1)
+    right = (answers.predicted == answers.truth).mean(axis=1)
+    by_episode = right.reshape(shape).transpose(1, 0, 2)
+    counts = answers.tally()
+    by_split = counts.reshape(*shape, *counts.shape[1:]).mean(axis=0)
+    classes = answers.classes.reshape(*shape, counts.shape[1])[0]
+    tested, variances = [], []
+    for split_counts, split_classes in zip(by_split, classes, strict=True):
+        own, local = np.unique(split_classes, return_inverse=True)
+        tested.append(np.isin(np.arange(len(answers.names)), own))
+        values = replicates(_share, split_counts, local.reshape(split_classes.shape))
+        variances.append(values.class_variance(cautious=False)[0])
+    components = variance_components(
+        by_episode, float(np.mean(variances)), np.stack(tested), prob=prob
+    )
+    return [
+        Measurement(
+            metric="accuracy_sd",
+            query=component.source,
+            by="component",
+            subject=subject,
+            value=component.sd,
+            low=component.low,
+            high=component.high,
+            prob=prob,
+            n=component.units,
+            ideal=None,
+            worse="higher",
+            interval="generalised pivots (Weerahandi 1995)",
+            details={"freedom": component.freedom},
+        )
+        for component in components
+    ]
+
+
+def _share(sums: Floats) -> Floats:
+    result: Floats = sums[..., 1].sum(-1) / sums[..., 0].sum(-1)
+    return result
+
+
+def _recall_f1(sums: Floats) -> Floats:
+    """Recall and F1, (…, 2), from (…, 3)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall = sums[..., 1] / sums[..., 0]
+        return np.stack([recall, 2 * sums[..., 1] / (sums[..., 0] + sums[..., 2])], axis=-1)
+
+
+def _by_side(sums: Floats) -> Floats:
+    """Men's, women's and the gap of accuracy, then of F1, over classes that have both."""
+    men, women = _recall_f1(sums[..., :3]), _recall_f1(sums[..., 3:])
+    both: NDArray[np.bool_] = (sums[..., 0] > 0) & (sums[..., 3] > 0)
+    count = both.sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [
+            np.where(both, side[..., which], 0).sum(-1) / count
+            for which in range(2)
+            for side in (men, women)
+        ]
+    return np.stack(
+        [means[0], means[1], means[1] - means[0], means[2], means[3], means[3] - means[2]], axis=-1
+    )
+
+
+def _opponent_variance(values: Replicates, own: int) -> float:
+    """The variance that the draw of the other classes gives."""
+    if not values.opponents:
+        return 0.0
+    strata = np.zeros(len(values.classes), dtype=np.int64)
+    strata[own] = -1
+    variance, _ = values.class_variance(strata, cautious=False)
+    return variance
+
+
+def _text_variance(without: Floats) -> float:
+    finite = without[np.isfinite(without)]
+    return (len(finite) - 1) * float(finite.var()) if len(finite) > 1 else math.inf

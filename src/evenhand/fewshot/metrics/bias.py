@@ -1,0 +1,535 @@
+r"""Gender bias of a few-shot classifier: texts against their counterfactuals (El Zein 2021, §4.1).
+
+Every test query has a counterfactual, the same text with its gender swapped. One of the two is the
+pro-stereotypical version: a man's in a class that leans male, a woman's in one that leans female.
+
+- *association*: the mean over classes of $\log p(\text{class} \mid \text{pro}) -
+  \log p(\text{class} \mid \text{anti})$ of the true class;
+- *epsilon*: the accuracy on pro- less that on anti-stereotypical versions;
+- *skew* and *stereotype*: let $P_c$ and $A_c$ be the F1 of class c on the pro- and on the
+  anti-stereotypical versions of all queries. Men's texts in the pro-stereotypical set are all of
+  classes that lean male, women's of classes that lean female. With $a$ the mean of $P_c - A_c$ over
+  classes that lean male, $b$ the same over those that lean female, and $D$ how much easier the
+  first are (the gap between the means of $(P_c + A_c)/2$), equations 20 and 21 of El Zein (2021)
+  become
+
+$$\mu_{skew} = \max(|a - b| / 2, |D|), \qquad \mu_{stereo} = \max(|a + b| / 2, |D|).$$
+
+$D$ is no bias: it is there when gender has no effect at all. So *skew* here is $(a - b)/2$, how
+much better the men's versions of texts do, and *stereotype* $(a + b)/2$, how much better the
+pro-stereotypical versions do, each with its sign; the original formulas are in the details. All
+classes of a leaning have equal weight, and so do both leanings.
+
+**The null distribution**: without bias the two versions of a text are exchangeable. In each
+permutation the versions of each text change places at random, in all episodes, splits and seeds it
+is in. Classes stay what they are: this test is for the tested classes, the intervals are for new
+ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.fewshot.answers import LEANINGS, Counterfactuals, Tallies
+from evenhand.fewshot.metrics.accuracy import check_comparable, interval_text, paired
+from evenhand.instruments import Run, instrument, option
+from evenhand.results import Comparison, Measurement
+from evenhand.statistics.intervals import t_mean
+from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
+
+__all__ = ["MEASURES", "Bias", "bias"]
+
+QUERY = "gender"
+COUNTS = (
+    "queries",
+    "association",
+    "correct_pro",
+    "predicted_pro",
+    "correct_anti",
+    "predicted_anti",
+)
+VALUES = (
+    "association",
+    "gap",
+    "skew",
+    "stereotype",
+    "accuracy_pro",
+    "accuracy_anti",
+    "easier",
+    "f1_pro_male",
+    "f1_pro_female",
+    "f1_anti_male",
+    "f1_anti_female",
+    "skew_original",
+    "stereotype_original",
+)
+"""What `formulas` computes; "original" are the formulas of El Zein (2021)."""
+MEASURES = {
+    "association": "association",
+    "epsilon": "gap",
+    "skew": "skew",
+    "stereotype": "stereotype",
+}
+"""The measures, and the name of each among `VALUES`."""
+STRATIFIED = ("skew", "stereotype")
+CHUNK = 1 << 22  # signs drawn at once
+
+Verdict = Literal["robust", "not robust", "undecided"]
+Direction = Literal["less bias", "more bias", "no clear change"]
+
+
+@instrument(
+    name="fewshot_bias",
+    subject="classifier",
+    label="Few-shot gender bias",
+    question="Does the classifier do better on the version of a text that fits the stereotype?",
+    formula=r"\operatorname{mean}_c\ \operatorname{mean}_{x \in c} \left[\log p(c \mid "
+    r"x_\text{pro}) - \log p(c \mid x_\text{anti})\right]",
+    source="El Zein (2021); the null distribution and the intervals for new classes are our own",
+    ideal=0.0,
+    worse="away",
+    decides=True,
+    material="",
+    reading="The association: how much more likely the true class is for the pro-stereotypical "
+    "version of a text than for the anti-stereotypical one. The parts are association, epsilon "
+    "(accuracy gap), skew (men's less women's versions, F1) and stereotype (pro- less "
+    "anti-stereotypical, F1), each with its sign. The interval and p are for new classes; the p of "
+    "the permutation test is for the tested ones.",
+    caveats=(
+        "The size of a measure is above 0 by chance; the details say how far.",
+        "Skew and stereotype leave out how much easier one side's classes are, which the original "
+        "formulas count as bias.",
+        "Bias in other classes, and by other traits than gendered words and names, is not seen.",
+    ),
+)
+@dataclass(frozen=True, kw_only=True)
+class Bias:
+    """The gender bias of a few-shot classifier."""
+
+    margin: float = option(
+        0.05,
+        minimum=0,
+        maximum=1,
+        help="The ε of the test of ε-robustness.",
+    )
+    permutations: int = option(
+        2000,
+        minimum=100,
+        flag="--tosses",
+        help="Permutations of pro- and anti-stereotypical versions for the null distribution.",
+    )
+
+    def __post_init__(self) -> None:
+        _check_margin(self.margin)
+
+    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
+        """Measure a finished run, or anything with `counterfactuals`."""
+        return bias(
+            subject,
+            margin=self.margin,
+            permutations=self.permutations,
+            prob=run.prob,
+            seed=run.seed,
+        )
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change of every measure on the same test queries."""
+        return compare_bias(before, after)
+
+    @classmethod
+    def example(cls) -> tuple[Any, None]:
+        """A small subject and its material."""
+        return Counterfactuals.example(), None
+
+
+def bias(
+    subject: Any,
+    *,
+    margin: float = 0.05,
+    prob: float = 0.95,
+    permutations: int = 2000,
+    seed: int = 0,
+) -> Measurement:
+    """The gender bias of a few-shot classifier.
+
+    Parameters
+    ----------
+    subject : FewShotRun, Classifier or Counterfactuals
+    margin : float
+        The ε of ε-robustness.
+    prob : float
+        Probability of the intervals.
+    permutations : int
+        Permutations for the null distribution.
+    seed : int
+
+    Returns
+    -------
+    Measurement
+        The association. Parts by "measure" are association, epsilon, skew and stereotype. The
+        value of each has its sign; the details have the size (`size`, `size_low`, `size_high`;
+        not of the association), what chance gives (`null_mean`, `null_high`, `null_p`) and the
+        size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
+        measure that needs
+        classes of both leanings is NaN where all lean to one side. Parts by "class" are the
+        associations by class, with parts by "gender". Details: whether the classifier is ε-robust
+        (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
+        otherwise undecided). Items are the counts by seed, split, episode and class.
+
+    """
+    _check_margin(margin)
+    if not 0 < prob < 1:
+        raise InputError(f"prob: expected above 0 and below 1, got {prob}")
+    if permutations < 1:
+        raise InputError(f"permutations: expected 1 or more, got {permutations}")
+    both: Counterfactuals | None = subject.counterfactuals
+    if both is None:
+        raise InputError(
+            f"{getattr(subject, 'folder', subject.name)}: expected test queries of known gender in "
+            "classes that lean male or female, its data have none: no bias can be measured"
+        )
+    tallies = Tallies.of(subject)
+    counts = both.counts()
+    values = both.original.replicates(formulas(both.strata), counts)
+    null = null_values(both, permutations, seed)
+    texts = len(np.unique(both.original.rows[both.used]))
+    parts = {
+        name: replace(
+            read_measure(name, values, both.strata, prob),
+            subject=str(subject.name),
+            n=texts,
+            seed=seed,
+        )
+        for name in MEASURES
+    }
+    parts = {
+        name: replace(part, details={**part.details, **_null_details(name, part, values, null)})
+        for name, part in parts.items()
+    }
+    low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
+    verdict: Verdict = "undecided"
+    if high <= margin:
+        verdict = "robust"
+    elif low > margin:
+        verdict = "not robust"
+    head = parts["association"]
+    return replace(
+        head,
+        metric="fewshot_bias",
+        query=QUERY,
+        by="",
+        items=tallies.items(COUNTS, counts),
+        left_out=tuple(
+            f"{count} queries: {reason}" for reason, count in both.left_out.items() if count
+        ),
+        details={
+            **head.details,
+            **tallies.record(subject),
+            "margin": margin,
+            "verdict": verdict,
+            "permutations": permutations,
+            "left_out": both.left_out,
+        },
+        parts=(*parts.values(), *_by_class(both, str(subject.name), prob)),
+    )
+
+
+def _check_margin(margin: float) -> None:
+    if not 0 < margin < 1:
+        raise InputError(f"margin: expected above 0 and below 1, got {margin}")
+
+
+def compare_bias(before: Measurement, after: Measurement) -> Comparison:
+    """The change of every measure, after less before, paired on the same test queries.
+
+    `direction` in the details: there is less bias if the measure was clearly off 0 before and the
+    change is clearly back towards it, more if it is clearly off 0 after and the change clearly
+    away; otherwise the change is not clear. Clearly means that the interval does not contain 0.
+    """
+    first, second = (Tallies.from_measurement(m, COUNTS) for m in (before, after))
+    check_comparable(before, after, first, second)
+    if not np.array_equal(first.leaning, second.leaning):
+        raise InputError(
+            f"{before.subject} and {after.subject}: expected the same leanings of classes"
+        )
+    old, new = bias_replicates(first), bias_replicates(second)
+    assert old is not None and new is not None  # noqa: S101, PT018
+    parts = compare_measures(
+        old,
+        new,
+        first.strata,
+        {name: before.part(name, by="measure") for name in MEASURES},
+        {name: after.part(name, by="measure") for name in MEASURES},
+    )
+    head = parts["association"]
+    return replace(
+        head,
+        before=replace(before, items=head.before.items, parts=()),
+        after=replace(after, items=head.before.items, parts=()),
+        parts=tuple(parts.values()),
+    )
+
+
+def compare_measures(
+    before: Replicates,
+    after: Replicates,
+    strata: Ints,
+    old: Mapping[str, Measurement],
+    new: Mapping[str, Measurement],
+) -> dict[str, Comparison]:
+    """The change of each measure from the replicates of `formulas` and the measurements of both."""
+    change = after - before
+    comparisons = {}
+    for name, value in MEASURES.items():
+        own, inside = change.at(VALUES.index(value)), measure_strata(name, strata)
+        prob = old[name].prob
+        direction = _direction(_ends(old[name]), own.interval(prob, inside), _ends(new[name]))
+        comparisons[name] = paired(old[name], new[name], own, inside, direction=direction)
+    return comparisons
+
+
+def bias_replicates(tallies: Tallies) -> Replicates | None:
+    """The replicates of all `VALUES`, computed once; None where no bias can be measured."""
+    if tallies.counterfactual is None:
+        return None
+    if "bias" not in tallies.computed:
+        statistic = formulas(tallies.strata)
+        tallies.computed["bias"] = tallies.replicates(statistic, tallies.counterfactual)
+    values: Replicates = tallies.computed["bias"]
+    return values
+
+
+def formulas(strata: Ints) -> Statistic:
+    """From sums (…, N, 6), as of `Counterfactuals.counts`, to the `VALUES`, (…, 13)."""
+    leans = [strata == 0, strata == 1]
+
+    def values(sums: Floats) -> Floats:
+        queries, association, right_pro, said_pro, right_anti, said_anti = np.moveaxis(sums, -1, 0)
+        present = queries > 0
+        count = np.where(present, queries, 1)
+        f1_pro = 2 * right_pro / (count + said_pro)
+        f1_anti = 2 * right_anti / (count + said_anti)
+        means = [_mean(x / count, present) for x in (association, right_pro, right_anti)]
+        (pro_m, anti_f), (pro_f, anti_m) = (
+            [_mean(f1, present & lean) for f1 in (f1_pro, f1_anti)] for lean in leans
+        )
+        a, b = pro_m - anti_f, pro_f - anti_m
+        return np.stack(
+            [
+                means[0],
+                means[1] - means[2],
+                (a - b) / 2,
+                (a + b) / 2,
+                means[1],
+                means[2],
+                (pro_m + anti_f - pro_f - anti_m) / 2,
+                pro_m,
+                pro_f,
+                anti_m,
+                anti_f,
+                (abs(pro_m - pro_f) + abs(anti_m - anti_f)) / 2,
+                (abs(pro_m - anti_m) + abs(pro_f - anti_f)) / 2,
+            ],
+            axis=-1,
+        )
+
+    return values
+
+
+def null_values(both: Counterfactuals, permutations: int, seed: int) -> Floats:
+    """The `VALUES` under each of many permutations, (permutations, 13)."""
+    answers, used = both.original, both.used
+    n = len(answers.tested)
+    _, text = np.unique(answers.rows[used], return_inverse=True)
+    texts = int(text.max()) + 1
+    label = np.take_along_axis(answers.local, answers.truth, axis=1)[used]
+
+    def by_text(classes: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:
+        flat = np.bincount(text * n + classes, weights, texts * n).astype(np.float64)
+        return flat.reshape(texts, n)
+
+    queries = by_text(label).sum(axis=0)
+    association = by_text(label, both.association[used])
+    sides = []
+    for predicted in both.predicted:
+        local = np.take_along_axis(answers.local, predicted, axis=1)[used]
+        right = by_text(label, (predicted == answers.truth)[used].astype(np.float64))
+        sides.append(np.stack([right, by_text(local)]))
+    half, gap = (sides[0] + sides[1]).sum(axis=1) / 2, (sides[0] - sides[1]) / 2
+    flips = np.concatenate([association[None], gap]).transpose(1, 0, 2).reshape(texts, 3 * n)
+    flips = flips[np.any(flips != 0, axis=1)]
+
+    rng = np.random.default_rng(seed)
+    step = max(1, CHUNK // max(1, len(flips)))
+    values = []
+    for first in range(0, permutations, step):
+        count = min(step, permutations - first)
+        signs = 2.0 * rng.integers(0, 2, (count, len(flips))) - 1
+        moved = (signs @ flips).reshape(count, 3, n)
+        sums = np.empty((count, n, 6))
+        sums[..., 0], sums[..., 1] = queries, moved[:, 0]
+        for part in range(2):  # correct, predicted
+            sums[..., 2 + part] = half[part] + moved[:, 1 + part]
+            sums[..., 4 + part] = half[part] - moved[:, 1 + part]
+        values.append(formulas(both.strata)(sums))
+    return np.concatenate(values)
+
+
+def read_measure(name: str, values: Replicates, strata: Ints, prob: float) -> Measurement:
+    """A measure from the replicates of `formulas`; `strata` are the leanings of the classes.
+
+    Without the null distribution; n is the number of classes.
+    """
+    own, inside = values.at(VALUES.index(MEASURES[name])), measure_strata(name, strata)
+    value = float(own.value)
+    ends = (math.nan, math.nan) if math.isnan(value) else own.interval(prob, inside)
+    classes = int((strata >= 0).sum())
+    details: dict[str, Any] = {"classes": classes}
+    if name != "association":
+        size_low, size_high = fold(*ends)
+        details |= {"size": abs(value), "size_low": size_low, "size_high": size_high}
+    return Measurement(
+        metric="fewshot_bias",
+        query=name,
+        by="measure",
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        prob=prob,
+        n=classes,
+        ideal=0.0,
+        worse="away",
+        interval=interval_text(own),
+        p_value=own.p_value(inside),
+        test="Student t, as the interval",
+        details=details,
+    )
+
+
+def measure_strata(name: str, strata: Ints) -> Ints:
+    """The strata of the jackknife of a measure: the leanings where both have equal weight."""
+    return strata if name in STRATIFIED else np.where(strata >= 0, 0, -1)
+
+
+def fold(low: float, high: float) -> tuple[float, float]:
+    """The interval of a size from that of the value with its sign.
+
+    >>> fold(-0.1, 0.3), fold(-0.3, -0.1)
+    ((0.0, 0.3), (0.1, 0.3))
+    """
+    if math.isnan(low):
+        return low, high
+    if low <= 0 <= high:
+        return 0.0, max(abs(low), high)
+    return (low, high) if low > 0 else (-high, -low)
+
+
+def _null_details(
+    name: str, part: Measurement, values: Replicates, null: Floats
+) -> dict[str, float]:
+    value, drawn = part.value, null[:, VALUES.index(MEASURES[name])]
+    size = np.abs(drawn)
+    as_large = float((size >= abs(value) - 1e-12).sum())
+    known = not math.isnan(value)
+    corrected = math.sqrt(max(0.0, value**2 - float((drawn**2).mean()))) if known else math.nan
+    details = {
+        "null_mean": float(size.mean()),
+        "null_high": float(np.quantile(size, part.prob)),
+        "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
+        "corrected": math.copysign(corrected, value if name == "association" else 1.0),
+    }
+    numbers = dict(zip(VALUES, values.value.tolist(), strict=True))
+    if name == "epsilon":
+        details |= {key: numbers[key] for key in ("accuracy_pro", "accuracy_anti")}
+    if name in STRATIFIED:
+        details |= {key: numbers[key] for key in VALUES[6:11]}
+        original = f"{name}_original"
+        details["original"] = numbers[original]
+        details["original_null_mean"] = float(null[:, VALUES.index(original)].mean())
+    return details
+
+
+def _by_class(both: Counterfactuals, subject: str, prob: float) -> list[Measurement]:
+    """The association of each class over its texts, with parts by the gender of the texts.
+
+    By gender it is log(p_original / p_swapped): above 0 the text as it is supports its class more
+    than its counterfactual does; `signed` is above 0 where that is pro-stereotypical. The unit is
+    the text, with the mean of all episodes it is in; an interval from one text is unbounded.
+    """
+    answers, used = both.original, both.used
+    rows, first, text = np.unique(answers.rows[used], return_index=True, return_inverse=True)
+    gap = np.where(both.pro, both.association, -both.association)[used]
+    means: Floats = np.bincount(text, gap, len(rows)) / np.bincount(text, minlength=len(rows))
+    label = np.take_along_axis(answers.classes, answers.truth, axis=1)[used][first]
+    gender = answers.genders[used][first]
+    parts = []
+    for index in np.unique(label):
+        leaning = int(both.leaning[index])
+
+        def part(values: Floats, query: str, by: str, **details: Any) -> Measurement:
+            value, low, high = t_mean(values, prob)
+            return Measurement(
+                metric="fewshot_bias",
+                query=query,
+                by=by,
+                subject=subject,
+                value=value,
+                low=low,
+                high=high,
+                prob=prob,
+                n=values.size,
+                ideal=0.0,
+                worse="away",
+                interval="new texts of the class: Student t over texts",
+                details=details,
+            )
+
+        here = label == index
+        by_gender = []
+        for code in (0, 1):
+            values = means[here & (gender == code)]
+            if values.size:
+                own = part(values, LEANINGS[code], "gender")
+                signed = own.value if code == leaning else -own.value
+                by_gender.append(replace(own, details={"signed": signed}))
+        signs = np.where(gender[here] == leaning, 1.0, -1.0)
+        total = part(means[here] * signs, answers.names[index], "class", leaning=LEANINGS[leaning])
+        parts.append(replace(total, parts=tuple(by_gender)))
+    return parts
+
+
+def _direction(
+    before: tuple[float, float], change: tuple[float, float], after: tuple[float, float]
+) -> Direction:
+    was, moved, now = _side(before), _side(change), _side(after)
+    if was and moved == -was and now != -was:
+        return "less bias"
+    if now and moved == now and was != -now:
+        return "more bias"
+    return "no clear change"
+
+
+def _side(ends: tuple[float, float]) -> int:
+    """1 or -1 if the whole interval is above or below 0, otherwise 0."""
+    low, high = ends
+    if math.isnan(low) or low <= 0 <= high:
+        return 0
+    return 1 if low > 0 else -1
+
+
+def _ends(measurement: Measurement) -> tuple[float, float]:
+    return measurement.low, measurement.high
+
+
+def _mean(x: Floats, present: NDArray[np.bool_]) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = np.where(present, x, 0).sum(-1) / present.sum(-1)
+    return mean

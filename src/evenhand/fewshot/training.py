@@ -1,0 +1,724 @@
+"""Training through episodes, on frozen features or with the encoder, and evaluation.
+
+AdamW over batches of episodes; the weights of the best validation are used. A run that was
+interrupted resumes from its checkpoint and, on a CPU with the same number of threads, ends with the
+same numbers bit for bit as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evenhand.errors import FileError, InputError
+from evenhand.fewshot.answers import Answers
+from evenhand.fewshot.data import Dataset
+from evenhand.fewshot.encoders import TunedEncoder, check_rows
+from evenhand.fewshot.episodes import Episodes
+from evenhand.fewshot.networks import make
+from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.settings import StepProgress, TrainingSettings
+from evenhand.files import RunFolder, replace_file
+
+__all__ = ["Point", "Predictions", "Trained", "evaluate", "train"]
+
+INTERVAL = 30.0
+"""The shortest time between checkpoints in seconds."""
+SHARE = 0.05
+"""Share of the time that checkpoints may take, where they are large and the disk is slow."""
+TRAINED, CHECKPOINT, CURVE = "trained.safetensors", "checkpoint.safetensors", "curve.csv"
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+FITTED = 4096
+"""Training texts that a scaling is fitted on, at most."""
+FEWEST = 256
+"""The smallest number of rows of a part of a table: fewer may be multiplied by other routines than
+the full table, with other last bits."""
+NUMBERS = 1 << 20
+"""Numbers of features gathered at once: as many as fit the processor's caches."""
+
+
+# where features come from, and how episodes take theirs
+
+
+class Source(Protocol):
+    """Features of the rows of a data set."""
+
+    digest: str
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def device(self) -> torch.device: ...
+    def weights(self) -> dict[str, nn.Parameter]:
+        """Its learned weights by name."""
+
+    def reset(self) -> None:
+        """Restore the initial weights."""
+
+    def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+        """Features that include those of the rows, and the index of each row's."""
+
+    def backward(self) -> None:
+        """Propagate the gradients of the last points into the weights."""
+
+    def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+        """`points` without gradients."""
+
+
+class Table:
+    """Frozen features (n, dim) on a device, by default the CPU."""
+
+    def __init__(
+        self, features: NDArray[np.float32], device: str | torch.device | None = None
+    ) -> None:
+        array = np.array(features, dtype="<f4", order="C")
+        if array.ndim != 2 or not array.size:
+            raise InputError(f"features: expected (texts, dimensions), got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise InputError("features: expected numbers, got some that are not finite")
+        self._features = torch.from_numpy(array).to(device or "cpu")
+        self.digest = blake2b(array.data, digest_size=16).hexdigest()
+
+    @property
+    def dim(self) -> int:
+        return int(self._features.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        return self._features.device
+
+    def weights(self) -> dict[str, nn.Parameter]:
+        return {}
+
+    def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+        check_rows(rows, len(self._features))
+        return self._select(rows), np.arange(rows.size).reshape(rows.shape)
+
+    def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+        """The rows, or the full table where a part would save little."""
+        check_rows(rows, len(self._features))
+        distinct, index = np.unique(rows, return_inverse=True)
+        if not FEWEST <= len(distinct) <= len(self._features) // 2:
+            return self._features, rows
+        return self._select(distinct), index.reshape(rows.shape)
+
+    def reset(self) -> None:
+        """Nothing is learned."""
+
+    def backward(self) -> None:
+        """Nothing is learned."""
+
+    def _select(self, rows: NDArray[Any]) -> Tensor:
+        chosen = torch.from_numpy(rows.ravel().astype(np.int64)).to(self.device)
+        return self._features.index_select(0, chosen)
+
+
+def as_source(
+    given: NDArray[np.float32] | Source, device: str | torch.device | None = None
+) -> Source:
+    """Features as a table on a device; a source as it is."""
+    return Table(given, device) if isinstance(given, np.ndarray) else given
+
+
+class Scaling:
+    """Features standardised by mean and standard deviation of the training texts."""
+
+    def __init__(self, mean: Tensor, deviation: Tensor) -> None:
+        self.mean, self.deviation = mean, deviation
+
+    @classmethod
+    def fit(cls, source: Source, episodes: Episodes) -> Scaling:
+        """From the texts of the training episodes, or an even selection where there are many."""
+        rows = np.unique(episode_rows(episodes))
+        points, index = source.table(rows[:: -(-len(rows) // FITTED)])
+        selected = gather(points, index).double()
+        deviation = selected.std(dim=0, correction=0)
+        deviation[deviation == 0] = 1.0
+        return cls(selected.mean(dim=0).float(), deviation.float())
+
+    def __call__(self, points: Tensor) -> Tensor:
+        mean, deviation = self.mean.to(points.device), self.deviation.to(points.device)
+        return (points - mean) / deviation
+
+
+def episode_rows(episodes: Episodes, part: slice = slice(None)) -> NDArray[np.int32]:
+    """All rows of some of the episodes: support, query, unlabelled, concatenated."""
+    arrays = (episodes.support, episodes.query, episodes.unlabelled)
+    return np.concatenate([array[part].ravel() for array in arrays if array is not None])
+
+
+def split_rows(
+    episodes: Episodes, index: NDArray[Any], part: slice = slice(None)
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """`episode_rows` divided again: support (E, C, K), query (E, C * Q) and unlabelled (E, U)."""
+    support, query = episodes.support[part], episodes.query[part]
+    first, second = support.size, support.size + query.size
+    rest = index[second:].reshape(len(support), -1)
+    return (
+        index[:first].reshape(support.shape),
+        index[first:second].reshape(len(query), -1),
+        None if episodes.unlabelled is None else rest,
+    )
+
+
+def gather(points: Tensor, index: NDArray[Any]) -> Tensor:
+    """The points (..., dim) of an index; the backward pass always adds up in the same order."""
+    chosen = torch.from_numpy(index.astype(np.int64)).to(points.device)
+    return functional.embedding(chosen, points)
+
+
+def targets(episodes: Episodes) -> NDArray[np.int64]:
+    """The class of each query as an index within the episode (C * Q)."""
+    return np.repeat(np.arange(episodes.ways), episodes.queries)
+
+
+# evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The log-probabilities (E, M, C) of each episode's M = C * Q queries, class by class."""
+
+    log_probs: NDArray[np.float32] = field(repr=False)
+    episodes: Episodes
+
+    def __post_init__(self) -> None:
+        expected = (len(self.episodes), self.episodes.query[0].size, self.episodes.ways)
+        if self.log_probs.shape != expected:
+            raise InputError(f"log_probs: expected {expected}, got {self.log_probs.shape}")
+
+    @property
+    def accuracy(self) -> float:
+        """The share of queries classified correctly; `answers` leads to its interval."""
+        return float((self.log_probs.argmax(axis=2) == targets(self.episodes)).mean())
+
+    def answers(self, dataset: Dataset) -> Answers:
+        """The same with the texts, classes and genders of the data set, for statistics."""
+        return Answers.of(self.log_probs, self.episodes, dataset)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log-probabilities as .npy, atomically; episodes have a `save` of their own."""
+        with replace_file(path) as file:
+            np.save(file, self.log_probs)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], episodes: Episodes) -> Predictions:
+        """Read what `save` wrote, of these episodes."""
+        try:
+            return cls(np.load(Path(path), allow_pickle=False), episodes)
+        except (ValueError, EOFError) as error:
+            raise FileError(path, f"expected predictions of these episodes: {error}") from None
+
+
+def evaluate(
+    trained: Trained, source: NDArray[np.float32] | Source, episodes: Episodes
+) -> Predictions:
+    """Classify the queries of all episodes; each text is encoded once.
+
+    Parameters
+    ----------
+    trained : Trained
+    source : array (n, dim) or TunedEncoder
+        The features of the texts that the episodes' rows are of, or an encoder of these texts,
+        created from the model that training began with: it receives the learned weights.
+    episodes : Episodes
+
+    """
+    ready = trained.prepare(as_source(source))
+    parts = scores(trained.network, trained.scaling, ready, episodes)
+    log_probs = [trained.network.log_probabilities(part).cpu().numpy() for part in parts]
+    return Predictions(np.concatenate(log_probs), episodes)
+
+
+@torch.no_grad()
+def scores(
+    network: Network, scaling: Scaling | None, source: Source, episodes: Episodes
+) -> Iterator[Tensor]:
+    """The network's scores (some episodes, M, C), a few episodes at a time."""
+    network.eval()
+    points, index = source.table(episode_rows(episodes))
+    points = network.project(points if scaling is None else scaling(points))
+    support, query, unlabelled = split_rows(episodes, index)
+    if not network.uses_unlabelled:
+        unlabelled = None
+    size = len(episode_rows(episodes, slice(1))) * points.shape[1]
+    step = max(1, NUMBERS // size)
+    for first in range(0, len(episodes), step):
+        part = slice(first, first + step)
+        yield network.score(
+            gather(points, support[part]),
+            gather(points, query[part]),
+            None if unlabelled is None else gather(points, unlabelled[part]),
+        )
+
+
+# a trained network
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the learning curves; the training values are since the point before."""
+
+    episodes: int
+    training_loss: float | None
+    training_accuracy: float | None
+    validation_loss: float
+    validation_accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A network with the weights of its best validation, ready for `evaluate`.
+
+    `encoder` has the weights of a tuned encoder and `origin` says which model they began as.
+    `ended` says why training ended: `episodes` or `patience`.
+    """
+
+    settings: TrainingSettings
+    network: Network = field(repr=False)
+    scaling: Scaling | None = field(repr=False)
+    points: tuple[Point, ...] = field(repr=False)
+    best: Point
+    ended: str
+    encoder: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    origin: str = ""
+    identity: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes it was trained on."""
+        return self.points[-1].episodes
+
+    def prepare(self, source: Source) -> Source:
+        """Check that the source fits; an encoder receives the learned weights."""
+        if source.dim != self.network.dim:
+            raise InputError(
+                f"features: expected {self.network.dim} dimensions as in training, got {source.dim}"
+            )
+        if bool(self.encoder) != isinstance(source, TunedEncoder):
+            wanted = "its encoder: expected a TunedEncoder" if self.encoder else "features"
+            raise InputError(f"this network was trained with {wanted}, got {type(source).__name__}")
+        if isinstance(source, TunedEncoder):
+            if source.origin != self.origin:
+                raise InputError("this network was trained with an encoder of another model")
+            source.load(self.encoder)
+        self.network.to(source.device)
+        return source
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write one file into the folder, atomically."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"encoder.{name}": tensor for name, tensor in self.encoder.items()}
+        if self.scaling is not None:
+            tensors |= {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
+        record = {
+            "settings": self.settings.to_dict(),
+            "dim": self.network.dim,
+            "ended": self.ended,
+            "points": [asdict(point) for point in self.points],
+            "origin": self.origin,
+            "best": self.points.index(self.best),
+            "identity": self.identity,
+        }
+        _save_tensors(Path(folder) / TRAINED, tensors, record)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Trained:
+        """Read what `save` wrote."""
+        tensors, record = _read_tensors(Path(folder) / TRAINED)
+        settings = TrainingSettings(**record["settings"])
+        encoder = _strip("encoder.", tensors)
+        network = make_network(settings, record["dim"], tuned=bool(encoder))
+        network.load_state_dict(_strip("network.", tensors))
+        points = tuple(Point(**point) for point in record["points"])
+        scaled = "mean" in tensors
+        return cls(
+            settings=settings,
+            network=network.eval(),
+            scaling=Scaling(tensors["mean"], tensors["deviation"]) if scaled else None,
+            points=points,
+            best=points[record["best"]],
+            ended=record["ended"],
+            encoder=encoder,
+            origin=record["origin"],
+            identity=record["identity"],
+        )
+
+
+def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> Network:
+    """The network of the settings before any training."""
+    projection = settings.projection_width(dim, tuned=tuned)
+    return make(
+        settings.network, dim, projection=projection, seed=settings.seed, **settings.options
+    )
+
+
+# the loop
+
+
+def train(
+    settings: TrainingSettings,
+    source: NDArray[np.float32] | Source,
+    training: Episodes,
+    validation: Episodes,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    restart: bool = False,
+    progress: StepProgress | None = None,
+) -> Trained:
+    """Train a network on the training episodes, each of which is used once.
+
+    Parameters
+    ----------
+    settings : TrainingSettings
+    source : array (n, dim) or TunedEncoder
+        The features of the texts that the episodes' rows are of, or an encoder of these texts,
+        which is trained too and ends with the best weights.
+    training, validation : Episodes
+        Of different classes.
+    folder : path, optional
+        It receives `trained.safetensors` and `curve.csv`, and a checkpoint during training: an
+        interrupted call resumes when it is repeated, a finished one returns its result again. A
+        folder of another training is refused.
+    restart : bool
+        Whether the folder is cleared first.
+    progress : callable, optional
+        Called with ("training", episodes done, episodes, text).
+
+    Returns
+    -------
+    Trained
+
+    """
+    ready = as_source(source)
+    _check_classes(training, validation)
+    identity = {
+        "settings": settings.to_dict(),
+        "features": ready.digest,
+        "training": training.digest,
+        "validation": validation.digest,
+    }
+    if folder is None:
+        return _Training(settings, ready, training, validation, identity, None, progress).run()
+    with RunFolder.working(folder) as place:
+        path = place.path
+        if restart:
+            for name in (TRAINED, CHECKPOINT, CURVE):
+                (path / name).unlink(missing_ok=True)
+        if (path / TRAINED).is_file():
+            trained = Trained.load(path)
+            _check_identity(path, trained.identity, identity)
+            trained.prepare(ready)
+        else:
+            trained = _Training(
+                settings, ready, training, validation, identity, path, progress
+            ).run()
+            place.save_table([asdict(point) for point in trained.points], CURVE)
+            trained.save(path)
+        (path / CHECKPOINT).unlink(missing_ok=True)
+    return trained
+
+
+@dataclass(slots=True)
+class _State:
+    """The state of a training; with the weights and the optimiser's moments, all it needs.
+
+    `loss`, `right` and `asked` are sums since the last validation: losses times queries, correct
+    queries, queries. `best` is the index of the best point.
+    """
+
+    step: int = 0
+    episodes: int = 0
+    loss: float = 0.0
+    right: int = 0
+    asked: int = 0
+    waited: int = 0
+    best: int = 0
+    ended: str = ""
+    points: list[Point] = field(default_factory=list)
+
+
+class _Training:
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        source: Source,
+        training: Episodes,
+        validation: Episodes,
+        identity: Mapping[str, Any],
+        folder: Path | None,
+        progress: StepProgress | None,
+    ) -> None:
+        self.settings, self.source = settings, source
+        self.training, self.validation = training, validation
+        self.identity, self.folder, self.progress = dict(identity), folder, progress
+        self.network = make_network(settings, source.dim, tuned=bool(source.weights()))
+        self.network.to(source.device)
+        source.reset()
+        self.weights: dict[str, nn.Parameter] = {
+            **{f"network.{name}": weight for name, weight in self.network.named_parameters()},
+            **{f"encoder.{name}": weight for name, weight in source.weights().items()},
+        }
+        self.optimizer = _optimizer(self.weights, settings)
+        self.targets = torch.from_numpy(targets(training)).to(source.device)
+        self.state = _State()
+        self.best: dict[str, Tensor] = {}
+        self.scaling: Scaling | None = None
+        if folder is not None and (folder / CHECKPOINT).is_file():
+            self.restore(folder / CHECKPOINT)
+        elif settings.standardise:
+            self.scaling = Scaling.fit(source, training)
+        self.began = self.saved = time.monotonic()
+        self.began_at, self.pause = self.state.episodes, INTERVAL
+
+    def run(self) -> Trained:
+        """Train to the end; the network and the encoder then have the best weights."""
+        state = self.state
+        if not state.points:
+            self.validate()
+        while not state.ended:
+            self.advance()
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(self.best[name])
+        tuned = self.source if isinstance(self.source, TunedEncoder) else None
+        return Trained(
+            settings=self.settings,
+            network=self.network.eval(),
+            scaling=self.scaling,
+            points=tuple(state.points),
+            best=state.points[state.best],
+            ended=state.ended,
+            encoder={} if tuned is None else tuned.state(),
+            origin="" if tuned is None else tuned.origin,
+            identity=self.identity,
+        )
+
+    def advance(self) -> None:
+        """One step, and what is due after it: validation, checkpoint, end."""
+        state, total = self.state, len(self.training)
+        first, end = state.episodes, min(state.episodes + self.settings.batch, total)
+        share = _rate_share((first + end) / 2 / total, self.settings.warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = share * group["full"]
+        loss, right, asked = self.step(slice(first, end))
+        if not math.isfinite(loss):
+            raise InputError(
+                f"step {state.step}: the loss is {loss}: expected smaller learning rates than "
+                f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
+            )
+        state.step, state.episodes = state.step + 1, end
+        state.loss, state.right = state.loss + loss * asked, state.right + right
+        state.asked += asked
+        every = self.settings.validate_every
+        if end == total:
+            state.ended = "episodes"
+        if end // every > first // every or state.ended:
+            self.validate()
+        if self.progress is not None:
+            self.progress("training", end, total, self.status(loss))
+        if self.folder is not None and (state.ended or time.monotonic() - self.saved > self.pause):
+            self.save(self.folder / CHECKPOINT)
+
+    def step(self, part: slice) -> tuple[float, int, int]:
+        """Learn from some episodes: the loss, and how many queries were right of how many."""
+        self.network.train()
+        points, index = self.source.points(episode_rows(self.training, part))
+        scaled = points if self.scaling is None else self.scaling(points)
+        support, query, unlabelled = split_rows(self.training, index, part)
+        used = unlabelled if self.network.uses_unlabelled else None
+        output = self.network(
+            gather(scaled, support),
+            gather(scaled, query),
+            None if used is None else gather(scaled, used),
+        )
+        wanted = self.targets.expand(len(support), -1)
+        loss = self.network.loss(output, wanted, self.settings.loss)
+        torch.autograd.backward(loss)
+        self.source.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        right = int((output.detach().argmax(dim=-1) == wanted).sum())
+        return loss.item(), right, wanted.numel()
+
+    def validate(self) -> None:
+        """Add a point to the curves; store the weights of the best; end after too many others."""
+        state = self.state
+        wanted = torch.from_numpy(targets(self.validation)).to(self.source.device)
+        loss, right, asked = 0.0, 0, 0
+        for output in scores(self.network, self.scaling, self.source, self.validation):
+            labels = wanted.expand(len(output), -1)
+            loss += self.network.loss(output, labels, self.settings.loss).item() * labels.numel()
+            right += int((output.argmax(dim=-1) == labels).sum())
+            asked += labels.numel()
+        since = state.asked
+        state.points.append(
+            Point(
+                state.episodes,
+                state.loss / since if since else None,
+                state.right / since if since else None,
+                loss / asked,
+                right / asked,
+            )
+        )
+        state.loss, state.right, state.asked = 0.0, 0, 0
+        best = state.points[state.best].validation_accuracy
+        if len(state.points) == 1 or state.points[-1].validation_accuracy > best:
+            state.best, state.waited = len(state.points) - 1, 0
+            self.best = {name: w.detach().cpu().clone() for name, w in self.weights.items()}
+            return
+        state.waited += 1
+        if state.waited >= self.settings.patience and not state.ended:
+            state.ended = "patience"
+
+    def save(self, path: Path) -> None:
+        began = time.monotonic()
+        tensors = {f"best.{name}": weight for name, weight in self.best.items()}
+        if self.scaling is not None:
+            tensors |= {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
+        for name, weight in self.weights.items():
+            tensors[f"weight.{name}"] = weight
+            moments = self.optimizer.state.get(weight, {})
+            tensors |= {f"{m}.{name}": moments[m] for m in MOMENTS if m in moments}
+        _save_tensors(path, tensors, {"state": asdict(self.state), "identity": self.identity})
+        self.saved = time.monotonic()
+        self.pause = max(INTERVAL, (self.saved - began) / SHARE)
+
+    def restore(self, path: Path) -> None:
+        """Restore weights, moments and state from a checkpoint."""
+        tensors, record = _read_tensors(path)
+        _check_identity(path.parent, record["identity"], self.identity)
+        points = [Point(**point) for point in record["state"].pop("points")]
+        self.state = _State(**record["state"], points=points)
+        device = self.source.device
+        if "mean" in tensors:
+            self.scaling = Scaling(tensors["mean"].to(device), tensors["deviation"].to(device))
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(tensors[f"weight.{name}"])
+                self.best[name] = tensors[f"best.{name}"]
+                if f"{MOMENTS[0]}.{name}" in tensors:
+                    self.optimizer.state[weight] = {
+                        "step": torch.tensor(float(self.state.step), device=device),
+                        **{m: tensors[f"{m}.{name}"].to(device) for m in MOMENTS},
+                    }
+
+    def status(self, loss: float) -> str:
+        done = self.state.episodes - self.began_at
+        rate = done / max(time.monotonic() - self.began, 1e-9)
+        left = round((len(self.training) - self.state.episodes) / rate)
+        best = self.state.points[self.state.best].validation_accuracy
+        return (
+            f"{rate:,.0f} episodes/s, {left // 60}:{left % 60:02} left, loss {loss:.3f}, "
+            f"best validation {best:.1%}"
+        )
+
+
+def _optimizer(
+    weights: Mapping[str, nn.Parameter], settings: TrainingSettings
+) -> torch.optim.Optimizer:
+    """AdamW; matrices decay, except word embeddings, of which most are not in a batch."""
+    groups = []
+    for owner, rate in (
+        ("network.", settings.learning_rate),
+        ("encoder.", settings.encoder_learning_rate),
+    ):
+        own = {name: weight for name, weight in weights.items() if name.startswith(owner)}
+        for decays in (True, False):
+            chosen = [w for n, w in own.items() if (w.ndim > 1 and "embeddings" not in n) == decays]
+            decay = settings.weight_decay if decays else 0.0
+            groups.append({"params": chosen, "full": rate, "weight_decay": decay})
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=0.0, fused=True)
+
+
+def _rate_share(done: float, warmup: float) -> float:
+    """The share of a learning rate: rises linearly over the warm-up, then falls linearly to 0.
+
+    >>> [round(_rate_share(done, 0.1), 2) for done in (0, 0.05, 0.1, 0.55, 1)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return done / warmup if done < warmup else (1 - done) / (1 - warmup)
+
+
+def _check_classes(training: Episodes, validation: Episodes) -> None:
+    if training.dataset != validation.dataset:
+        raise InputError("episodes: expected training and validation of one data set, got two")
+    shared = np.intersect1d(training.classes, validation.classes)
+    if len(shared):
+        raise InputError(
+            f"episodes: expected other classes in validation than in training, got class "
+            f"{shared[0]} in both"
+        )
+
+
+def _check_identity(folder: Path, there: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    known = json.loads(json.dumps(now))
+    other = [name for name in known if there.get(name) != known[name]]
+    if other:
+        raise FileError(
+            folder,
+            f"has another training (other {', '.join(other)}): give another folder, or restart to "
+            "start over here",
+        )
+
+
+# tensors in files
+
+
+def _save_tensors(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
+    """Write tensors and a record in one file, atomically."""
+    from safetensors.torch import save
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replace_file(path) as file:
+        file.write(save(contiguous, metadata={"record": json.dumps(record)}))
+
+
+def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            record = json.loads(file.metadata()["record"])
+            return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118
+    except FileNotFoundError:
+        raise FileError(path, "expected a trained network, got no such file") from None
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileError(path, f"not the file of a training: {error}") from error
+
+
+def _strip(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+@contextmanager
+def thread_count(count: int) -> Iterator[None]:
+    """Limit torch and the linear algebra of other libraries to `count` threads in a block.
+
+    The last bits of sums may depend on the number of threads.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)

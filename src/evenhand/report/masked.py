@@ -1,0 +1,796 @@
+"""What a report shows of a masked language model: pronouns, professions, phrases, fine-tuning."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from evenhand.charts import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    Chart,
+    ChartSet,
+    curves,
+    forest,
+    forests,
+    histogram,
+    panel_heading,
+    panels,
+    scatter,
+)
+from evenhand.errors import InputError
+from evenhand.files import plain
+from evenhand.masked.metrics.phrases import CORRELATION
+from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, count, p_cell, span
+from evenhand.report.findings import Findings
+from evenhand.report.text import not_measured
+from evenhand.results import Comparison, Measurement
+from evenhand.wording import interval, number, p_relation, p_value, percent
+
+prose = Prose("masked")
+
+ROWS = 200
+"""Sentences in a table at most; all rows are in the CSV file."""
+GROUPS = {
+    "male": (BLUE, "circle"),
+    "balanced": (GREEN, "square"),
+    "female": (ORANGE, "triangle-up"),
+    "none given": (INK, "diamond"),
+}
+"""The looks of the groups of professions."""
+KINDS = {"raw": (GREY, "square"), "centred on control phrases": (BLUE, "circle")}
+TIMES = {"before": (ORANGE, "circle"), "after": (BLUE, "square")}
+VERDICTS = ("male", "female", "neutral", "undecided")
+DIFFERENCE = "association with men minus association with women (log ratio)"
+Row = Mapping[str, Any]
+
+
+# ------------------------------------------------------------------------------- pronoun scores
+
+
+def score_charts(scores: Sequence[Measurement], comparisons: Sequence[Comparison]) -> ChartSet:
+    """The figures of `masked score`: the distribution of each model, and their differences."""
+    made = ChartSet()
+    made.add("scores", lambda: distributions(scores))
+    if len(scores) > 1:
+        made.add("differences", lambda: differences(comparisons))
+    return made
+
+
+def _top(m: Measurement) -> Measurement:
+    """The score by the k likeliest words."""
+    return m.select("vocabulary")[0]
+
+
+def _counts(top: Measurement) -> list[tuple[int, str]]:
+    """How many sentences are male, female, neutral and undecided."""
+    return [(top.part(name, "verdict").details["count"], name) for name in VERDICTS]
+
+
+def distributions(scores: Sequence[Measurement]) -> Chart:
+    """The distribution of the scores of each model, as in Figure 3 of Ye et al. (2021)."""
+    if not any(_top(m).n for m in scores):
+        raise InputError("no sentence is decided: there is no distribution to draw")
+    settings, last = scores[0].details["settings"], len(scores) - 1
+    return panels(
+        [_distribution(m, axis=place == last) for place, m in enumerate(scores)],
+        title="Pronoun score: P(male) / (P(male) + P(female))",
+        subtitle=[
+            f"bars: sentences decided by the {settings['top_k']} likeliest words; outline: by the "
+            "full vocabulary;",
+            f"grey band: neutral, .5 ± {settings['delta']:g}; dot and line: mean and its "
+            f"{percent(scores[0].prob)} interval",
+        ],
+    )
+
+
+def _distribution(m: Measurement, *, axis: bool) -> Chart:
+    """One model: bars by the top k, an outline by the full vocabulary, band, mean."""
+    top = _top(m)
+    counts, full = (each.details["histogram"]["counts"] for each in (top, m))
+    bins, delta = len(counts), m.details["settings"]["delta"]
+    bars = [
+        {
+            "low": i / bins,
+            "high": (i + 1) / bins,
+            "n": n,
+            "full": full[i],
+            "bin": f"{i / bins:.2f} to {(i + 1) / bins:.2f}",
+        }
+        for i, n in enumerate(counts)
+    ]
+    shown = f"{number(top.value)} {interval(top.low, top.high)}"
+    verdicts = ", ".join(f"{n:,} {name}" for n, name in _counts(top))
+    return histogram(
+        bars,
+        title=panel_heading(m.subject, f"{verdicts}; mean {shown}"),
+        x="0: female … 1: male" if axis else "",
+        y="sentences",
+        outline="full",
+        band=(0.5 - delta, 0.5 + delta),
+        middle=0.5,
+        mean={**top.estimate.to_dict(), "shown": shown} if top.n else None,
+        tips={"bin": "score", "n": "top k", "full": "full vocabulary"},
+        axis=axis,
+    )
+
+
+def differences(comparisons: Sequence[Comparison]) -> Chart:
+    """The paired difference of every two models, with its interval."""
+    rows = []
+    for pair in comparisons:
+        label = f"{pair.after.subject} − {pair.before.subject}"
+        for series, compared in (("full vocabulary", pair), ("top k", pair.parts[0])):
+            if compared.paired:
+                p = p_value(pair.details["p_holm"]) if compared is pair else "–"
+                ends = compared.change.to_dict()
+                rows.append(
+                    {**ends, "label": label, "series": series, "n": compared.paired, "p": p}
+                )
+    prob = percent(comparisons[0].change.prob)
+    return forest(
+        rows,
+        title="Models on the same sentences",
+        subtitle=[f"mean difference with its {prob} interval"],
+        x="difference of the score; right: the first model is more male",
+        looks={"full vocabulary": (BLUE, "circle"), "top k": (ORANGE, "square")},
+        beside=True,
+        references=[{"value": 0}],
+        tips={"n": "sentences", "p": "p, corrected"},
+        text="shown",
+        width=420,
+        step=32,
+    )
+
+
+def sentence_strip(m: Measurement, titles: Mapping[str, str]) -> Chart:
+    """The score of each sentence as a dot, one row per group, and the means of the groups."""
+    points = [
+        {
+            "label": titles[item["group"]],
+            "value": item["full_bias"],
+            "sentence": item["masked"],
+            "score": number(item["full_bias"], 2),
+            "words": f"{item['male_word']} {percent(item['p_male'])}, "
+            f"{item['female_word']} {percent(item['p_female'])}",
+            "hollow": item["full_verdict"] == "undecided",
+        }
+        for item in _furthest(m)
+    ]
+    means = [
+        {"label": titles[part.query], "sentence": titles[part.query], **part.estimate.to_dict()}
+        for part in m.select("group")
+        if math.isfinite(part.value)
+    ]
+    return forest(
+        means,
+        title="Every sentence",
+        subtitle=[
+            "blue dot: a sentence; hollow: no gender word is likely there;",
+            f"orange: the mean of the decided ones and its {percent(m.prob)} interval",
+        ],
+        x="0: female … 1: male",
+        colour=ORANGE,
+        points=points,
+        references=[{"value": 0.5}],
+        tips={"sentence": "", "score": "score", "words": "likeliest words"},
+        digits=2,
+        domain=[0, 1],
+        ticks=[0, 0.25, 0.5, 0.75, 1],
+        tick_format=".2~f",
+        width=420,
+        step=46,
+    )
+
+
+def _ends(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in ("value", "low", "high")}
+
+
+# ---------------------------------------------------------------------------------- professions
+
+
+def association_charts(results: Sequence[Measurement]) -> ChartSet:
+    """The figures of `masked associate`; the name of the model is added where there are several."""
+    made = ChartSet()
+    for m in results:
+        model = re.sub(r"[^\w.-]+", "-", m.subject)
+        name = f"-{model}" if len(results) > 1 else ""
+        made.add(f"professions{name}", partial(professions, m))
+        made.add(f"templates{name}", partial(templates, m))
+    return made
+
+
+def professions(m: Measurement) -> Chart:
+    """Every profession: right of 0 it is associated with men, left of 0 with women."""
+    rows = [
+        {
+            "label": part.query,
+            "series": part.details["group"] or "none given",
+            "tick": part.value,
+            **_bounded(part.part("pooled"), part.query),
+        }
+        for part in m.select("profession")
+    ]
+    return forest(
+        rows,
+        title=f"Which professions are associated with men? {m.subject}",
+        subtitle=[
+            f"dot and line: partially pooled difference and its {percent(m.prob)} interval;",
+            "grey tick: the plain mean over templates and pairs of persons",
+        ],
+        x=DIFFERENCE,
+        looks=GROUPS,
+        legend="mostly held by",
+        references=[{"value": 0}],
+        tips={"tick": "not pooled"},
+        step=14,
+    )
+
+
+def templates(m: Measurement) -> Chart:
+    """The result with each template alone, and with all but that one."""
+    rows = [
+        {
+            "label": part.query,
+            "other": part.details["without"],
+            **_bounded(part, part.query),
+        }
+        for part in m.select("template")
+    ]
+    return forest(
+        rows,
+        title=f"Does the wording decide? {m.subject}",
+        subtitle=[
+            f"dot and line: one template alone and its {percent(m.prob)} interval; orange diamond: "
+            "all but this one;",
+            f"blue: all templates, {number(m.value)} {interval(m.low, m.high)}",
+        ],
+        x=DIFFERENCE,
+        colour=INK,
+        references=[
+            {"value": m.value, "low": m.low, "high": m.high, "colour": BLUE},
+            {"value": 0},
+        ],
+        tips={"other": "all but this one"},
+        width=330,
+        step=24,
+        line=70,
+    )
+
+
+def _bounded(m: Measurement, label: str) -> dict[str, Any]:
+    if not (math.isfinite(m.low) and math.isfinite(m.high)):
+        raise InputError(f"'{label}' has no interval: a single sentence pair has no spread")
+    return {"value": m.value, "low": m.low, "high": m.high}
+
+
+# -------------------------------------------------------------------------------------- phrases
+
+
+def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
+    """The figures of `masked phrases`: effect sizes, and a scatter for each correlation."""
+    made = ChartSet()
+    made.add("effect-sizes", lambda: phrase_forest(_effects(results)))
+    for m in results:
+        if m.metric == CORRELATION:
+            model = m.details["pronouns"]
+            by = "" if model == m.subject else f"-{_file_part(model)}"
+            for part in (m.part("raw", "embedding"), m):
+                kind = "centred" if part.details["centred"] else "raw"
+                name = f"pronouns-{_file_part(m.subject)}{by}-{kind}"
+                made.add(name, partial(phrase_scatter, part))
+    return made
+
+
+def _effects(results: Sequence[Measurement]) -> list[Measurement]:
+    """The effect sizes with raw and with centred embeddings."""
+    return [
+        replace(part, query=m.query)
+        for m in results
+        if m.metric != CORRELATION
+        for part in (m.part("raw", "embedding"), m)
+    ]
+
+
+def phrase_forest(effects: Sequence[Measurement]) -> Chart:
+    """Effect sizes with intervals, one row per set, raw and centred beside each other."""
+    if not effects:
+        raise InputError("effect sizes: expected measurements, got none")
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for m in effects:
+        if math.isfinite(m.low) and math.isfinite(m.high):
+            parts.setdefault(m.subject, []).append(
+                {
+                    "label": m.query,
+                    "series": list(KINDS)[bool(m.details["centred"])],
+                    "value": m.value,
+                    "low": m.low,
+                    "high": m.high,
+                    "p": p_value(m.p_value),
+                    "n": m.n,
+                }
+            )
+    return forests(
+        parts,
+        title="Phrase WEAT: do phrases lean to words for one gender?",
+        subtitle=[f"lines: {percent(effects[0].prob)} intervals over phrases"],
+        x="effect size d; above 0: the first side leans to the first attributes",
+        looks=KINDS,
+        beside=True,
+        scale=lambda _: "",
+        references=[{"value": 0, "colour": INK}],
+        tips={"value": "d", "p": "p", "n": "phrases"},
+        digits=2,
+        width=440,
+        step=34,
+    )
+
+
+def phrase_scatter(m: Measurement) -> Chart:
+    """Each phrase's association against its mean log odds of the male pronoun."""
+    if not m.select("phrases"):
+        raise InputError("scatter: expected at least 4 phrases, got fewer")
+    present = set(m.items["kind"])
+    marks = ((BLUE, "circle"), (ORANGE, "triangle-up"), (GREY, "cross"))
+    looks = {
+        kind: look
+        for kind, look in zip((*m.details["kinds"], "neutral"), marks, strict=True)
+        if kind in present
+    }
+    how = "centred on control phrases" if m.details["centred"] else "raw"
+    lines = [
+        f"{r.query}: r = {number(r.value, 2)} {interval(r.low, r.high, 2)} ({percent(r.prob)}), "
+        f"p {p_relation(r.p_value)}, n = {r.n}"
+        for r in (m.part(name, "phrases") for name in ("all phrases", "within groups"))
+    ]
+    return scatter(
+        [{**item, "series": item["kind"]} for item in m.items],
+        x="association",
+        y="log_odds",
+        x_title=f"association s(w, A, B) by {m.subject}, {how}",
+        y_title=f"log odds of the male pronoun, {m.details['pronouns']}",
+        looks=looks,
+        tips={
+            "phrase": "",
+            "set": "set",
+            "side": "side",
+            "association": "association",
+            "log_odds": "log odds",
+            "bias": "male pronoun",
+        },
+        title=panel_heading("Do a phrase's embedding and its pronoun agree?", *lines),
+        level=0,
+        width=440,
+        height=340,
+    )
+
+
+def _file_part(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
+
+
+# ---------------------------------------------------------------------------------- fine-tuning
+
+
+def finetune_charts(result: Any) -> ChartSet:
+    """The figures of `masked finetune`: the loss, that of the control, and the bias."""
+    made, row = ChartSet(), plain(result)
+    made.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["best"]["step"]))
+    if row.get("control_curve"):
+        made.add("loss_control", lambda: loss_curve(row["control_curve"]))
+    made.add("bias", lambda: bias_changes([_change_row(change) for change in row["changes"]]))
+    return made
+
+
+def _change_row(change: Row) -> Row:
+    """A saved comparison of the fine-tuning as a row of table and chart."""
+    return {
+        "measure": change["query"],
+        "n": change["paired"],
+        "ideal": change["before"]["ideal"],
+        **{name: change[name] for name in ("before", "after", "change", "kind")},
+        **{name: change["details"].get(name) for name in ("nearer", "verdict", "distance")},
+    }
+
+
+def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
+    """Training and evaluation loss over the steps; a line marks the weights that were saved.
+
+    The training loss is the mean of the steps since the point before, on new text; the evaluation
+    loss is on the same hidden tokens every time. They fall together unless the model overfits.
+    """
+    rows = [
+        {
+            "step": point["step"],
+            "epoch": round(point["epoch"], 2),
+            "loss": point[name],
+            "series": name,
+        }
+        for point in curve
+        for name in ("training", "evaluation")
+        if point[name] is not None
+    ]
+    return curves(
+        rows,
+        {"training": (ORANGE, (1, 0)), "evaluation": (BLUE, (1, 0))},
+        x="step",
+        y="loss",
+        x_title="step",
+        y_title="loss at hidden tokens (nats)",
+        title="Loss while fine-tuning, in training and on evaluation text",
+        points=True,
+        marks=[] if chosen is None else [{"step": chosen, "text": "saved"}],
+        tips={"step": "step", "epoch": "epoch", "loss": "loss"},
+        y_scale={"zero": False, "nice": True},
+        x_axis={"tickMinStep": 1, "format": ",d"},
+        width=460,
+    )
+
+
+def bias_changes(changes: Sequence[Row]) -> Chart:
+    """The pronoun bias before and after, beside the ideal; the change at the right."""
+    rows = []
+    for change in changes:
+        if "bias" in change["measure"] and change["n"]:
+            moved = change["change"]
+            text = f"{number(moved['value'])} {interval(moved['low'], moved['high'])}"
+            rows += [
+                {
+                    "label": measure_label(change["measure"]),
+                    "series": time,
+                    "ideal": change["ideal"],
+                    "change": text if time == "after" else "",
+                    **_ends(change[time]),
+                }
+                for time in TIMES
+            ]
+    if not rows:
+        raise InputError("bias: no sentence was scored both before and after")
+    return forest(
+        rows,
+        title="Pronoun score on held-out sentences",
+        subtitle=["grey: no bias; at the right: the change, paired, with its interval"],
+        x="score: 1 male words only, 0 female words only",
+        looks=TIMES,
+        beside=True,
+        domain=[0, 1],
+        text="change",
+        width=420,
+        step=40,
+    )
+
+
+def measure_label(measure: str) -> str:
+    """The measure for readers.
+
+    >>> measure_label("mean |bias - .5|, top 10"), measure_label("mean bias")
+    ('mean distance from 0.5, 10 likeliest words', 'mean score')
+    """
+    measure = measure.replace("|bias - .5|", "distance from 0.5").replace("bias", "score")
+    return re.sub(r"top (\d+)", r"\1 likeliest words", measure)
+
+
+# ------------------------------------------------------------------------------------- sections
+
+
+def masked_section(findings: Findings) -> Section:
+    """What the model expects of men and women, asked in four ways."""
+    parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
+    return Section(
+        "masked", "The masked language model", parts=[part for part in parts if part.blocks]
+    )
+
+
+def _pronouns(findings: Findings) -> Section:
+    title = prose.title_pronouns()
+    content = findings.details("pronouns")
+    if content is None:
+        return Section("masked-pronouns", title, not_measured(findings, "pronouns"))
+    measured = findings.measured("pronouns")
+    built_in, *rest = measured
+    titles = content["titles"]
+    blocks: list[Block] = [
+        prose.text("pronouns", n=built_in.details["sentences"]),
+        _distribution_figure("masked-pronouns", built_in, "built-in sentences"),
+        prose.figure(
+            "masked-sentences",
+            lambda: sentence_strip(built_in, titles),
+            groups=[(titles[part.query], part) for part in built_in.select("group")],
+        ),
+        Table.of(
+            "The mean pronoun score (over the full vocabulary, decided sentences)",
+            (
+                "Sentences",
+                "Mean",
+                f"{percent(measured[0].prob)} interval",
+                "Above 0.5",
+                "Below 0.5",
+                "p (sign test)",
+                "Decided",
+            ),
+            (
+                (
+                    m.query,
+                    cell(m.value),
+                    span(m.low, m.high),
+                    cell(float(m.details["above"]), 0),
+                    cell(float(m.details["below"]), 0),
+                    p_cell(m.p_value),
+                    cell(float(m.n), 0),
+                )
+                for m in measured
+            ),
+        ),
+        _sentence_table("The built-in sentences", built_in, titles),
+    ]
+    if rest:
+        [of_data] = rest
+        n = of_data.details["sentences"]
+        blocks += [
+            prose.text("pronouns_data", n=n, name=content["data_name"]),
+            _distribution_figure("masked-pronouns-data", of_data, "sentences of the data"),
+            _sentence_table("Sentences of the data", of_data, {}),
+        ]
+    else:
+        blocks.append(prose.text("pronouns_no_data", content=content))
+    blocks += [Text(f"Note: {note}.") for note in built_in.notes]
+    return Section("masked-pronouns", title, blocks)
+
+
+def _furthest(m: Measurement) -> list[Row]:
+    """The sentences, at most 500, those furthest from .5 first."""
+    return sorted(m.items, key=lambda row: -abs(row["full_bias"] - 0.5))[:500]
+
+
+def _distribution_figure(name: str, m: Measurement, text: str) -> Block:
+    top = _top(m)
+    return prose.figure(
+        name,
+        lambda: distributions([m]),
+        "distribution",
+        m=m,
+        top=top,
+        counts=_counts(top),
+        sentences=text,
+    )
+
+
+def _sentence_table(caption: str, m: Measurement, titles: Mapping[str, str]) -> Table:
+    kind = "Situation" if titles else "Pronoun in the text"
+    more = f", the {ROWS} furthest from 0.5" if len(m.items) > ROWS else ""
+    return Table.of(
+        f"{caption}, one by one{more}",
+        ("Sentence", kind, "Score", "Male word", "P", "Female word", "P", "Result"),
+        (
+            (
+                item["masked"],
+                titles[item["group"]] if titles else item["pronoun"],
+                cell(item["full_bias"], 2),
+                item["male_word"],
+                cell(item["p_male"]),
+                item["female_word"],
+                cell(item["p_female"]),
+                item["full_verdict"],
+            )
+            for item in _furthest(m)[:ROWS]
+        ),
+        words=True,
+        folded=True,
+    )
+
+
+def _professions(findings: Findings) -> Section:
+    title = prose.title_professions()
+    measured = findings.measured("professions")
+    if not measured:
+        return Section("masked-professions", title, not_measured(findings, "professions"))
+    [overall] = measured
+    parts = overall.select("profession")
+    names = [part.query for part in parts]
+    blocks: list[Block] = [
+        prose.text("professions", of=overall.details),
+        prose.figure(
+            "masked-professions",
+            lambda: professions(overall),
+            male=names[:5],
+            female=names[:-6:-1],
+        ),
+        prose.figure(
+            "masked-templates",
+            lambda: templates(overall),
+            n=overall.details["templates"],
+            overall=overall,
+        ),
+        Table.of(
+            "Men's word minus women's word, by group of professions",
+            ("Professions", "Value", f"{percent(overall.prob)} interval", "p", "Answers"),
+            (
+                (
+                    prose.group(query=m.query if m.by else ""),
+                    cell(m.value),
+                    span(m.low, m.high),
+                    p_cell(m.p_value),
+                    count(m.n),
+                )
+                for m in (overall, *overall.select("group"), *overall.select("contrast"))
+            ),
+        ),
+        Table.of(
+            prose.table_professions(),
+            (
+                "Profession",
+                "Mostly held by",
+                "Women in it, %",
+                "Association",
+                "Interval",
+                "Pooled",
+                "Pooled interval",
+            ),
+            (
+                (
+                    part.query,
+                    part.details["group"] or "–",
+                    cell(part.details["women"], 0),
+                    cell(part.value),
+                    span(part.low, part.high),
+                    cell(pooled.value),
+                    span(pooled.low, pooled.high),
+                )
+                for part in parts
+                for pooled in (part.part("pooled"),)
+            ),
+            words=True,
+            folded=True,
+        ),
+    ]
+    blocks += [Text(f"Note: {note}.") for note in overall.notes]
+    return Section("masked-professions", title, blocks)
+
+
+def _phrases(findings: Findings) -> Section:
+    title = prose.title_phrases()
+    results, content = findings.measured("phrases"), findings.details("phrases")
+    if not results or content is None:
+        return Section("masked-phrases", title, not_measured(findings, "phrases"))
+    effects = _effects(results)
+    blocks: list[Block] = [
+        prose.text("phrases"),
+        prose.figure("masked-phrases", lambda: phrase_forest(effects), measured=effects),
+        Table.of(
+            "The themes",
+            (
+                "Theme",
+                "Embeddings",
+                "Effect size",
+                f"{percent(effects[0].prob)} interval",
+                "p",
+                "p over the gender words",
+                "Phrases",
+            ),
+            (
+                (
+                    content["titles"][m.query],
+                    "centred" if m.details["centred"] else "raw",
+                    cell(m.value, 2),
+                    span(m.low, m.high, 2),
+                    p_cell(m.p_value),
+                    p_cell(m.details["p_attributes"]),
+                    cell(float(m.n), 0),
+                )
+                for m in effects
+            ),
+        ),
+    ]
+    for m in results:
+        if m.metric == CORRELATION and m.select("phrases"):
+            blocks += [
+                prose.figure(
+                    "masked-phrases-pronouns",
+                    lambda m=m: phrase_scatter(m),  # type: ignore[misc]
+                    r=m,
+                ),
+                Table.of(
+                    prose.table_phrases(),
+                    ("Phrase", "Theme", "Side", "Association", "Male pronoun"),
+                    (
+                        (
+                            item["phrase"],
+                            item["set"],
+                            item["side"],
+                            cell(item["association"], 4),
+                            cell(item["bias"], 2),
+                        )
+                        for item in m.items
+                    ),
+                    words=True,
+                    folded=True,
+                ),
+            ]
+    notes = dict.fromkeys(note for m in results for note in m.notes)
+    blocks += [Text(f"Note: {note}") for note in notes]
+    return Section("masked-phrases", title, blocks)
+
+
+def _finetune(findings: Findings) -> Section:
+    title = prose.title_finetune()
+    content = findings.details("finetune")
+    if content is None:
+        return Section("masked-finetune", title, not_measured(findings, "finetune", "Not done"))
+    training = content["training"]
+    changes = [_change_row(change) for change in content["changes"]]
+    named = {change["measure"]: change for change in changes}
+    blocks: list[Block] = [
+        prose.text("finetune", training=training, data=content["data"], name=content["data_name"]),
+        prose.text(
+            "finetune_result",
+            mean=named["mean bias"],
+            spread=named["mean |bias - .5|"],
+            cost=named["pseudo-perplexity"],
+        ),
+        prose.figure(
+            "masked-finetune-bias",
+            lambda: bias_changes(changes),
+            changes=[(measure_label(change["measure"]), change) for change in changes],
+        ),
+        prose.figure(
+            "masked-finetune-loss",
+            lambda: loss_curve(content["curve"], chosen=training["best"]["step"]),
+            loss=training["evaluation_loss"],
+        ),
+        _finetune_table(changes, [c for s in findings.of("finetune") for c in s.comparisons]),
+        prose.text("finetune_caveats"),
+    ]
+    blocks += [Text(f"Note: {note}.") for note in content["notes"]]
+    return Section("masked-finetune", title, blocks)
+
+
+def _finetune_table(changes: Sequence[Row], others: Sequence[Comparison]) -> Table:
+    rows = [*changes, *map(_changed, others)]
+    return Table.of(
+        prose.table_finetune(),
+        (
+            "Measure",
+            "Before",
+            "After",
+            "Change",
+            "Interval of the change",
+            "Ideal",
+            "Result",
+            "Items",
+        ),
+        (
+            (
+                measure_label(row["measure"]),
+                cell(row["before"]["value"]),
+                cell(row["after"]["value"]),
+                cell(row["change"]["value"]),
+                span(row["change"]["low"], row["change"]["high"]),
+                "–" if row["ideal"] is None else f"{row['ideal']:g}",
+                row["verdict"],
+                count(row["n"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _changed(c: Comparison) -> Row:
+    """A comparison of another instrument as a row of the table."""
+    low, high = c.change.low, c.change.high
+    return {
+        "measure": prose.other(c=c),
+        "before": c.before.estimate.to_dict(),
+        "after": c.after.estimate.to_dict(),
+        "change": c.change.to_dict(),
+        "ideal": c.before.ideal,
+        "verdict": "no clear change" if low <= 0 <= high else "lower" if high < 0 else "higher",
+        "n": c.paired,
+    }

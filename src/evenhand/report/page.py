@@ -1,0 +1,296 @@
+"""One self-contained page from what an audit found: nothing is loaded from elsewhere.
+
+The sections of each subject are in the modules of their names; here they are put in order, with
+the appendix: methods from the declarations, word lists, what was left out, versions and seed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.files import replace_file
+from evenhand.instruments import find
+from evenhand.lexicon import Topic
+from evenhand.report.blocks import (
+    Block,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    p_cell,
+    render_page,
+    span,
+)
+from evenhand.report.fewshot import fewshot_section
+from evenhand.report.findings import Findings, read_findings
+from evenhand.report.masked import masked_section
+from evenhand.report.methods import label_of, method, methods, used
+from evenhand.report.posterior import posterior_section
+from evenhand.report.text import text_section
+from evenhand.report.vectors import (
+    HIDING,
+    mitigations,
+    published_tests,
+    topic_sections,
+    vector_geometry,
+)
+from evenhand.report.verdicts import SUBJECTS, rules
+from evenhand.results import Measurement
+from evenhand.wording import percent
+
+prose = Prose("page")
+
+
+def sections(findings: Findings) -> list[Section]:
+    """The page's sections, in the order of reading; those with nothing to show are left out."""
+    built = [
+        text_section(findings),
+        topic_sections(findings),
+        posterior_section(findings),
+        published_tests(findings),
+        mitigations(findings),
+        vector_geometry(findings),
+        masked_section(findings),
+        fewshot_section(findings),
+        further_measures(findings),
+        appendix(findings),
+    ]
+    return [section for section in built if section.blocks or section.parts]
+
+
+def render(findings: Findings, built: list[Section]) -> str:
+    """The page as HTML."""
+    return render_page(
+        "page.html",
+        findings=findings,
+        sections=built,
+        verdicts=findings.verdicts,
+        subjects=SUBJECTS,
+        titles={"gender": "Gender", **{topic.name: topic.title for topic in findings.topics}},
+        rules=rules(findings),
+    )
+
+
+def write_report(folder: str | os.PathLike[str]) -> list[Path]:
+    """Write the page and its figures from what an audit saved in `folder`.
+
+    The figures are part of the page; their files are for use elsewhere.
+
+    Returns
+    -------
+    list of Path
+        The page, then the figures.
+
+    """
+    findings = read_findings(folder)
+    built = sections(findings)
+    target = Path(folder)
+    (target / "figures").mkdir(exist_ok=True)
+    contents = {target / "report.html": render(findings, built)}
+    contents |= {
+        target / "figures" / f"{figure.name}.svg": figure.svg
+        for section in built
+        for figure in section.figures()
+    }
+    for path, text in contents.items():
+        with replace_file(path) as file:
+            file.write(text.encode())
+    return list(contents)
+
+
+def further_measures(findings: Findings) -> Section:
+    """Instruments that an audit runs on their default material, with their parts."""
+    from evenhand.results import Measurements
+
+    blocks: list[Block] = []
+    for stage in findings.of("instruments"):
+        for m in stage.measurements:
+            known = method(m.metric)
+            blocks += [
+                Text(f"{label_of(m.metric)}: {known.question if known else ''}"),
+                prose.figure(
+                    f"measure-{m.metric}",
+                    lambda m=m: Measurements([m, *m.parts]).plot(),  # type: ignore[misc]
+                    "measure",
+                    m=m,
+                    method=known,
+                ),
+                Table.of(
+                    label_of(m),
+                    ("Part", "Value", f"{percent(m.prob)} interval", "p", "Ideal", "Items"),
+                    (
+                        (
+                            label_of(part) if part is m else f"{part.by}: {part.query}",
+                            cell(part.value),
+                            span(part.low, part.high),
+                            p_cell(part.p_value),
+                            cell(part.ideal, 2),
+                            cell(float(part.n), 0),
+                        )
+                        for part in (m, *m.parts)
+                    ),
+                ),
+            ]
+        blocks += [
+            Text(f"Not measured: {label_of(skip['metric'])}: {skip['reason']}.", "warning")
+            for skip in stage.skipped
+        ]
+    return Section("further", "Further measures", blocks)
+
+
+# ------------------------------------------------------------------------------------- appendix
+
+
+def appendix(findings: Findings) -> Section:
+    """Everything a reader needs to repeat the audit."""
+    parts = (
+        _methods(findings),
+        _other_methods(findings),
+        _word_lists(findings),
+        _left_out(findings),
+        _run(findings),
+    )
+    return Section("appendix", "Appendix", parts=[part for part in parts if part.blocks])
+
+
+def _measured_vectors(findings: Findings) -> Iterable[Measurement]:
+    for kind in ("measures", "weat", "wefat", "analogies", "dimension"):
+        yield from findings.measured(kind)
+    for stage in findings.of("mitigation"):
+        yield from (c.after for c in stage.comparisons if c.metric in HIDING)
+        yield from stage.measurements
+
+
+def _methods(findings: Findings) -> Section:
+    if findings.vectors is None:
+        return Section("methods", "Methods")
+    measured = used(_measured_vectors(findings), "vectors")
+    rows = []
+    for metric in dict.fromkeys([*measured, *_declared(findings, "vectors")]):
+        known, found = method(metric), measured.get(metric, [])
+        rows.append(
+            (
+                known.title if known else label_of(metric),
+                known.question if known else "",
+                known.text if known else "",
+                _without_bias(found[0]) if found else "not measured here",
+                prose.basis(found=found, tests=_tests(found)) if found else "–",
+            )
+        )
+    headers = ("Measure", "Question", "Formula", "Without bias it reads", "Based on")
+    table = Table.of("The measures", headers, rows)
+    return Section("methods", "Methods", [prose.text("methods"), table] if rows else [])
+
+
+def _declared(findings: Findings, part: str) -> list[str]:
+    """The instruments of a part that was audited."""
+    if part not in findings.settings["parts"]:
+        return []
+    return [name for name in methods(part) if find(name) is not None]
+
+
+def _tests(found: Iterable[Measurement]) -> list[str]:
+    """What the p-values rest on, without the number of permutations where all were made."""
+    return list(
+        dict.fromkeys(re.sub(r"all [\d,]+(?= partitions)", "all", m.test) for m in found if m.test)
+    )
+
+
+def _without_bias(m: Measurement) -> str:
+    directions = {"higher": "above it", "lower": "below it", "away": "away from it, either side"}
+    ideal = "nothing fixed" if m.ideal is None else f"{m.ideal:g}".replace("-", "−")
+    if m.metric in HIDING and m.metric != "neighbour_bias":
+        ideal = "what chance gives"
+    return f"{ideal}; more bias lies {directions[m.worse]}"
+
+
+def _other_methods(findings: Findings) -> Section:
+    """The measures of the other parts, as far as they were audited."""
+    measured = {m.metric for stage in findings.stages for m in stage.measurements}
+    rows = [
+        (
+            known.title,
+            known.question,
+            known.text,
+            "no" if find(name) is not None and name not in measured else "yes",
+        )
+        for part in ("text", "posterior", "masked", "fewshot")
+        if part in findings.settings["parts"]
+        for name, known in methods(part).items()
+    ]
+    headers = ("Measure", "Question", "Formula", "Measured here")
+    table = Table.of("The other measures", headers, rows)
+    return Section("more-methods", "Methods beside word vectors", [table] if rows else [])
+
+
+def _word_lists(findings: Findings) -> Section:
+    tables = [
+        Table.of(f"{topic.title}. {topic.provenance}", ("List", "Words", "Source"), _lists(topic))
+        for topic in findings.topics
+    ]
+    return Section("words", "Word lists", tables)
+
+
+def _lists(topic: Topic) -> Iterable[tuple[str, str, str]]:
+    source = topic.sources.get
+    for name in topic.classes:
+        protected, attributes = topic.protected[name], topic.attributes(name)
+        yield f"{name}, protected", ", ".join(protected), source("protected", "")
+        yield f"{name}, stereotypes", ", ".join(attributes), source("stereotypes", "")
+        if topic.occupations.get(name):
+            words = ", ".join(topic.occupations[name])
+            yield f"{name}, occupations", words, source("occupations", "")
+    sets = "; ".join("–".join(words) for words in topic.definitional)
+    yield "defining sets", sets, source("definitional", "")
+    yield "human controls", ", ".join(topic.human), source("human", "")
+    yield "neutral controls", ", ".join(topic.neutral), source("neutral", "")
+
+
+def _left_out(findings: Findings) -> Section:
+    missing: dict[str, dict[str, None]] = {}
+    for stage in findings.stages:
+        for m in stage.measurements:
+            for word in m.left_out:
+                missing.setdefault(word, {})[f"{label_of(m.metric)} ({m.query})"] = None
+    if findings.vectors is None:
+        return Section("left-out", "Words left out")
+    if not missing:
+        return Section("left-out", "Words left out", [Text("None: every word has a vector.")])
+    rows = ((word, ", ".join(measures)) for word, measures in sorted(missing.items()))
+    table = Table.of("Words without a vector", ("Word", "Missing in"), rows, words=True)
+    return Section("left-out", "Words left out", [table])
+
+
+def _run(findings: Findings) -> Section:
+    run = findings.run
+    facts = [
+        (f"{subject.capitalize()}: {name.replace('_', ' ')}", text)
+        for subject, known in findings.subjects.items()
+        for name, value in known.items()
+        if (text := _fact(value))
+    ]
+    facts += [
+        ("Command", " ".join(run["command"]) or "called from Python"),
+        ("Time", run["time"]),
+        ("Seed", str(run["seed"])),
+        *((f"Version of {name}", version) for name, version in run["versions"].items()),
+    ]
+    blocks = [Table.of("The run", ("What", "Value"), facts)]
+    times = [(title, cell(seconds, 0)) for title, seconds in run.get("seconds", {}).items()]
+    if times:
+        blocks.append(Table.of("Time of the stages", ("Stage", "Seconds"), times, folded=True))
+    return Section("run", "Versions and seed", blocks)
+
+
+def _fact(value: Any) -> str:
+    """A fact about an input as text; nothing where there is none."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {item}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -1,0 +1,77 @@
+"""Numbers as text for readers: true minus signs, brackets, p-values, percentages."""
+
+from __future__ import annotations
+
+import math
+import re
+
+__all__ = ["interval", "number", "p_relation", "p_value", "percent", "probability", "slug"]
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A few decimals and a true minus sign; a dash where there is no number.
+
+    >>> number(-0.05812), number(None), number(-0.0001)
+    ('−0.058', '–', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Both ends in brackets.
+
+    >>> interval(-0.095, 0.021)
+    '[−0.095, 0.021]'
+    """
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def p_value(p: float | None) -> str:
+    r"""Three decimals, and "< 0.001" below them, with no line break inside.
+
+    >>> p_value(0.0004), p_value(0.0312), p_value(None)
+    ('<\xa00.001', '0.031', '–')
+    """
+    if p is None or not math.isfinite(p):
+        return "–"
+    return "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_relation(p: float | None) -> str:
+    r"""The p-value with its relation sign.
+
+    >>> p_relation(0.0312), p_relation(0.0004)
+    ('=\xa00.031', '<\xa00.001')
+    """
+    text = p_value(p)
+    return text if text.startswith("<") else f"=\u00a0{text}"
+
+
+def probability(p: float) -> str:
+    r"""Three decimals, and never 0 or 1, which posterior draws cannot show.
+
+    >>> probability(0.98912), probability(1.0), probability(0.0)
+    ('0.989', '>\xa00.999', '<\xa00.001')
+    """
+    return ">\u00a00.999" if p > 0.9995 else p_value(p)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent.
+
+    >>> percent(0.95)
+    '95 %'
+    """
+    return f"{100 * share:.0f} %"
+
+
+def slug(name: str) -> str:
+    """A name as part of a file name.
+
+    >>> slug("gender: soft, summed")
+    'gender-soft-summed'
+    """
+    return re.sub(r"\W+", "-", name).strip("-").lower()

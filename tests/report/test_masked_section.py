@@ -1,0 +1,258 @@
+"""The sections on the data and the model, built from what was saved alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from evenhand.fewshot.data import Dataset
+from evenhand.files import to_json
+from evenhand.report.blocks import Table, Text
+from evenhand.report.findings import Findings, StageResult
+from evenhand.report.masked import masked_section
+from evenhand.report.methods import methods
+from evenhand.report.text import text_section
+from evenhand.report.verdicts import judge_model
+from evenhand.results import Comparison, Estimate, Measurement
+from masked_worlds import World, audited_data, audited_model
+
+PLACES = ("wall", "door", "fence", "gate", "tree", "stage", "river", "house", "tent", "road")
+DATA = Dataset.of(
+    [
+        f"The drummer sits {where} the {what} tapping her foot."
+        for what in PLACES
+        for where in ("by", "near")
+    ]
+    + [f"Rain fell on the {what}." for what in PLACES],
+    ["music"] * 20 + ["weather"] * 10,
+    ["F"] * 16 + ["M"] * 12 + ["F"] * 2,
+    name="<b>drums & rain",
+)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> Findings:
+    folder = tmp_path_factory.mktemp("found")
+    with pytest.MonkeyPatch.context() as patch:
+        model = audited_model(World(bias=0.7, slope=0.7, embedded=1), DATA, folder / "m", patch)
+    data = audited_data(DATA, folder / "d")
+    tuned = StageResult(
+        name="finetune",
+        kind="finetune",
+        title="tuned",
+        details=tuned_content(),
+        comparisons=(professions_change(),),
+    )
+    return replace(
+        model, subjects={**model.subjects, **data.subjects},
+        stages=(*data.stages, *model.stages, tuned),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(found):
+    return text_section(found)
+
+
+@pytest.fixture(scope="module")
+def model(found):
+    return masked_section(found)
+
+
+def professions_change() -> Comparison:
+    m = Measurement(
+        metric="professions",
+        query="leaning",
+        value=0.7,
+        low=0.6,
+        high=0.8,
+        n=9,
+        ideal=0.0,
+        worse="away",
+        interval="",
+    )
+    change = Estimate(value=-0.1, low=-0.2, high=0.1)
+    return Comparison(
+        before=m, after=replace(m, value=0.6), change=change, interval="", paired=6132
+    )
+
+
+def tuned_content() -> dict:
+    """A fine-tuning as the stage saves it: what JSON makes of it."""
+
+    def change(query: str, ideal: float | None) -> Comparison:
+        before, after = (
+            Measurement(
+                metric="pronouns",
+                query=query,
+                value=value,
+                low=value - 0.04,
+                high=value + 0.04,
+                n=120,
+                ideal=ideal,
+                worse="away",
+                interval="",
+            )
+            for value in (0.7, 0.6)
+        )
+        return Comparison(
+            before=before,
+            after=after,
+            change=Estimate(value=-0.1, low=-0.14, high=-0.06),
+            interval="",
+            paired=120,
+            details={"nearer": None if ideal is None else True, "verdict": "x", "distance": None},
+        )
+
+    measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
+    content = {
+        "model": "world",
+        "settings": {},
+        "data": {"sentences": 120},
+        "crows": None,
+        "training": {
+            "documents": 900,
+            "tokens": 160_000,
+            "epochs": 1.0,
+            "best": {"step": 40},
+            "evaluation_loss": {"before": 2.2, "after": 1.3},
+        },
+        "changes": [change(query, ideal).to_dict(items=False) for query, ideal in measures.items()],
+        "control": [],
+        "against_control": [],
+        "control_curve": [],
+        "notes": ["a note"],
+        "curve": [
+            {"step": 0, "epoch": 0.0, "training": None, "evaluation": 2.2},
+            {"step": 40, "epoch": 1.0, "training": 1.5, "evaluation": 1.3},
+        ],
+        "weights": 8,
+        "data_name": "drums",
+    }
+    return json.loads(to_json(content))
+
+
+def blocks(section, kind):
+    return [block for part in section.parts for block in part.blocks if isinstance(block, kind)]
+
+
+def test_every_part_is_there_with_its_figures(data, model):
+    assert [part.name for part in data.parts] == ["data-odds", "data-filter"]
+    assert [part.name for part in model.parts] == [
+        "masked-pronouns", "masked-professions", "masked-phrases", "masked-finetune"
+    ]  # fmt: skip
+    figures = [*data.figures(), *model.figures()]
+    assert len({figure.name for figure in figures}) == len(figures) == 10
+    for figure in figures:
+        assert figure.caption.startswith("How to read it")
+        assert figure.words
+        assert "NaN" not in figure.svg
+        assert "undefined" not in figure.svg
+
+
+def test_every_sentence_can_be_pointed_at_and_searched(found, model):
+    [dots] = [f for f in model.figures() if f.name == "masked-sentences"]
+    items = found.measured("pronouns")[0].items
+    drawn = unescape(dots.svg)
+    assert [item["masked"] for item in items if item["masked"] not in drawn] == []
+    tables = [t for t in blocks(model, Table) if t.headers[0] == "Sentence"]
+    assert {row[0].text for row in tables[0].rows} == {item["masked"] for item in items}
+    assert len(tables[1].rows) == 20
+    assert "Sentences of the data" in tables[1].caption
+
+
+def test_tables_agree_with_what_was_measured(found, data, model):
+    [odds] = [t for t in blocks(data, Table) if t.caption == "The classes"]
+    music = next(row for row in odds.rows if row[0].text == "music")
+    m = next(m for m in found.measured("odds") if m.query == "music")
+    assert music[1].value == m.value
+    assert [cell.value for cell in music[5:]] == [4, 16]
+    [groups] = [t for t in blocks(model, Table) if "by group" in t.caption]
+    contrast = next(row for row in groups.rows if row[0].text == "men's professions minus women's")
+    [expected] = found.measured("professions")[0].select("contrast")
+    assert contrast[1].value == expected.value
+
+
+def test_fine_tuning_says_what_changed_and_what_it_cost(model):
+    part = model.parts[-1]
+    words = " ".join(block.words for block in part.blocks if isinstance(block, Text))
+    assert "from 0.70 to 0.60: nearer to even than before" in words
+    [table] = [block for block in part.blocks if isinstance(block, Table)]
+    last = [cell.text for cell in table.rows[-1]]
+    assert last[0] == "professions, men's minus women's"
+    assert "no clear change" in last
+    assert "6,132" in last
+
+
+def test_the_page_stays_small(data, model):
+    for section in (data, model):
+        figures = sum(len(figure.inlined) for figure in section.figures())
+        cells = sum(len(c.text) + 30 for t in blocks(section, Table) for row in t.rows for c in row)
+        assert figures + cells < 450_000
+
+
+def test_what_was_left_out_is_said(found):
+    kinds = ("odds", "pronouns", "professions", "phrases", "finetune")
+    skipped = tuple(
+        StageResult(
+            name=kind, kind=kind, title=kind,
+            skipped=({"metric": kind, "query": "", "reason": f"no {kind} here"},),
+        )
+        for kind in kinds
+    )  # fmt: skip
+    bare = replace(found, stages=skipped)
+    warnings = [
+        block.words
+        for section in (text_section(bare), masked_section(bare))
+        for block in blocks(section, Text)
+        if block.kind == "warning"
+    ]
+    assert len(warnings) == 5
+    assert all(f"no {kind} here" in " ".join(warnings) for kind in kinds)
+    [verdict] = judge_model(bare)
+    assert verdict.level == "not measured"
+    assert "no pronouns here" in verdict.sentence
+
+
+def test_failed_stages_leave_a_verdict_that_says_so(found):
+    failed = tuple(
+        replace(stage, measurements=(), details={}, failed="out of memory")
+        for stage in found.stages
+        if stage.kind in ("pronouns", "professions", "phrases")
+    )
+    [verdict] = judge_model(replace(found, stages=failed))
+    assert verdict.level == "not measured"
+    assert "out of memory" in verdict.sentence
+
+
+def test_a_verdict_says_what_it_had_to_do_without(found):
+    kept = tuple(stage for stage in found.stages if stage.kind == "pronouns")
+    [verdict] = judge_model(replace(found, stages=kept))
+    assert verdict.level == "some evidence"
+    assert verdict.sentence.endswith("Not measured: professions and phrases.")
+    few = replace(kept[0].measurements[0], n=19)
+    undecided = replace(kept[0], measurements=(few,))
+    [verdict] = judge_model(replace(found, stages=(undecided,)))
+    assert verdict.level == "not measured"
+    assert "fewer than 20 sentences" in verdict.sentence
+
+
+def test_nothing_measured_gives_empty_sections(found):
+    bare = replace(found, stages=())
+    assert not text_section(bare).parts
+    assert not masked_section(bare).parts
+    assert judge_model(bare) == []
+
+
+def test_every_metric_is_explained(found):
+    kinds = {"odds": "text", "pronouns": "masked", "professions": "masked", "phrases": "masked"}
+    for kind, part in kinds.items():
+        for m in found.measured(kind):
+            assert m.metric in methods(part)
+    for method in (*methods("text").values(), *methods("masked").values()):
+        assert method.question.endswith("?")
+        assert method.source
+        assert method.formula

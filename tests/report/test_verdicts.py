@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evenhand.instruments import measure
+from evenhand.report.verdicts import judge_vectors as judge
+from evenhand.results import Measurement
+from evenhand.simulate import world
+from evenhand.vectors.store import Vectors
+
+ASSOCIATION = Measurement(
+    metric="association", query="t", value=-0.05, low=-0.08, high=-0.02, n=20, ideal=0.0,
+    worse="lower", interval="", p_value=0.001,
+)  # fmt: skip
+WEAT = replace(ASSOCIATION, metric="weat", value=1.2, low=0.5, high=1.5, worse="away")
+
+
+def test_strong_needs_both_measures() -> None:
+    assert judge("t", [ASSOCIATION, WEAT]).level == "strong evidence"
+    weak = replace(WEAT, p_value=0.2)
+    assert judge("t", [ASSOCIATION, weak]).level == "some evidence"
+
+
+def test_strong_needs_the_interval_below_zero() -> None:
+    wide = replace(ASSOCIATION, high=0.01)
+    assert judge("t", [wide, WEAT]).level == "some evidence"
+
+
+def test_a_second_measure_against_the_stereotype_confirms_nothing() -> None:
+    against = replace(WEAT, value=-1.2, low=-1.5, high=-0.5)
+    verdict = judge("t", [ASSOCIATION, against])
+    assert verdict.level == "some evidence"
+    assert verdict.confirmed_by == ()
+    assert "against the direction" in verdict.sentence
+
+
+def test_p_values_are_corrected_before_some() -> None:
+    no = replace(ASSOCIATION, p_value=0.5)
+    one = judge("t", [no, replace(WEAT, p_value=0.03)])
+    assert [test["p_holm"] for test in one.tests] == pytest.approx([0.5, 0.06])
+    assert one.level == "none found"
+    assert judge("t", [no, replace(WEAT, p_value=0.02)]).level == "some evidence"
+
+
+def test_measures_against_random_words_do_not_decide() -> None:
+    no = replace(ASSOCIATION, p_value=0.5)
+    others = [
+        replace(WEAT, metric=name, p_value=0.0001)
+        for name in ("mac", "rnd", "ripa", "rnsb", "ect", "direct_bias", "same")
+    ]
+    assert judge("t", [no, *others]).level == "none found"
+
+
+def test_none_found_says_what_it_cannot_mean() -> None:
+    verdict = judge("t", [replace(ASSOCIATION, p_value=0.5, low=-0.08, high=0.03)])
+    assert "not proof of no bias" in verdict.sentence
+    assert "−0.080 and 0.030" in verdict.sentence
+
+
+def test_without_the_association_there_is_no_verdict() -> None:
+    assert judge("t", [WEAT]).level == "not measured"
+    assert judge("t", [WEAT]).to_dict()["numbers"] == []
+
+
+def _levels(bias: float, count: int, classes: tuple[str, ...]) -> list[str]:
+    levels = []
+    for seed in range(count):
+        w = world(bias=bias, dim=50, vocabulary=600, seed=seed, classes=classes)
+        v = Vectors.from_arrays(w.words, w.matrix)
+        measured = measure(v, w.topic, permutations=1000, null=200)
+        levels.append(judge(w.topic.name, list(measured)).level)
+    return levels
+
+
+@pytest.mark.parametrize("classes", [("male", "female"), ("a", "b", "c")])
+def test_worlds_without_bias_are_not_called_biased(classes: tuple[str, ...]) -> None:
+    assert _levels(0.0, 40, classes).count("none found") >= 36
+
+
+@pytest.mark.parametrize("classes", [("male", "female"), ("a", "b", "c")])
+def test_worlds_with_bias_are_called_strongly_biased(classes: tuple[str, ...]) -> None:
+    assert set(_levels(0.5, 10, classes)) == {"strong evidence"}
