@@ -243,12 +243,13 @@ def finetuning(document: Document) -> Iterator[Row]:
         yield f"count/{name}", numbers(document["training"][name])
     for prefix, key in (("", "changes"), ("control/", "control")):
         for data in document[key]:
-            yield from _comparison(data, f"{prefix}{data['measure']}")
-            if data.get("distance"):
-                name = f"{prefix}{data['measure']}/distance"
-                yield name, estimate(data["distance"])
-    for data in document["beyond_control"]:
-        yield f"against control/{data['measure']}", estimate(data["change"])
+            for part in ("before", "after", "change"):
+                yield f"{prefix}{data['query']}/{part}", estimate(data[part])
+            distance = data["details"]["distance"]
+            if distance:
+                yield f"{prefix}{data['query']}/distance", estimate(distance)
+    for data in document["against_control"]:
+        yield f"against control/{data['query']}", estimate(data["change"])
     for prefix, key in (("", "curve"), ("control/", "control_curve")):
         for point in document[key]:
             yield f"{prefix}loss/{point['step']}", numbers(point["evaluation"])
