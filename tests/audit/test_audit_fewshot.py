@@ -289,12 +289,15 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
         levels[leak] = [
             judge_classifiers(
                 findings_of(
-                    encoder, read(f"simulated:per_class=40,leak={leak},seed={seed}"),
-                    tmp_path / f"{leak}-{seed}", size, seed,
+                    encoder,
+                    read(f"simulated:per_class=40,leak={leak},seed={seed}"),
+                    tmp_path / f"{leak}-{seed}",
+                    size,
+                    seed,
                 )
             )[0].level
             for seed in range(worlds)
-        ]  # fmt: skip
+        ]
     assert levels[0].count("none found") >= 17
     assert "strong evidence" not in levels[0]
     assert "none found" not in levels[1]

@@ -139,9 +139,10 @@ def data(chart: Chart) -> list[dict[str, Any]]:
 def panel(chart: Chart, title: str) -> list[dict[str, Any]]:
     """The rows of one panel of several, a run each."""
     (found,) = (
-        part for part in parts(spec_of(chart))
+        part
+        for part in parts(spec_of(chart))
         if isinstance(part.get("title"), dict) and part["title"]["text"] == title
-    )  # fmt: skip
+    )
     return [one for one in rows_in(found) if "run" in one]
 
 

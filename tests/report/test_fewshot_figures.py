@@ -159,10 +159,11 @@ def test_curves_have_every_point_and_mark_the_saved_one(run: dict[str, Any]) -> 
             for series in ("training", "validation"):
                 for measure in ("accuracy", "loss"):
                     (one,) = (
-                        one for one in found
+                        one
+                        for one in found
                         if (one["run"], one["episodes"], one["series"], one["measure"])
                         == (name, point["episodes"], series, measure)
-                    )  # fmt: skip
+                    )
                     assert one["value"] == point[f"{series}_{measure}"]
     kept = {(one["run"], one["series"], one["episodes"]) for one in found if one["chosen"]}
     assert kept == {(name, "validation", 200) for name in run["curves"]}

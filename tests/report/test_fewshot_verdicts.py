@@ -31,9 +31,15 @@ def _contents_as_given(monkeypatch):
 def measured(value, chance, new, low=None, high=None):
     """A measure as a run tells of it; chance gives up to 0.02."""
     return {
-        "signed": value, "signed_low": low, "signed_high": high, "p_value": new, "null_p": chance,
-        "null_high": 0.02, "prob": 0.95, "classes": 18,
-    }  # fmt: skip
+        "signed": value,
+        "signed_low": low,
+        "signed_high": high,
+        "p_value": new,
+        "null_p": chance,
+        "null_high": 0.02,
+        "prob": 0.95,
+        "classes": 18,
+    }
 
 
 def judged(measures):
@@ -43,11 +49,13 @@ def judged(measures):
         told[network][metric] = one
     stages = [
         StageResult(
-            name=network, kind="fewshot", title=network,
+            name=network,
+            kind="fewshot",
+            title=network,
             details={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
         )
         for network, bias in told.items()
-    ]  # fmt: skip
+    ]
     (verdict,) = judge_classifiers(
         Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
     )
