@@ -454,8 +454,8 @@ def learning_curves(every: Mapping[str, Points]) -> Chart:
     start, last = (end(row["episodes"] for row in rows) for end in (min, max))
     domains = {measure: _curve_domain(rows, measure) for measure in heights}
     charts = []
-    for place, (name, part) in enumerate(values.items()):
-        left, lowest = place % columns == 0, place >= len(values) - columns
+    for index, (name, part) in enumerate(values.items()):
+        left, lowest = index % columns == 0, index >= len(values) - columns
         stack = [
             curves(
                 [row for row in part if row["measure"] == measure],
@@ -521,9 +521,9 @@ def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> Rows:
             "series": series,
             "measure": measure,
             "value": finite(point[f"{series}_{measure}"]),
-            "chosen": place == best and series == "validation",
+            "chosen": index == best and series == "validation",
         }
-        for place, point in enumerate(points)
+        for index, point in enumerate(points)
         for measure in measures
         for series in ("training", "validation")
     ]

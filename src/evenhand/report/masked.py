@@ -80,7 +80,7 @@ def distributions(scores: Sequence[Measurement]) -> Chart:
         raise InputError("no sentence is decided: there is no distribution to draw")
     settings, last = scores[0].details["settings"], len(scores) - 1
     return panels(
-        [_distribution(m, axis=place == last) for place, m in enumerate(scores)],
+        [_distribution(m, axis=index == last) for index, m in enumerate(scores)],
         title="Pronoun score: P(male) / (P(male) + P(female))",
         subtitle=[
             f"bars: sentences decided by the {settings['top_k']} likeliest words; outline: by the "
@@ -482,7 +482,7 @@ def measure_label(measure: str) -> str:
 
 
 def masked_section(findings: Findings) -> Section:
-    """What the model expects of men and women, asked in four ways."""
+    """What the model expects of men and women, measured in four ways."""
     parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
     return Section(
         "masked", "The masked language model", parts=[part for part in parts if part.blocks]

@@ -340,10 +340,10 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
         for part in m.parts
     ]
     order = sorted(dict.fromkeys((row["group"], row["label"]) for row in rows))
-    place = {word: i for i, (_, word) in enumerate(order)}
+    index = {word: i for i, (_, word) in enumerate(order)}
     parts = {
         level: sorted(
-            (row for row in rows if row["of"] == level), key=lambda row: place[row["label"]]
+            (row for row in rows if row["of"] == level), key=lambda row: index[row["label"]]
         )
         for level in CONNECTIONS
         if any(row["of"] == level for row in rows)
@@ -881,7 +881,7 @@ def _distance_blocks(
             title=title,
         )
         blocks += [] if isinstance(figure, Text) else [figure]
-    for place, word in enumerate(telling_words(table), 1):
+    for index, word in enumerate(telling_words(table), 1):
         own = table.select_words([word])
         near = sorted(
             (float(distance), own.attributes[attribute])
@@ -892,11 +892,11 @@ def _distance_blocks(
         )
         blocks.append(
             prose.figure(
-                f"posterior-radial-{place}-{name}",
+                f"posterior-radial-{index}-{name}",
                 lambda word=word: radial(table, word, seed=seed),  # type: ignore[misc]
                 "radial",
                 word=word,
-                nearest=place == 1,
+                nearest=index == 1,
                 near=near,
             )
         )
