@@ -1306,9 +1306,6 @@ def _rounded(value: Estimate, digits: int = 3) -> str:
     return f"{number(value.value, digits)} [{low}, {high}]"
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 def _training_options(command: F) -> F:
     """What and how is learned; each is a field of `Settings`."""
     from evenhand.masked.finetuning import REWRITES, Settings

@@ -24,15 +24,6 @@ from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
 from evenhand.files import document, save_json, versions
-from evenhand.masked.learning_text import (
-    Documents,
-    HeldOut,
-    Material,
-    collect,
-    derived_seed,
-    held_out,
-    masked_loss,
-)
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
@@ -51,6 +42,7 @@ from evenhand.training import (
 if TYPE_CHECKING:
     import torch
 
+    from evenhand.masked.learning_text import Documents, HeldOut, Material
     from evenhand.masked.pairs import Pair
 
 __all__ = ["REWRITES", "FinetuneResult", "Settings", "finetune"]
@@ -266,6 +258,8 @@ def finetune(
     FinetuneResult
 
     """
+    from evenhand.masked.learning_text import Material, collect, held_out
+
     settings = settings or Settings()
     documents = collect(
         texts,
@@ -318,6 +312,8 @@ class _Loop:
         device: str,
         control: bool,
     ) -> FinetuneResult:
+        from evenhand.masked.learning_text import Material
+
         before = self.measure(model, "before")
         trained, after = self.arm(model, material, "after")
         measured = {"before": before, "after": after}
@@ -616,6 +612,8 @@ class _Training:
         """One step, and what is due after it: evaluation, checkpoint, stop."""
         import torch
 
+        from evenhand.masked.learning_text import derived_seed, masked_loss
+
         state, planned = self.state, self.material.planned
         hidden, tokens = self.material.step(state.epoch, chosen, state.step)
         torch.manual_seed(derived_seed(self.settings.seed, "dropout", state.step))
@@ -659,6 +657,8 @@ class _Training:
     def evaluate(self) -> None:
         """Add a point to the curve; keep the weights if it is the best, stop if none was lately."""
         import torch
+
+        from evenhand.masked.learning_text import masked_loss
 
         state = self.state
         total, count = 0.0, 0
