@@ -385,7 +385,7 @@ def _check_parts(
 
 
 def _encoder(source: str) -> str:
-    """A hash of what an encoder is dataset of; an error that names the setting where there is none."""
+    """Return the hash of an encoder's files; a missing one is an error that names the setting."""
     from evenhand.masked.model import EMBEDDED
 
     if source in EMBEDDED or source.startswith(HUB) or Path(source).is_dir():
