@@ -554,7 +554,13 @@ def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
             [raw] = _parts(data, "embedding")
             yield {**raw, "query": data["query"]}
             yield {**data, "metric": "phrase-weat-centred"}
-        elif data["metric"] != "phrases_pronouns":
+        elif data["details"].get("role") in ("accuracy", "bias"):
+            run = data["details"]["run"]
+            if data["metric"] == "accuracy":
+                yield {**data, "metric": "fewshot_accuracy", "query": run}
+            for part in _parts(data, "measure"):
+                yield {**part, "metric": f"fewshot_{part['query']}", "query": run}
+        elif data["metric"] != "phrases_pronouns" and "role" not in data["details"]:
             yield from parts if data["metric"] == "odds" and parts else [data]
 
 

@@ -47,9 +47,10 @@ def found(tmp_path_factory) -> Findings:
         comparisons=(professions_change(),),
     )
     return replace(
-        model, subjects={**model.subjects, **data.subjects},
+        model,
+        subjects={**model.subjects, **data.subjects},
         stages=(*data.stages, *model.stages, tuned),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +143,11 @@ def blocks(section, kind):
 def test_every_part_is_there_with_its_figures(data, model):
     assert [part.name for part in data.parts] == ["data-odds", "data-filter"]
     assert [part.name for part in model.parts] == [
-        "masked-pronouns", "masked-professions", "masked-phrases", "masked-finetune"
-    ]  # fmt: skip
+        "masked-pronouns",
+        "masked-professions",
+        "masked-phrases",
+        "masked-finetune",
+    ]
     figures = [*data.figures(), *model.figures()]
     assert len({figure.name for figure in figures}) == len(figures) == 10
     for figure in figures:
@@ -198,11 +202,13 @@ def test_what_was_left_out_is_said(found):
     kinds = ("odds", "pronouns", "professions", "phrases", "finetune")
     skipped = tuple(
         StageResult(
-            name=kind, kind=kind, title=kind,
+            name=kind,
+            kind=kind,
+            title=kind,
             skipped=({"metric": kind, "query": "", "reason": f"no {kind} here"},),
         )
         for kind in kinds
-    )  # fmt: skip
+    )
     bare = replace(found, stages=skipped)
     warnings = [
         block.words

@@ -116,7 +116,7 @@ def _distribution(m: Measurement, *, axis: bool) -> Chart:
         outline="full",
         band=(0.5 - delta, 0.5 + delta),
         middle=0.5,
-        mean={**top.estimate.to_dict(), "shown": shown} if top.n else None,
+        mean={**top.estimate.to_dict(), "shown": shown, "n": top.n} if top.n else None,
         tips={"bin": "score", "n": "top k", "full": "full vocabulary"},
         axis=axis,
     )
