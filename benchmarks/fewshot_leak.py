@@ -36,7 +36,7 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]]:
     """One world: every network with the mitigations of the job."""
     dataset = read(f"simulated:leak={job['leak']},seed={job['world']}")
     rows = []
-    with tempfile.TemporaryDirectory() as folder_name:
+    with tempfile.TemporaryDirectory() as root:
         for network in NAMES:
             before = None
             for mitigation in job["mitigations"]:
@@ -51,8 +51,8 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]]:
                     episodes=EpisodeCounts.parse(job["episodes"]),
                     split_seed=job["world"],
                 )
-                folder = Path(folder_name) / f"{network}-{mitigation}"
-                results = run(dataset, settings, folder, cache=Path(folder_name) / "cache").results
+                folder = Path(root) / f"{network}-{mitigation}"
+                results = run(dataset, settings, folder, cache=Path(root) / "cache").results
                 change = None if before is None else compare(before, results.bias).change.value
                 before = before or results.bias
                 rows.append(
