@@ -16,9 +16,10 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
+from evenhand import training
 from evenhand.errors import FileError, PartialFailure
 from evenhand.masked import load
-from evenhand.masked.finetune import Settings, finetune, training
+from evenhand.masked.finetuning import Settings, finetune
 from evenhand.results import to_json
 
 JOBS = ("nurse", "doctor", "teacher", "guard", "clerk", "cook")
@@ -37,7 +38,7 @@ import sys
 from contextlib import contextmanager
 from evenhand.cli import run
 from evenhand.cli.masked import finetune
-from evenhand.masked.finetune import training
+from evenhand import training
 
 training.INTERVAL = float(sys.argv[1])
 training.SHARE = 1.0
@@ -167,7 +168,7 @@ def test_a_full_disk_is_told_of_and_the_checkpoint_before_is_whole(small, tmp_pa
         progress=lambda what, *_: steps.append(what),
     )  # fmt: skip
     assert 0 < steps.count("training") < undisturbed.training["steps"]
-    assert to_json(again.as_dict()) == to_json(undisturbed.as_dict())
+    assert to_json(again.to_dict()) == to_json(undisturbed.to_dict())
     assert (tmp_path / "full" / "model" / "model.safetensors").read_bytes() == weights
 
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.masked.drafts import Asker, Candidate, Draft, Ground, seeds_of
 from evenhand.masked.gender_words import probabilities
-from evenhand.masked.generate import Settings, generate, read_seeds
-from evenhand.masked.generate.asking import Asker
-from evenhand.masked.generate.drafts import Draft, Ground
-from evenhand.masked.generate.seeds import Told, seeds_of
+from evenhand.masked.generation import Settings, generate, read_seeds
 from evenhand.masked.metrics.pronouns import bias
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
@@ -88,7 +86,7 @@ def test_losses_earn_no_credit_elsewhere():
         lifted={"his": 0.7, "her": 0.1},
     )
     asker = Asker(world)
-    ground = Ground(seeds_of([Told(CHAIR)]).seeds[0])
+    ground = Ground(seeds_of([Candidate(CHAIR)]).seeds[0])
     draft = Draft(ground, ((2, "lifted"),))
     (told,) = asker.fluency([draft], 2)
     assert told.loss == told.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
@@ -99,7 +97,7 @@ def brute_force(model, sentence, side, settings):
     """The best push over all sets of edits whose parts, in some order, all pass; by hand."""
     words = {word: i for word, i in model.tokenizer.get_vocab().items() if word.isalpha()}
     table, vocabulary = model.table, model.tokenizer.get_vocab()
-    seed = Draft(Ground(seeds_of([Told(sentence)]).seeds[0]))
+    seed = Draft(Ground(seeds_of([Candidate(sentence)]).seeds[0]))
 
     def p(before, word):
         return table[vocabulary[before], vocabulary[word]]
@@ -188,7 +186,7 @@ def test_the_control_has_as_many_edits_out_of_the_same_candidates():
         assert control["fluency_loss"] <= settings.fluency
         drawn.add(control["edits"][0]["new"])
     asker = Asker(model, likely=settings.likely)
-    (told,) = asker.proposals([Draft(Ground(seeds_of([Told(CHAIR)]).seeds[0]))])
+    (told,) = asker.proposals([Draft(Ground(seeds_of([Candidate(CHAIR)]).seeds[0]))])
     assert drawn == {proposal.word for proposal in told} == {"lifted", "pushed"}
 
 
@@ -223,7 +221,7 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
         nurse={"moved": 0.9},
         moved={"his": 0.5, "her": 0.4, "him": 0.01},
     )
-    seeds = seeds_of([Told(CHAIR)])
+    seeds = seeds_of([Candidate(CHAIR)])
     places = [Ground(seeds.seeds[0], antecedent=asked).places for asked in (False, True)]
     assert places == [(2, 4), (1, 2, 4)]
     made = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))

@@ -14,7 +14,8 @@ from evenhand.cli.options import form_of, format_options, json_option, prob_opti
 from evenhand.cli.output import step_bars
 
 if TYPE_CHECKING:
-    from evenhand.masked.finetune import Change, FinetuneResult
+    from evenhand.masked.finetuning import FinetuneResult
+    from evenhand.results import Comparison
 
 __all__ = ["finetune"]
 
@@ -23,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _training_options(command: F) -> F:
     """What and how is learned; each is a field of `Settings`."""
-    from evenhand.masked.finetune.settings import REWRITES, Settings
+    from evenhand.masked.finetuning import REWRITES, Settings
 
     usual = Settings()
 
@@ -125,9 +126,9 @@ def finetune(
       evenhand masked finetune generated.jsonl --field sentence --crows crows.csv -o even
       evenhand masked score biased.jsonl --model mini --model even/model
     """
-    from evenhand.masked.finetune import Settings
-    from evenhand.masked.finetune import finetune as work
-    from evenhand.masked.finetune.reading import input_hashes, read_documents
+    from evenhand.masked.finetuning import Settings
+    from evenhand.masked.finetuning import finetune as work
+    from evenhand.masked.learning_text import input_hashes, read_documents
     from evenhand.masked.metrics.pronouns import read_sentences
     from evenhand.masked.pairs import read_pairs
 
@@ -145,7 +146,7 @@ def finetune(
     if as_json:
         from evenhand.cli.output import print_json
 
-        print_json(**result.as_dict())
+        print_json(**result.to_dict())
         return
     _print(result)
 
@@ -171,7 +172,7 @@ def _print(result: FinetuneResult) -> None:
         f"evaluation loss, {data['held_out']:,} held out; rewrite: {settings['rewrite']}\n"
         f"{training['steps']:,} steps, {training['tokens']:,} tokens, {training['epochs']:.1f} "
         f"epochs: {ended}; evaluation loss {loss['before']:.3f} → {loss['after']:.3f} "
-        f"(step {training['kept']['step']:,}, kept)\n"
+        f"(the best, of step {training['best']['step']:,})\n"
         f"measured on {data['sentences']:,} sentences ({data['sentences_from']}) and "
         f"{data['plain_sentences']:,} plain sentences\n"
     )
@@ -180,7 +181,9 @@ def _print(result: FinetuneResult) -> None:
         _table(
             "Control: the same training on the text as it is", ("before", "after"), result.control
         )
-        _table("The rewriting beyond the control", ("control", "rewritten"), result.beyond_control)
+        _table(
+            "The rewriting against the control", ("control", "rewritten"), result.against_control
+        )
     for note in result.notes:
         click.echo(f"note: {note}")
     click.echo(
@@ -190,16 +193,17 @@ def _print(result: FinetuneResult) -> None:
     )
 
 
-def _table(title: str, times: tuple[str, str], changes: tuple[Change, ...]) -> None:
+def _table(title: str, times: tuple[str, str], changes: tuple[Comparison, ...]) -> None:
     from evenhand.cli.output import number, table
 
-    def row(change: Change) -> tuple[str, ...]:
+    def row(change: Comparison) -> tuple[str, ...]:
         times = "× " if change.kind == "ratio" else ""
         return (
-            change.measure, number(change.before.value), number(change.after.value),
+            change.query, number(change.before.value), number(change.after.value),
             f"{times}{number(change.change.value)}",
             f"[{number(change.change.low)}, {number(change.change.high)}]",
-            "–" if change.ideal is None else f"{change.ideal:g}", str(change.n), change.verdict,
+            "–" if change.before.ideal is None else f"{change.before.ideal:g}",
+            str(change.paired), change.details["verdict"],
         )  # fmt: skip
 
     headers = ("measure", *times, "change", "interval", "ideal", "n", "")

@@ -19,8 +19,7 @@ from evenhand.cli.options import json_option, output_option, prob_option, seed_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evenhand.masked.generate import Generation
-    from evenhand.masked.generate.reading import Group
+    from evenhand.masked.generation import Generation, Group
     from evenhand.results import Estimate
 
 __all__ = ["generate"]
@@ -123,8 +122,8 @@ def generate(
       evenhand masked generate sentences.txt --direction both --edits 3 -o pushed.jsonl
       evenhand masked generate biased.jsonl --judge ./bert-base -o pushed.jsonl --json
     """
-    from evenhand.masked.generate import Settings, read_seeds
-    from evenhand.masked.generate import generate as made_by
+    from evenhand.masked.generation import Settings, read_seeds
+    from evenhand.masked.generation import generate as made_by
     from evenhand.text.coreference import resolver as make
     from evenhand.text.structural import Filter
 
@@ -168,7 +167,7 @@ def generate(
 
 
 def _told(found: Generation) -> str:
-    from evenhand.masked.generate.search import REASONS
+    from evenhand.masked.generation import REASONS
 
     told = f"{len(found.sentences):,} sentences from {len(found.outcomes):,} searches"
     for reason, n in found.nothing.items():
