@@ -1,7 +1,7 @@
 """The kinds of chart that results are drawn with: rows in, an Altair chart out.
 
 `forest` (dot and interval), `curves`, `densities`, `scatter`, `histogram` and `heatmap`. A row is
-a mapping with the fields that its kind of chart names. Colours can be told apart by most
+a mapping with the fields that its kind of chart names. Colours can be distinguished by most
 colour-blind readers, and shapes repeat what colours say. Every mark has a description, which a
 page shows to a pointer and reads to a screen reader.
 """

@@ -39,7 +39,7 @@ def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
     [verdict] = judge_model(audited_model(world, PLAIN, tmp_path, monkeypatch))
     assert verdict.level == "strong evidence"
     assert verdict.subject == "model"
-    assert "thinks of a man" in verdict.sentence
+    assert "the model expects a man" in verdict.sentence
     assert len(verdict.confirmed_by) == 3
     assert [number.ideal for number in verdict.numbers] == [0.5, 0, 0, 0, 0]
 
@@ -47,10 +47,10 @@ def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
 @pytest.mark.parametrize(
     ("dials", "says"),
     [
-        ({"bias": -0.8}, "thinks of a woman"),
-        ({"slope": 0.6}, "Professions that men mostly hold call for a man more"),
+        ({"bias": -0.8}, "the model expects a woman"),
+        ({"slope": 0.6}, "held mostly by men are associated with men more"),
         ({"slope": -0.6}, "against the usual stereotype"),
-        ({"embedded": 1.2}, "lie nearer the words for men than those told of women"),
+        ({"embedded": 1.2}, "lie nearer to the words for men than those associated with women"),
     ],
 )
 def test_one_kind_of_bias_alone_is_some_evidence(tmp_path, monkeypatch, dials, says):

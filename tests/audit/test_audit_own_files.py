@@ -198,7 +198,7 @@ def test_wrong_vectors(here, capsys, content, told):
         (b"text,label\na,b,c\n", "line 2: expected 2 fields as in the header, got 3"),
         ("text,label\ncafé,b\n".encode("latin-1"), "line 2: expected UTF-8, got the byte 0xe9"),
         (TEXT.encode("utf-16"), "expected UTF-8, got the byte 0xff"),
-        (b'[{"text": "a"}]', "one JSON object a line, got an array"),
+        (b'[{"text": "a"}]', "one JSON object per line, got an array"),
     ],
 )
 def test_wrong_data(here, capsys, content, told):

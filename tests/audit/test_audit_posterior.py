@@ -16,6 +16,7 @@ from evenhand.audit.stages import Options, run_stage
 from evenhand.lexicon import Topic
 from evenhand.posterior import fit, read_table
 from evenhand.report.findings import StageResult
+from evenhand.results import Measurement
 from evenhand.simulate import World, world
 from evenhand.vectors.distances import distance_table
 from evenhand.vectors.store import Vectors
@@ -59,6 +60,10 @@ def run(
     return result
 
 
+def contrast(result: StageResult) -> Measurement:
+    return next(m for m in result.measurements if m.query == DELTA)
+
+
 @pytest.fixture(scope="module")
 def heard() -> Heard:
     return Heard()
@@ -74,19 +79,19 @@ def full(tmp_path_factory: pytest.TempPathFactory, heard: Heard) -> tuple[StageR
 def test_a_planted_bias_shows_and_none_does_not(seed: int, tmp_path: Path) -> None:
     for bias, folder in ((0.5, tmp_path / "planted"), (0.0, tmp_path / "clean")):
         folder.mkdir()
-        delta = run(small(bias, seed), folder).details["contrasts"][DELTA]
+        delta = contrast(run(small(bias, seed), folder))
         if bias:
-            assert delta["high"] < 0
-            assert delta["p_below_zero"] > 0.99
+            assert delta.high < 0
+            assert delta.details["p_below_zero"] > 0.99
         else:
-            assert delta["low"] < 0 < delta["high"]
+            assert delta.low < 0 < delta.high
 
 
 def test_a_bias_against_the_stereotype_has_the_other_sign(tmp_path: Path) -> None:
     w = small({("male", "female"): 0.5, ("female", "male"): 0.5})
-    delta = run(w, tmp_path).details["contrasts"][DELTA]
-    assert delta["low"] > 0
-    assert delta["p_below_zero"] < 0.01
+    delta = contrast(run(w, tmp_path))
+    assert delta.low > 0
+    assert delta.details["p_below_zero"] < 0.01
 
 
 def test_the_content_is_that_of_the_engine(full: tuple[StageResult, Path]) -> None:
@@ -94,26 +99,27 @@ def test_the_content_is_that_of_the_engine(full: tuple[StageResult, Path]) -> No
     table = read_table(distance_table(Vectors.from_arrays(w.words, w.matrix), w.topic))
     fitted = fit(table, draws=640)
     assert content["draws"] == 640
-    assert content["contrasts"][DELTA]["mean"] == float(fitted.draws["delta"].mean())
+    delta = contrast(full[0])
+    assert delta.value == float(fitted.draws["delta"].mean())
     assert (content["rows"], content["protected"], content["stereotypes"]) == (8 * 52, 8, 12)
-    for quantity in (*content["contrasts"].values(), *content["words"], *content["classes"]):
-        assert quantity["low"] <= quantity["inner_low"] <= quantity["mean"]
-        assert quantity["mean"] <= quantity["inner_high"] <= quantity["high"]
-    assert [one["class"] for one in content["classes"]] == ["male", "female"]
-    assert len(content["words"]) == 8
+    for m in (delta, *delta.parts):
+        assert m.low <= m.details["inner_low"] <= m.value
+        assert m.value <= m.details["inner_high"] <= m.high
+    assert [m.query for m in delta.select("class")] == ["male", "female"]
+    assert len(delta.select("word")) == 8
     assert set(content["checks"]) == {"crossed", "coefficients"}
-    saved = np.array([line.split() for line in content["distances"]["distance"]], dtype=float)
-    assert np.abs(saved.ravel() - table.distance).max() < 1e-6
+    assert full[0].distances is not None
+    assert np.array_equal(full[0].distances.distance.ravel(), table.distance)
 
 
 def test_hard_debiasing_is_compared_by_the_same_cells(full: tuple[StageResult, Path]) -> None:
+    [change] = [c for c in full[0].comparisons if c.query == DELTA]
+    assert change.before.estimate == contrast(full[0]).estimate
+    assert change.before.high < 0 < change.change.low
+    assert abs(change.after.value) < 0.2 * abs(change.before.value)
     content = full[0].details
-    times = content["change"]["contrasts"][DELTA]
-    assert times["before"] == content["contrasts"][DELTA]
-    assert times["before"]["high"] < 0 < times["change"]["low"]
-    assert abs(times["after"]["mean"]) < 0.2 * abs(times["before"]["mean"])
-    assert set(content["change"]["equalised"]) <= {w for w in small().words if "protected" in w}
-    assert set(content["change"]["diagnostics"]) == {"after debiasing", "the change"}
+    assert set(content["equalised"]) <= {w for w in small().words if "protected" in w}
+    assert list(content["diagnostics"])[1:] == ["after debiasing", "the change"]
 
 
 def test_a_topic_stays_small_on_disk_and_has_no_nan(full: tuple[StageResult, Path]) -> None:
@@ -121,7 +127,7 @@ def test_a_topic_stays_small_on_disk_and_has_no_nan(full: tuple[StageResult, Pat
     text = path.read_text(encoding="utf-8")
     assert len(text) < 300_000
     assert "NaN" not in text
-    assert json.loads(text)["stage"]["details"] == full[0].details
+    assert StageResult.from_dict(json.loads(text)["stage"]).measurements == full[0].measurements
 
 
 def test_progress_only_grows_and_ends_at_the_end(
@@ -152,9 +158,9 @@ def test_a_quick_audit_models_gender_alone(tmp_path: Path) -> None:
 
 
 def test_quick_leaves_out_debiasing_and_calibration(tmp_path: Path) -> None:
-    content = run(small(), tmp_path).details
-    assert content["change"] is None
-    assert content["calibration"] == []
+    result = run(small(), tmp_path)
+    assert result.comparisons == ()
+    assert {m.metric for m in result.measurements} == {"posterior_contrast"}
 
 
 def test_other_numbers_of_classes_and_words_will_do(tmp_path: Path) -> None:
@@ -162,11 +168,12 @@ def test_other_numbers_of_classes_and_words_will_do(tmp_path: Path) -> None:
     topic = replace(
         w.topic, human=(), stereotypes={**w.topic.stereotypes, "west": ("west-stereotype-0",)}
     )
-    content = run(w, tmp_path, topic=topic).details
-    assert [one["class"] for one in content["classes"]] == ["north", "east", "south", "west"]
-    assert content["stereotypes"] == 7
-    assert list(content["contrasts"]) == [DELTA, "associated-none"]
-    assert content["contrasts"][DELTA]["high"] < 0
+    result = run(w, tmp_path, topic=topic)
+    delta = contrast(result)
+    assert [m.query for m in delta.select("class")] == ["north", "east", "south", "west"]
+    assert result.details["stereotypes"] == 7
+    assert [m.query for m in result.measurements[:2]] == [DELTA, "associated-none"]
+    assert delta.high < 0
 
 
 def test_missing_words_are_named(tmp_path: Path) -> None:
@@ -192,9 +199,10 @@ def test_without_defining_words_the_rest_is_still_modelled(tmp_path: Path) -> No
     w = small()
     topic = replace(w.topic, definitional=(("nobody", "noone"),), equalize=())
     result = run(w, tmp_path, topic=topic, quick=False)
-    assert result.details["change"] is None
-    assert result.details["contrasts"][DELTA]["high"] < 0
-    assert len(result.details["calibration"]) == 2
+    assert result.comparisons == ()
+    assert contrast(result).high < 0
+    shares = [m.metric for m in result.measurements if m.metric != "posterior_contrast"]
+    assert shares == ["coverage", "false_positives", "coverage", "power"]
     (skip,) = result.skipped
     assert skip["metric"] == "hard debiasing"
     assert "nobody" in skip["reason"]
@@ -230,7 +238,7 @@ def test_the_draws_of_an_audit_can_be_trusted_on_glove(
     found = result.details["diagnostics"]["the difference"]
     assert found["rhat_max"] <= 1.01
     assert found["ess_min"] >= 400
-    assert result.details["contrasts"][DELTA]["high"] < 0
+    assert contrast(result).high < 0
 
 
 def test_without_the_tests_that_decide_a_card_says_that_there_is_no_verdict(

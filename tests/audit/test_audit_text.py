@@ -66,8 +66,8 @@ def test_texts_of_unknown_gender_and_classes_without_any_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "genders", "reason"),
     [
-        ("abab", None, "no text whose gender column tells of men and women"),
-        ("abab", "MMMM", "no text whose gender column tells of women"),
+        ("abab", None, "no text with the gender of men and women"),
+        ("abab", "MMMM", "no text with the gender of women"),
         ("aaaa", "MFMF", "expected two classes or more with genders, got only 'a'"),
     ],
 )
@@ -172,5 +172,5 @@ def test_of_many_texts_a_sample_is_read(tmp_path, monkeypatch):
 def test_line_separators_inside_a_sentence_do_not_cut_it(tmp_path):
     data = Dataset.of(["The drummer\u2028sits there tapping her foot."], ["a"], name="odd")
     found = text.structural(data, Options(work=tmp_path))
-    assert [one["row"] for one in found.kept] in ([], [0])
+    assert [one["row"] for one in found.accepted] in ([], [0])
     assert found.counts["read"] >= 1

@@ -575,14 +575,17 @@ def audit(document: Document) -> Iterator[Row]:
             for row in debias(data) if changes else ():
                 yield f"{of}/{row[0]}", row[1]
             continue
+        if stage["kind"] == "posterior":
+            for data in stage["measurements"]:
+                if data["details"].get("model") == "crossed":
+                    yield f"{of}/contrasts/{data['query']}", posterior(data)
+            continue
         for data in _audited(stage["measurements"]):
             name = f"{of}/{RECORDED.get(data['metric'], data['metric'])}/{data['query']}"
             while name in names:
                 name += " again"
             names.add(name)
             yield name, estimate(data)
-        for name, values in (details.get("contrasts") or {}).items():
-            yield f"{of}/contrasts/{name}", posterior(values)
     for data in document["verdicts"]:
         yield f"verdict/{data['subject']}/{data['topic']}", {"value": data["verdict"]}
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from hashlib import blake2b
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -19,7 +21,7 @@ from evenhand.fewshot.answers import Tallies, check_same_queries
 from evenhand.fewshot.metrics.bias import bias_replicates, read_measure
 from evenhand.fewshot.runs import run
 from evenhand.fewshot.settings import RunSettings, TrainingSettings
-from evenhand.grid import fewshot
+from evenhand.grid import fewshot, read_grid
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
 from evenhand.results import Measurement, to_json
@@ -283,3 +285,24 @@ def test_importing_it_is_cheap():
     code = "import sys, evenhand.grid.fewshot; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "digest"),
+    [
+        ("simulated", 576, "3b236ed5c1854ca6"),
+        ("wikibios", 576, "b25eaf0cbd5ef3e3"),
+        ("wikibios-tuned", 24, "b4903d40d96c1918"),
+        ("events", 144, "c225651fe109d6f8"),
+    ],
+)
+def test_the_keys_of_the_published_grids_stay_the_same(name, cells, digest, request, monkeypatch):
+    """Results that were computed with version 0.1 stay valid."""
+    root = Path(__file__).parents[2]
+    if name != "simulated":
+        request.getfixturevalue("shared")
+    monkeypatch.chdir(root)
+    grid = read_grid(root / "docs" / "grids" / f"{name}.yaml")
+    keys = "".join(cell.key for cell in grid.cells)
+    assert len(grid.cells) == cells
+    assert blake2b(keys.encode(), digest_size=8).hexdigest() == digest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +12,12 @@ import pytest
 
 from evenhand.audit import posterior as stages
 from evenhand.audit.stages import Options, Silent, run_stage
+from evenhand.files import to_json
 from evenhand.report.blocks import Figure, Section, Table, Text
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import methods
 from evenhand.report.posterior import calibration_rows, posterior_numbers, posterior_section, prose
-from evenhand.results import to_json
+from evenhand.results import Measurement
 from evenhand.simulate import World, world
 from evenhand.vectors.store import Vectors
 
@@ -42,8 +42,7 @@ def saved(planted: World, tmp_path_factory: pytest.TempPathFactory) -> StageResu
         (stage,) = stages.posterior_stages(v, [planted.topic], Options(work=folder))
         result, _ = run_stage(stage, folder, stage.key({}), Silent())
     content = json.loads(to_json(result.details))
-    content["diagnostics"]["the difference"] = GOOD
-    content["change"]["diagnostics"] = {"after debiasing": GOOD, "the change": GOOD}
+    content["diagnostics"] = dict.fromkeys(content["diagnostics"], GOOD)
     return replace(result, details=content)
 
 
@@ -71,7 +70,8 @@ def changed(saved: StageResult, **more: Any) -> StageResult:
 
 def light(saved: StageResult, **more: Any) -> StageResult:
     """The stage without what takes long to draw."""
-    return changed(saved, change=None, calibration=[], **more)
+    contrasts = tuple(m for m in saved.measurements if m.metric == "posterior_contrast")
+    return replace(changed(saved, **more), measurements=contrasts, comparisons=())
 
 
 def texts(section: Section, kind: str = "text") -> list[str]:
@@ -83,7 +83,22 @@ def tables(section: Section) -> dict[str, Table]:
     return {b.caption: b for b in section.parts[0].blocks if isinstance(b, Table)}
 
 
-def answer(delta: Mapping[str, float]) -> str:
+def contrast(value: float, low: float, high: float, p_below_zero: float) -> Measurement:
+    return Measurement(
+        metric="posterior_contrast",
+        query=DELTA,
+        value=value,
+        low=low,
+        high=high,
+        n=9,
+        ideal=0.0,
+        worse="lower",
+        interval="",
+        details={"p_below_zero": p_below_zero},
+    )
+
+
+def answer(delta: Measurement) -> str:
     return prose.answer(delta=delta, lead=None)
 
 
@@ -103,13 +118,13 @@ def test_every_figure_is_there_and_says_how_to_read_it(section: Section) -> None
 def test_the_numbers_on_the_page_are_the_saved_ones(section: Section, saved: StageResult) -> None:
     shown = tables(section)
     first = next(iter(shown.values())).rows[0]
-    delta = saved.details["contrasts"][DELTA]
+    delta = saved.measurements[0]
     assert first[0].text == "associated − different"
-    assert (first[2].value, first[3].value) == (delta["mean"], delta["low"])
+    assert (first[2].value, first[3].value) == (delta.value, delta.low)
     words = shown["The difference for each class and each protected word"]
     assert words.words
     assert len(words.rows) == 2 + 6
-    assert f"by {-delta['mean']:.3f}" in texts(section)[2]
+    assert f"by {-delta.value:.3f}" in texts(section)[2]
     change = shown["Differences before and after hard debiasing"]
     assert [row[1].text for row in change.rows[:3]] == ["before", "after", "change"]
     caption = "The interval on 10 simulated tables each"
@@ -133,8 +148,8 @@ def test_densities_stand_on_the_page_once(planted: World, saved: StageResult) ->
 
 def test_the_verdict_gets_the_contrast(planted: World, saved: StageResult) -> None:
     (number,) = posterior_numbers(findings(planted, saved), "simulated")
-    delta = saved.details["contrasts"][DELTA]
-    assert (number.value, number.low, number.high) == (delta["mean"], delta["low"], delta["high"])
+    delta = saved.measurements[0]
+    assert (number.value, number.low, number.high) == (delta.value, delta.low, delta.high)
     assert (number.ideal, number.p_value) == (0, None)
     assert "nearer to their own class: >\u00a00.999" in number.label
     assert posterior_numbers(findings(planted, saved), "another") == ()
@@ -158,8 +173,8 @@ def test_bad_draws_are_warned_of_and_kept_from_the_verdict(
 def test_bad_draws_after_debiasing_do_not_touch_the_contrast(
     planted: World, saved: StageResult
 ) -> None:
-    change = {**saved.details["change"], "diagnostics": {"the change": BAD}}
-    found = findings(planted, changed(saved, change=change, calibration=[]))
+    diagnostics = {**saved.details["diagnostics"], "the change": BAD}
+    found = findings(planted, changed(saved, diagnostics=diagnostics))
     assert len(posterior_numbers(found, "simulated")) == 1
     (warning,) = texts(posterior_section(found), "warning")
     assert "Before and after" in warning
@@ -183,9 +198,9 @@ def test_a_model_that_does_not_fit_is_warned_of_and_null_is_not(
 
 
 def test_the_answer_says_nearer_farther_or_open() -> None:
-    nearer = {"mean": -0.05, "low": -0.08, "high": -0.02, "p_below_zero": 0.99}
-    farther = {"mean": 0.05, "low": 0.02, "high": 0.08, "p_below_zero": 0.01}
-    unsure = {"mean": -0.01, "low": -0.04, "high": 0.02, "p_below_zero": 0.7}
+    nearer = contrast(-0.05, -0.08, -0.02, 0.99)
+    farther = contrast(0.05, 0.02, 0.08, 0.01)
+    unsure = contrast(-0.01, -0.04, 0.02, 0.7)
     assert "nearer to their own class, by 0.050" in answer(nearer)
     assert "0.020 to 0.080" in answer(nearer)
     assert "against the stereotype" in answer(farther)
@@ -211,12 +226,12 @@ def test_words_left_out_are_named(planted: World, saved: StageResult) -> None:
     assert texts(built)[-1].endswith("Without a vector: wizard, witch.")
 
 
-def test_calibration_promises_only_what_intervals_promise(section: Section) -> None:
-    share = {"value": 0.5, "low": 0.4, "high": 0.6}
-    made = [{"truth": t, "tables": 9, "held": share, "found": share} for t in (0.0, -0.05)]
-    assert [row["promised"] for row in calibration_rows(made, 0.95)] == [
-        0.95, pytest.approx(0.05), 0.95, None,
-    ]  # fmt: skip
+def test_calibration_promises_only_what_intervals_promise(
+    section: Section, saved: StageResult
+) -> None:
+    shares = [m for m in saved.measurements if m.metric != "posterior_contrast"]
+    rows = calibration_rows(shares)
+    assert [row["tick"] for row in rows] == [0.95, pytest.approx(0.05), 0.95, None]
     figure = next(f for f in section.figures() if "calibration" in f.name)
     assert isinstance(figure, Figure)
     assert "95 % interval promises" in re.sub(r"<[^>]+>", "", figure.svg)

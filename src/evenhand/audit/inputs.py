@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
 
 PARTS = ("text", "vectors", "posterior", "masked", "fewshot")
-"""The parts of an audit, each of which can be left out."""
-MADE_OF = {
+"""The parts of an audit, which can be left out."""
+NEEDS = {
     "text": "data",
     "vectors": "vectors",
     "posterior": "vectors",
@@ -32,14 +32,14 @@ COLUMNS = ("text", "label", "gender", "male", "female")
 """What can be named of data: three columns, and the codes of two genders."""
 HUB = "hf:"
 MOST_NAMES = 1000
-"""So many names of a folder are looked through for one that was meant."""
+"""Names of a folder that are searched for one that was meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What was given, loaded, and the parts of the audit that are made of it.
+    """What was given, loaded, and the parts of the audit that it allows.
 
-    Where a model is given without data, the simulated ones are there to fine-tune it on.
+    Where a model is given without data, it is fine-tuned on the simulated ones.
     """
 
     vectors: Vectors | None
@@ -58,12 +58,12 @@ def gather(
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
 ) -> Inputs:
-    """Load what is asked for; with nothing given, all of the embedded defaults.
+    """Load what is given; with nothing given, all of the embedded defaults.
 
     Where something is given, only that is audited: vectors by their own measures and posterior, a
     model by its pronouns, associations and phrases, data by their odds and by few-shot classifiers
-    on the model, or on `mini`. All that can be told to be wrong at first sight is told before
-    anything is read, and what the parts do not need is not read.
+    on the model, or on `mini`. Everything that can be checked
+    without reading is checked first, and what no part needs is not read.
     """
     from evenhand.fewshot.data import Dataset, read
     from evenhand.vectors.store import Vectors, load
@@ -75,20 +75,20 @@ def gather(
     if everything:
         vectors, model, data = VECTORS, MODEL, DATA
     given = {"vectors": vectors is not None, "model": model is not None, "data": data is not None}
-    parts = [name for name in PARTS if given[MADE_OF[name]]]
-    kept = tuple(name for name in parts if name not in skip)
-    if not kept:
+    parts = [name for name in PARTS if given[NEEDS[name]]]
+    chosen = tuple(name for name in parts if name not in skip)
+    if not chosen:
         raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
     named = os.fspath(model) if model is not None else MODEL
     source = DATA if data is None else data
     _check(vectors, named, None if everything else data, columns or {})
-    found: dict[str, dict[str, Any]] = {}
-    told = described(named) if {"masked", "fewshot"} & set(kept) else None
+    subjects: dict[str, dict[str, Any]] = {}
+    facts = describe_model(named) if {"masked", "fewshot"} & set(chosen) else None
     texts: Dataset | None = None
-    if {"text", "masked", "fewshot"} & set(kept):
+    if {"text", "masked", "fewshot"} & set(chosen):
         texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
         if data is not None:
-            found["data"] = {
+            subjects["data"] = {
                 "name": texts.name,
                 "source": source if isinstance(source, str) else texts.name,
                 "texts": len(texts),
@@ -98,13 +98,13 @@ def gather(
                 "sha256": _hash(source),
             }
     v: Vectors | None = None
-    if {"vectors", "posterior"} & set(kept):
+    if {"vectors", "posterior"} & set(chosen):
         if isinstance(vectors, Vectors):
             v = vectors
         elif vectors is not None:
             v, read_from = load(vectors), vectors
     if v is not None:
-        found["vectors"] = {
+        subjects["vectors"] = {
             "name": v.name,
             "source": v.source,
             "words": len(v),
@@ -114,13 +114,13 @@ def gather(
             "notes": v.notes,
             "sha256": _hash(read_from),
         }
-    if told is not None:
-        found["model"] = told
-    return Inputs(vectors=v, model=named, data=texts, parts=kept, subjects=found)
+    if facts is not None:
+        subjects["model"] = facts
+    return Inputs(vectors=v, model=named, data=texts, parts=chosen, subjects=subjects)
 
 
 def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:
-    """What is wrong with any of the inputs at first sight, before one of them is read."""
+    """Raise an error for what is wrong with any of the inputs, before one of them is read."""
     from evenhand.fewshot.data import Dataset
     from evenhand.masked.model import EMBEDDED as MODELS
     from evenhand.vectors.store import EMBEDDED
@@ -157,18 +157,18 @@ def _hash(source: Any) -> str | None:
     if not isinstance(source, str | os.PathLike):
         return None
     asset = resources.files("evenhand.assets") / f"{os.fspath(source)}.npz"
-    place = asset if os.fspath(source) in EMBEDDED else Path(source)
-    if not place.is_file():
+    path = asset if os.fspath(source) in EMBEDDED else Path(source)
+    if not path.is_file():
         return None
     digest = hashlib.sha256()
-    with place.open("rb") as file:
+    with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
 
 
-def described(source: str) -> dict[str, Any]:
-    """The model's facts, once it has been found fit to be audited."""
+def describe_model(source: str) -> dict[str, Any]:
+    """Load the model, which checks that it can be audited, and return its facts."""
     from evenhand.masked.model import load
 
     model = load(source)
@@ -210,12 +210,14 @@ def check_data(given: str, embedded: Sequence[str]) -> None:
 def check_out(out: str | os.PathLike[str]) -> Path:
     """The folder to write into, which need not be there yet."""
     folder = Path(out)
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         what = "" if there == folder else f": {there} is one"
         raise FileError(folder, f"expected a folder to write into, got a file{what}")
     if not os.access(there, os.W_OK):
-        raise FileError(folder, f"expected a folder to write into, got one without leave: {there}")
+        raise FileError(
+            folder, f"expected a folder to write into, got one without permission: {there}"
+        )
     return folder
 
 
@@ -227,15 +229,15 @@ def _check_file(kind: str, given: str, embedded: Sequence[str]) -> None:
         raise FileError(given, _missing("file", kind, given, embedded))
 
 
-def _missing(place: str, kind: str, given: str, embedded: Sequence[str]) -> str:
-    """What to say of a name that is not there, with the nearest one that is."""
+def _missing(what: str, kind: str, given: str, embedded: Sequence[str]) -> str:
+    """The message for a name that does not exist, with the nearest one that does."""
     path = Path(given)
     names = [*(embedded if path.name == given else ()), *_names(path.parent)]
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f": did you mean '{near[0]}'?" if near else ""
     if not path.parent.is_dir():
         hint = f", and no folder {path.parent}"
-    return f"no such {place}{hint} (embedded {kind}: {', '.join(embedded)})"
+    return f"no such {what}{hint} (embedded {kind}: {', '.join(embedded)})"
 
 
 def _inside(folder: Path) -> str:
@@ -246,6 +248,6 @@ def _inside(folder: Path) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(place.name for place in folder.iterdir())[:MOST_NAMES]
+        return sorted(path.name for path in folder.iterdir())[:MOST_NAMES]
     except OSError:
         return []

@@ -1,4 +1,4 @@
-"""An audit from beginning to end: the stages, then what is made of them."""
+"""An audit from beginning to end: the stages, then the results, tables, page and cards."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 DEFAULT_TOPICS = ("gender", "religion", "race")
 PACKAGES = ("scipy", "scikit-learn", "torch", "transformers")
-KEPT_APART = ("cli", "report", "assets")
+IGNORED = ("cli", "report", "assets")
 """Our own code that a stage's numbers do not depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found and where it is written; `failed` names the stages that did not end."""
+    """What an audit found and where it is written; `failed` names the stages that failed."""
 
     verdicts: tuple[Verdict, ...]
     stages: tuple[StageResult, ...] = field(repr=False)
@@ -179,7 +179,7 @@ def audit(
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
-    """The stages of all parts asked for."""
+    """The stages of all chosen parts."""
     if "text" in given.parts and given.data is not None:
         from evenhand.audit.text import text_stages
 
@@ -227,14 +227,14 @@ def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:
 
 
 def _nothing(given: Inputs, done: Sequence[StageResult]) -> VocabularyError:
-    """What can be measured in nothing is the user's mistake, and gets no page."""
+    """The error where nothing can be measured: there is no page then."""
     reasons = [s.failed for s in done if s.failed] or [k["reason"] for s in done for k in s.skipped]
     names = ", ".join(str(each["name"]) for each in given.subjects.values())
     return VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
 
 
 def _files(folder: Path) -> list[str]:
-    """The tables and figures that an earlier audit left here."""
+    """The tables and figures of an earlier audit in this folder."""
     try:
         listed = read_document(folder / "run.json").get("files", [])
     except FileError:
@@ -243,20 +243,20 @@ def _files(folder: Path) -> list[str]:
 
 
 def _code_hash() -> str:
-    """The hash of our own code and word lists: a stage made by other code is made anew."""
+    """The hash of our own code and word lists: a stage computed by other code is computed again."""
     digest = hashlib.sha256()
     for entry in sorted(resources.files("evenhand").iterdir(), key=lambda entry: entry.name):
-        if entry.name not in KEPT_APART:
+        if entry.name not in IGNORED:
             _update(digest, entry)
     return digest.hexdigest()
 
 
-def _update(digest: hashlib._Hash, place: Traversable) -> None:
-    if place.is_file():
-        if place.name.endswith((".py", ".toml", ".txt", ".csv")):
-            digest.update(place.read_bytes())
+def _update(digest: hashlib._Hash, path: Traversable) -> None:
+    if path.is_file():
+        if path.name.endswith((".py", ".toml", ".txt", ".csv")):
+            digest.update(path.read_bytes())
         return
-    for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name):
         _update(digest, entry)
 
 

@@ -96,7 +96,7 @@ def loaded(source: str) -> Model:
 
 
 def _answers(options: Options) -> Cache:
-    """The model's answers so far, for a run that goes on after a break."""
+    """The cache of the model's answers, so that an interrupted audit resumes."""
     from evenhand.cache import Cache
 
     options.work.mkdir(parents=True, exist_ok=True)
@@ -107,12 +107,12 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
     from evenhand.masked.metrics.pronouns import pronouns
 
     model, built_in = loaded(source), pronoun_sentences()
-    found = _sentences(data, options)
-    enough = len(found) >= FEWEST
+    accepted = _sentences(data, options)
+    enough = len(accepted) >= FEWEST
     sets: dict[str, Sequence[Sentence] | None] = {BUILT_IN: None}
     if enough:
-        sets[FROM_DATA] = found
-    of, scored = len(built_in.sentences) + enough * len(found), 0
+        sets[FROM_DATA] = accepted
+    of, scored = len(built_in.sentences) + enough * len(accepted), 0
     measured = []
     for name, sentences in sets.items():
         m = pronouns(
@@ -121,7 +121,7 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
             prob=options.prob,
             seed=options.seed,
             cache=_answers(options),
-            progress=_onwards(progress.step, scored, of),
+            progress=_offset(progress.step, scored, of),
         )
         measured.append(replace(m, query=name))
         scored += len(built_in.sentences)
@@ -131,27 +131,27 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
             "provenance": built_in.provenance,
             "titles": {name: group.title for name, group in built_in.groups.items()},
             "data_name": data.name,
-            "data_found": len(found),
+            "data_found": len(accepted),
             "fewest": FEWEST,
         },
     }
 
 
 def _sentences(data: Dataset, options: Options) -> list[Sentence]:
-    """The first sentence that the filter kept of each text: those of one text are no sample."""
+    """The first accepted sentence of each text: several of one text are no sample."""
     from evenhand.masked.metrics.pronouns import Sentence
     from evenhand.masked.words import MASKS
 
     first: dict[int, Sentence] = {}
-    for one in structural(data, options).kept:
-        if sum(map(one["masked"].count, MASKS)) == 1:
-            first.setdefault(one["row"], Sentence(one["masked"], one["pronoun"], one["row"] + 1))
-    distinct = {one.text: one for one in reversed(first.values())}
+    for row in structural(data, options).accepted:
+        if sum(map(row["masked"].count, MASKS)) == 1:
+            first.setdefault(row["row"], Sentence(row["masked"], row["pronoun"], row["row"] + 1))
+    distinct = {sentence.text: sentence for sentence in reversed(first.values())}
     return list(reversed(distinct.values()))[:MOST]
 
 
-def _onwards(step: Callable[[int, int], None], begun: int, of: int) -> Callable[[int, int], None]:
-    return lambda done, _: step(begun + done, of)
+def _offset(step: Callable[[int, int], None], start: int, of: int) -> Callable[[int, int], None]:
+    return lambda done, _: step(start + done, of)
 
 
 def _professions(source: str, options: Options, progress: Progress) -> dict[str, Any]:
@@ -195,7 +195,7 @@ WEIGHTS = 8_000_000
 """The weights of `mini`, by which the tokens are scaled."""
 
 LONGEST = 600
-"""Seconds that the stage may take as far as a measured step tells; more is not begun."""
+"""Seconds that the stage may take, estimated from one training step; longer ones are skipped."""
 ROWS, LENGTH = 2, 256
 """The texts of the step that is measured, and their tokens."""
 
@@ -237,8 +237,8 @@ def tune(
 ) -> dict[str, Any]:
     """Fine-tune on the data with the genders of half of the texts swapped, and measure again.
 
-    The pronouns are those of the built-in sentences, so that before and after speak of the same
-    as the verdict does; the perplexity is that of texts held out.
+    The pronouns are those of the built-in sentences, as in the verdict; the perplexity is that of
+    held-out texts.
     """
     from evenhand.masked.finetune import finetune
 
@@ -249,17 +249,17 @@ def tune(
             "`evenhand masked finetune` does it on a GPU"
         )
     settings = settings_for(weights, options)
-    tell = _phases(progress)
+    report = _phases(progress)
     parts = (model.fingerprint, data.digest, repr(settings.as_dict()))
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
-    if weights > WEIGHTS and not folder.exists():  # what was begun is ended
+    if weights > WEIGHTS and not folder.exists():  # a started run is finished
         seconds = seconds_for(settings.max_tokens, _speed(model))
         if seconds > LONGEST:
             return _skipped(
-                f"a step of learning was measured, and at its speed the {weights:,} weights would "
-                f"take about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} that an "
-                "audit gives them: `evenhand masked finetune` takes its time, or a GPU"
+                f"at the speed of a measured training step the {weights:,} weights would take "
+                f"about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} of an audit: "
+                "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
     try:
@@ -269,12 +269,12 @@ def tune(
             settings,
             folder,
             sentences=pronoun_sentences().sentences,
-            progress=lambda what, done, of, _: tell(what, done, of),
+            progress=lambda what, done, of, _: report(what, done, of),
         )
     except InputError as error:
         return _skipped(str(error))
     return {
-        "comparisons": tuple(_others(model, result, options, tell)),
+        "comparisons": tuple(_others(model, result, options, report)),
         "details": {**result.as_dict(), "weights": weights, "data_name": data.name},
     }
 
@@ -293,7 +293,7 @@ def seconds_for(tokens: int, speed: float) -> float:
 
 
 def _speed(model: Model) -> float:
-    """Tokens a second of a step of learning, the second of two; the weights stay as they are."""
+    """Tokens per second of the second of two training steps; the weights do not change."""
     import torch
 
     network: Any = model.network
@@ -318,23 +318,23 @@ def _skipped(reason: str) -> dict[str, Any]:
 
 
 def _phases(progress: Progress) -> Callable[[str, int, int], None]:
-    """Tells of the phases as parts of one whole, and never goes back."""
-    whole = sum(PHASES.values())
+    """Report the phases as parts of one total, which never decreases."""
+    total = sum(PHASES.values())
     begins = {name: sum(list(PHASES.values())[:i]) for i, name in enumerate(PHASES)}
     furthest = 0
 
-    def tell(what: str, done: int, of: int) -> None:
+    def report(what: str, done: int, of: int) -> None:
         nonlocal furthest
         if what in PHASES:
             share = begins[what] + PHASES[what] * min(1.0, done / max(of, 1))
             furthest = max(furthest, round(10 * share))
-            progress.step(furthest, 10 * whole)
+            progress.step(furthest, 10 * total)
 
-    return tell
+    return report
 
 
 def _others(
-    model: Model, result: FinetuneResult, options: Options, tell: Callable[[str, int, int], None]
+    model: Model, result: FinetuneResult, options: Options, report: Callable[[str, int, int], None]
 ) -> list[Comparison]:
     """Professions and phrases before and after, paired; they were no target of the training."""
     from evenhand.cache import Cache
@@ -346,7 +346,7 @@ def _others(
     models = (model, load(result.folder / "model"))
 
     def reporting(phase: str, number: int) -> Callable[[int, int], None]:
-        return lambda done, of: tell(phase, done + number * of, 2 * of)
+        return lambda done, of: report(phase, done + number * of, 2 * of)
 
     both = [
         professions(each, prob=options.prob, cache=cache, progress=reporting("professions", number))

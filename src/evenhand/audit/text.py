@@ -23,15 +23,15 @@ _BLOCK = 500
 
 @dataclass(frozen=True, slots=True)
 class Structural:
-    """What the structural filter found: texts read, counts of its steps, and what it kept.
+    """The result of the structural filter: texts read, counts of its steps, accepted sentences.
 
-    A kept sentence has `sentence`, `masked`, `pronoun`, `antecedent` and `row`, its text's place in
-    the data.
+    An accepted sentence has `sentence`, `masked`, `pronoun`, `antecedent` and `row`, the number of
+    its text in the data.
     """
 
     texts: int
     counts: Mapping[str, int]
-    kept: tuple[Mapping[str, Any], ...] = field(repr=False)
+    accepted: tuple[Mapping[str, Any], ...] = field(repr=False)
 
 
 def text_stages(data: Dataset, options: Options) -> list[Stage]:
@@ -56,7 +56,7 @@ def text_stages(data: Dataset, options: Options) -> list[Stage]:
 def structural(data: Dataset, options: Options, progress: Progress | None = None) -> Structural:
     """The structural filter over the sentences of the data, or of a sample of many texts.
 
-    What was found is held for as long as the data are, since two stages ask for it.
+    The result is cached for as long as the data exist, since two stages use it.
     """
     import numpy as np
 
@@ -67,24 +67,24 @@ def structural(data: Dataset, options: Options, progress: Progress | None = None
     key = (_most(options), options.seed)
     if key in known:
         return known[key]
-    tell = progress or Silent()
+    report = progress or Silent()
     rows = np.arange(len(data))
     if len(rows) > key[0]:
         rows = np.sort(np.random.default_rng(options.seed).choice(rows, key[0], replace=False))
     work = Filter(split=True)
     counts: Counter[str] = Counter()
-    kept: list[Mapping[str, Any]] = []
+    accepted: list[Mapping[str, Any]] = []
     for start in range(0, len(rows), _BLOCK):
-        tell.step(start, len(rows))
+        report.step(start, len(rows))
         chosen = rows[start : start + _BLOCK].tolist()
         done = work(Block.of_documents([data.texts[row] for row in chosen], lines=chosen))
         counts.update(done.counts)
         for line in done.output.split("\n")[:-1]:
-            found = json.loads(line)
+            row = json.loads(line)
             names = ("sentence", "masked", "pronoun", "antecedent")
-            kept.append({**{name: found[name] for name in names}, "row": found["line"]})
-    tell.step(len(rows), len(rows))
-    known[key] = Structural(len(rows), dict(counts), tuple(kept))
+            accepted.append({**{name: row[name] for name in names}, "row": row["line"]})
+    report.step(len(rows), len(rows))
+    known[key] = Structural(len(rows), dict(counts), tuple(accepted))
     return known[key]
 
 
@@ -102,19 +102,19 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
         {name: int(n) for name, n in zip(data.classes, column, strict=True)}
         for column in data.gender_sizes.T
     )
-    told = [name for name in data.classes if men[name] + women[name]]
+    known = [name for name in data.classes if men[name] + women[name]]
     reason = ""
     if not sum(men.values()) or not sum(women.values()):
-        missing = "men and women" if not told else "women" if sum(men.values()) else "men"
-        reason = f"the data have no text whose gender column tells of {missing}"
-        if not told:
-            reason += " (a column that is not called gender is named with --gender)"
-    elif len(told) < 2:
-        reason = f"expected two classes or more with genders, got only '{told[0]}'"
+        missing = "men and women" if not known else "women" if sum(men.values()) else "men"
+        reason = f"the data have no text with the gender of {missing}"
+        if not known:
+            reason += " (name a column that is not called gender with --gender)"
+    elif len(known) < 2:
+        reason = f"expected two classes or more with genders, got only '{known[0]}'"
     if reason:
         return {"skipped": ({"metric": "odds", "query": data.name, "reason": reason},)}
     rows = class_odds(
-        {name: men[name] for name in told}, {name: women[name] for name in told}, options.prob
+        {name: men[name] for name in known}, {name: women[name] for name in known}, options.prob
     )
     progress.step(1, 1)
     return {
@@ -126,7 +126,7 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
             "men": sum(men.values()),
             "women": sum(women.values()),
             "unknown": len(data) - sum(men.values()) - sum(women.values()),
-            "without_gender": [name for name in data.classes if name not in told],
+            "without_gender": [name for name in data.classes if name not in known],
             "left_out": dict(data.left_out),
             "prob": options.prob,
         },
@@ -136,17 +136,17 @@ def _odds(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]
 def _filter(data: Dataset, options: Options, progress: Progress) -> dict[str, Any]:
     from evenhand.text.structural import REASONS, STEPS
 
-    found = structural(data, options, progress)
+    result = structural(data, options, progress)
     return {
         "details": {
             "name": data.name,
-            "texts": found.texts,
+            "texts": result.texts,
             "of": len(data),
-            "steps": {step: found.counts.get(step, 0) for step in STEPS},
-            "reasons": {name: found.counts.get(f"reason:{name}", 0) for name in REASONS},
+            "steps": {step: result.counts.get(step, 0) for step in STEPS},
+            "reasons": {name: result.counts.get(f"reason:{name}", 0) for name in REASONS},
             "examples": [
-                {**one, "class": data.classes[data.labels[one["row"]]]}
-                for one in found.kept[:EXAMPLES]
+                {**row, "class": data.classes[data.labels[row["row"]]]}
+                for row in result.accepted[:EXAMPLES]
             ],
         }
     }

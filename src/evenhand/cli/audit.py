@@ -1,4 +1,4 @@
-"""`evenhand audit`: everything on the embedded defaults or on what is yours, and one page."""
+"""`evenhand audit`: audit the embedded defaults or your own files, and write one page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from evenhand.audit import Audit
     from evenhand.report.verdicts import Verdict
 
-__all__ = ["audit"]
-
 
 def _once(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,
     values: tuple[str, ...],
 ) -> str | None:
-    """The one value of an option; the first of several would otherwise be lost without a word."""
+    """The one value of an option; the first of several would otherwise be dropped silently."""
     if len(values) > 1:
         raise click.BadParameter(
             f"expected once, got {', '.join(values)}: audit each into a folder of its own, then "
@@ -44,7 +42,7 @@ def _source(name: str, text: str) -> Callable[[F], F]:
 @_source(
     "--vectors",
     "Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a header,"
-    " word2vec binary, fastText .vec, our .npz; gzip of these. The content tells the format.",
+    " word2vec binary, fastText .vec, our .npz; gzip of these. The format is detected.",
 )
 @_source(
     "--model",
@@ -97,7 +95,7 @@ def _source(name: str, text: str) -> Callable[[F], F]:
     help="Folder for the page, results, tables and figures.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one a core."
+    "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one per core."
 )
 @seed_option
 @prob_option
@@ -121,13 +119,13 @@ def audit(
     Without --vectors, --model and --data the embedded defaults are audited: GloVe vectors, a small
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
     measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
-    odds ratios and by few-shot classifiers on the model (or on mini). All that you name is looked
-    at before the work begins. A part that fails does not lose the others; the same command takes
-    up where it was stopped.
+    odds ratios and by few-shot classifiers on the model (or on mini). Everything you name is
+    checked before the work starts. A part that fails does not lose the others; the same command
+    resumes where it stopped.
 
     On two cores the defaults take about five minutes, with --quick about one; larger models take
-    longer. One that would take more than ten minutes to fine-tune, as a measured step tells, is
-    not fine-tuned, and the page says so.
+    longer. One that would take more than ten minutes to fine-tune is not fine-tuned, and the page
+    says so.
 
     \b
     Examples:
@@ -143,13 +141,13 @@ def audit(
     from evenhand.cli.output import print_json
     from evenhand.errors import PartialFailure
 
-    asked = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
+    chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
     with _bars(quiet=as_json) as progress:
-        found = run(
+        result = run(
             vectors,
             model=model,
             data=data,
-            topics=asked,
+            topics=chosen,
             out=out,
             quick=quick,
             skip=[name.strip() for name in skip.split(",") if name.strip()],
@@ -162,15 +160,15 @@ def audit(
         )
     if as_json:
         print_json(
-            verdicts=found.verdicts,
-            report=str(found.report),
-            out=str(found.out),
-            failed=found.failed,
+            verdicts=result.verdicts,
+            report=str(result.report),
+            out=str(result.out),
+            failed=result.failed,
         )
     else:
-        _show(found)
-    if found.failed:
-        reasons = "; ".join(f"{title} ({reason})" for title, reason in found.failed.items())
+        _show(result)
+    if result.failed:
+        reasons = "; ".join(f"{title} ({reason})" for title, reason in result.failed.items())
         raise PartialFailure(f"failed, the rest is saved: {reasons}")
 
 
@@ -185,12 +183,12 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
     return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 
 
-def _show(found: Audit) -> None:
+def _show(result: Audit) -> None:
     from evenhand.cli.output import table
 
-    headers = ("what", "verdict", "value", "interval", "p", "what it says")
-    table("Verdicts", headers, map(_row, found.verdicts))
-    click.echo(f"report: {found.report}")
+    headers = ("what", "verdict", "value", "interval", "p", "summary")
+    table("Verdicts", headers, map(_row, result.verdicts))
+    click.echo(f"report: {result.report}")
 
 
 class _Shown:

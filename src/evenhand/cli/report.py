@@ -1,4 +1,4 @@
-"""`evenhand report`: make the page again from saved results, or compare audits."""
+"""`evenhand report`: write the page again from saved results, or compare audits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-__all__ = ["report"]
 
-
-@click.command(short_help="Make the page of an audit again, or compare audits.")
+@click.command(short_help="Write the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -19,9 +17,9 @@ __all__ = ["report"]
     help="The page of the comparison of several audits; by default comparison.html.",
 )
 def report(folders: tuple[Path, ...], output: Path | None) -> None:
-    """Make report.html, its figures and the cards again from what an audit saved in DIR.
+    """Write report.html, its figures and the cards again from what an audit saved in DIR.
 
-    With several folders, write one page that sets the audits side by side: what differs in their
+    With several folders, write one page with the audits side by side: what differs in their
     set-up, the verdicts, each measure with its interval, and the differences, paired where both
     measured the same words. The cards are model_card.md (a block for a Hugging Face model card),
     data_card.md and summary.md.

@@ -155,7 +155,7 @@ class FewshotSettings(BaseModel):
 
 class _Fewshot:
     name = "fewshot"
-    version = 2
+    version = 1
     settings = FewshotSettings
 
     def check(self, settings: FewshotSettings) -> None:

@@ -280,7 +280,7 @@ def _measured(side: Side) -> dict[Key, Measurement]:
     """Every measurement of an audit, and the numbers of its verdicts that are none of these."""
     found: dict[Key, Measurement] = {}
     for stage in side.findings.stages:
-        if stage.kind in SUBJECT_OF and stage.kind != "mitigation":
+        if stage.kind in SUBJECT_OF and stage.kind not in ("mitigation", "posterior"):
             for m in stage.measurements:
                 for part in m.select("class") if m.metric in RATIOS and m.parts else (m,):
                     if part.metric not in NOT_ESTIMATES:

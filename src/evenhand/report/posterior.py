@@ -39,12 +39,11 @@ from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.posterior.tables import Table as Distances
 from evenhand.report.blocks import Block, Cell, Prose, Section, Table, Text, cell, share, span
-from evenhand.report.findings import Findings
+from evenhand.report.findings import Findings, StageResult
 from evenhand.report.vectors import COLOURS, CURVES
 from evenhand.report.vectors import CONNECTIONS as IN_WORDS
 from evenhand.report.verdicts import SOME, Number
-from evenhand.results import Comparison, Measurement
-from evenhand.vectors.distances import DistanceTable
+from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.wording import number, percent, probability, slug
 
 if TYPE_CHECKING:
@@ -139,16 +138,20 @@ def _lines(prob: float) -> str:
 
 def interval_row(result: Measurement | Comparison, **more: str) -> dict[str, Any]:
     """A row of a forest: mean, interval and 50 % interval of a quantity, or of its change."""
-    estimate = result.estimate if isinstance(result, Measurement) else result.change
-    values = {"mean": estimate.value, "low": estimate.low, "high": estimate.high}
-    return posterior_row({**values, **result.details}, **more)
+    estimate, details = _estimate(result), result.details
+    return {
+        **more,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "inner_low": details["inner_low"],
+        "inner_high": details["inner_high"],
+        "p": probability(details["p_below_zero"]),
+    }
 
 
-def posterior_row(found: Row, **more: str) -> dict[str, Any]:
-    """The same of a saved quantity."""
-    names = ("low", "high", "inner_low", "inner_high")
-    p = probability(found["p_below_zero"])
-    return {**more, "value": found["mean"], "p": p, **{name: found[name] for name in names}}
+def _estimate(result: Measurement | Comparison) -> Estimate:
+    return result.estimate if isinstance(result, Measurement) else result.change
 
 
 def minus(contrast: str) -> str:
@@ -208,7 +211,7 @@ def changes(change: Change, prob: float = 0.89) -> Chart:
         [
             interval_row(result, label=minus(name), series=when)
             for name, c in change.contrasts(prob).items()
-            for when, result in (("before", c.before), ("after", c.after), ("change", c))
+            for when, result in _times(c).items()
         ],
         prob,
     )
@@ -405,31 +408,29 @@ def check_forest(found: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Char
     )
 
 
-def calibration_rows(found: Sequence[Row], prob: float) -> list[dict[str, Any]]:
-    """One row per share: what it is a share of, its interval, and what intervals promise.
-
-    >>> share = {"value": 0.9, "low": 0.8, "high": 1.0}
-    >>> made = [{"truth": 0.0, "tables": 80, "held": share, "found": share}]
-    >>> [(row["label"], row["promised"]) for row in calibration_rows(made, 0.75)]
-    [('truth 0: interval contains it', 0.75), ('truth 0: false alarm', 0.25)]
-    """
+def calibration_rows(shares: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """One row per share of simulated tables, and what the interval promises (`tick`)."""
+    texts = {
+        "coverage": "interval contains it",
+        "false_positives": "false alarm",
+        "power": "detected",
+    }
     rows = []
-    for row in found:
-        truth = f"truth {number(row['truth'], 2) if row['truth'] else 0}"
-        excludes = ("detected", None) if row["truth"] else ("false alarm", 1 - prob)
-        for key, what, promised in (("held", "interval contains it", prob), ("found", *excludes)):
-            rows.append({"label": f"{truth}: {what}", "promised": promised, **row[key]})
+    for m in shares:
+        truth = m.details["truth"]
+        label = f"truth {number(truth, 2) if truth else 0}: {texts[m.metric]}"
+        rows.append({"label": label, "tick": m.ideal, **m.estimate.to_dict()})
     return rows
 
 
-def calibration_forest(found: Sequence[Row], prob: float) -> Chart:
+def calibration_forest(shares: Sequence[Measurement]) -> Chart:
     """One row per share of simulated tables; the tick is what the interval promises."""
-    rows = [{**row, "tick": row["promised"]} for row in calibration_rows(found, prob)]
+    prob = shares[0].details["interval_prob"]
     return forest(
-        rows,
+        calibration_rows(shares),
         title="Do the intervals hold on tables like this one?",
         subtitle=[
-            f"dot and line: share of {found[0]['tables']} simulated tables, 95 % interval;",
+            f"dot and line: share of {shares[0].n} simulated tables, 95 % interval;",
             f"tick: what a {percent(prob)} interval promises",
         ],
         x="share of simulated tables",
@@ -709,49 +710,66 @@ def posterior_section(findings: Findings) -> Section:
     return Section("posterior", "Word vectors: how certain is it?", blocks, shown)
 
 
+def _stage(findings: Findings, topic: str) -> StageResult | None:
+    """The stage of a topic that was modelled."""
+    return next((s for s in findings.of("posterior", topic) if s.measurements), None)
+
+
+def _contrasts(stage: StageResult, model: str = "crossed") -> dict[str, Measurement]:
+    """The contrasts of a model by name."""
+    return {
+        m.query: m
+        for m in stage.measurements
+        if m.metric == "posterior_contrast" and m.details["model"] == model
+    }
+
+
 def posterior_numbers(findings: Findings, topic: str) -> tuple[Number, ...]:
     """The contrast to show with a verdict; none where its draws are not reliable."""
-    content = findings.details("posterior", topic)
-    if content is None or _doubts(content["diagnostics"]):
+    stage = _stage(findings, topic)
+    if stage is None or _doubts(stage, "the difference"):
         return ()
-    delta = content["contrasts"][DELTA]
+    delta = _contrasts(stage)[DELTA]
     label = prose.number_label(delta=delta)
-    return (
-        Number(label=label, value=delta["mean"], low=delta["low"], high=delta["high"], ideal=0.0),
-    )
+    return (Number(label=label, value=delta.value, low=delta.low, high=delta.high, ideal=0.0),)
 
 
-def _doubts(diagnostics: Mapping[str, Row]) -> list[str]:
+def _doubts(stage: StageResult, *names: str) -> list[str]:
     """Which draws are not reliable, and why; a missing number is a doubt."""
+    diagnostics = stage.details["diagnostics"]
     return [
-        prose.doubt(name=name, found=found, rhat=RHAT, ess=ESS)
-        for name, found in diagnostics.items()
-        if not ((found["rhat_max"] or 9) <= RHAT and (found["ess_min"] or 0) >= ESS)
+        prose.doubt(name=name, found=diagnostics[name], rhat=RHAT, ess=ESS)
+        for name in names
+        if name in diagnostics
+        and not (
+            (diagnostics[name]["rhat_max"] or 9) <= RHAT
+            and (diagnostics[name]["ess_min"] or 0) >= ESS
+        )
     ]
 
 
 def _topic(findings: Findings, topic: str, title: str) -> Section:
     name = slug(topic)
     blocks: list[Block] = []
-    content = findings.details("posterior", topic)
-    if content is not None:
-        delta = content["contrasts"][DELTA]
+    stage = _stage(findings, topic)
+    if stage is not None:
+        delta = _contrasts(stage)[DELTA]
         lead = next(
             (m for m in findings.measured("measures", topic) if m.metric == "association"), None
         )
-        clear = delta["high"] < 0 or delta["low"] > 0
+        clear = delta.high < 0 or delta.low > 0
         unclear = lead is not None and lead.p_value is not None and lead.p_value >= SOME
         answer = prose.answer(delta=delta, lead=lead if clear and unclear else None)
-        drawn = any(stage.distances is not None for stage in findings.of("measures", topic))
+        drawn = any(s.distances is not None for s in findings.of("measures", topic))
         blocks += [
             Text(answer),
-            *_warnings(content),
-            *_contrast_blocks(content, name, title),
-            *_word_blocks(content, name, title),
-            *_distance_blocks(content, name, title, drawn=drawn, seed=findings.run["seed"]),
-            *_trust_blocks(content, name),
-            *_change_blocks(content, name, title),
-            prose.text("basis", content=content),
+            *_warnings(stage),
+            *_contrast_blocks(stage, name, title),
+            *_word_blocks(delta, name, title),
+            *_distance_blocks(stage, name, title, drawn=drawn, seed=findings.run["seed"]),
+            *_trust_blocks(stage, name),
+            *_change_blocks(stage, name, title),
+            prose.text("basis", content=stage.details),
         ]
     blocks += [
         Text(f"Not measured: {skip['metric']}: {skip['reason']}", "warning")
@@ -760,15 +778,14 @@ def _topic(findings: Findings, topic: str, title: str) -> Section:
     return Section(f"posterior-{name}", f"{title}, modelled", blocks)
 
 
-def _warnings(content: Row) -> list[Block]:
-    warnings = [prose.unreliable(doubt) for doubt in _doubts(content["diagnostics"])]
-    change = content["change"]
+def _warnings(stage: StageResult) -> list[Block]:
+    warnings = [prose.unreliable(doubt) for doubt in _doubts(stage, "the difference")]
     warnings += [
-        prose.unreliable_change(doubt) for doubt in _doubts(change["diagnostics"] if change else {})
+        prose.unreliable_change(doubt) for doubt in _doubts(stage, "after debiasing", "the change")
     ]
     missed = [
         check["statistic"]
-        for check in content["checks"]["crossed"]
+        for check in stage.details["checks"]["crossed"]
         if check["observed"] is not None and not check["passed"]
     ]
     if missed:
@@ -776,79 +793,85 @@ def _warnings(content: Row) -> list[Block]:
     return [Text(warning, "warning") for warning in warnings]
 
 
-def _headers(content: Row) -> Iterable[str]:
-    return ("Mean", f"{percent(content['prob'])} interval", "Probability of being below 0")
+def _headers(prob: float) -> Iterable[str]:
+    return ("Mean", f"{percent(prob)} interval", "Probability of being below 0")
 
 
-def _cells(found: Row) -> Iterable[Cell]:
-    p = found["p_below_zero"]
-    return cell(found["mean"]), span(found["low"], found["high"]), Cell(probability(p), p)
+def _cells(result: Measurement | Comparison) -> Iterable[Cell]:
+    estimate, p = _estimate(result), result.details["p_below_zero"]
+    return cell(estimate.value), span(estimate.low, estimate.high), Cell(probability(p), p)
 
 
-def _contrast_blocks(content: Row, name: str, title: str) -> list[Block]:
+def _contrast_blocks(stage: StageResult, name: str, title: str) -> list[Block]:
     """The contrasts of our model, beside those of the published one."""
-    sides = ((CROSSED, "contrasts"), (PUBLISHED, "naive_contrasts"))
-    rows = [
-        posterior_row(found, label=minus(key), series=series)
-        for series, of in sides
-        for key, found in content[of].items()
+    listed = [
+        (label, m)
+        for label, model in ((CROSSED, "crossed"), (PUBLISHED, "coefficients"))
+        for m in _contrasts(stage, model).values()
     ]
+    rows = [interval_row(m, label=minus(m.query), series=label) for label, m in listed]
+    prob = listed[0][1].prob
     return [
         prose.figure(
             f"posterior-contrasts-{name}",
-            lambda: contrast_forest(rows, title, content["prob"]),
+            lambda: contrast_forest(rows, title, prob),
             "contrasts",
-            content=content,
+            contrasts=_contrasts(stage),
             title=title,
+            prob=prob,
         ),
         Table.of(
             prose.table_contrasts(),
-            ("Difference", "Model", *_headers(content)),
-            (
-                (minus(key), model, *_cells(found))
-                for model, of in sides
-                for key, found in content[of].items()
-            ),
+            ("Difference", "Model", *_headers(prob)),
+            ((minus(m.query), label, *_cells(m)) for label, m in listed),
         ),
     ]
 
 
-def _word_blocks(content: Row, name: str, title: str) -> list[Block]:
+def _word_blocks(delta: Measurement, name: str, title: str) -> list[Block]:
     """The difference for each class and for each protected word."""
     words = [
-        posterior_row(w, label=w["word"], group=w["class"], series="protected word")
-        for w in content["words"]
+        interval_row(m, label=m.query, group=m.details.get("class", ""), series="protected word")
+        for m in delta.select("word")
     ]
     classes = [
-        posterior_row(c, label="all of them", group=c["class"], series="mean of its class")
-        for c in content["classes"]
+        interval_row(m, label="all of them", group=m.query, series="mean of its class")
+        for m in delta.select("class")
     ]
     if not words:
         return []
+    listed: list[Sequence[Cell | str]] = [
+        ("all of them", m.query, *_cells(m)) for m in delta.select("class")
+    ]
+    listed += [
+        (m.query, m.details.get("class") or "not given", *_cells(m)) for m in delta.select("word")
+    ]
     return [
         prose.figure(
             f"posterior-words-{name}",
-            lambda: delta_forest(words, classes, title, content["prob"]),
+            lambda: delta_forest(words, classes, title, delta.prob),
             "words",
-            content=content,
+            classes=delta.select("class"),
             title=title,
+            prob=delta.prob,
         ),
         Table.of(
             "The difference for each class and each protected word",
-            ("Word", "Class", *_headers(content)),
-            (
-                (row["word"] or "all of them", row["class"] or "not given", *_cells(row))
-                for row in (*content["classes"], *content["words"])
-            ),
+            ("Word", "Class", *_headers(delta.prob)),
+            listed,
             words=True,
             folded=True,
         ),
     ]
 
 
-def _distance_blocks(content: Row, name: str, title: str, *, drawn: bool, seed: int) -> list[Block]:
+def _distance_blocks(
+    stage: StageResult, name: str, title: str, *, drawn: bool, seed: int
+) -> list[Block]:
     """Radial pictures of two telling words; the densities where no other section has them."""
-    table = _distances(content["distances"])
+    if stage.distances is None:
+        return []
+    table = read_table(stage.distances)
     blocks: list[Block] = []
     if not drawn:
         figure = prose.figure(
@@ -880,10 +903,10 @@ def _distance_blocks(content: Row, name: str, title: str, *, drawn: bool, seed: 
     return blocks
 
 
-def _trust_blocks(content: Row, name: str) -> list[Block]:
+def _trust_blocks(stage: StageResult, name: str) -> list[Block]:
     """Does the model generate such data, do its intervals hold, did it converge?"""
     labels = {"crossed": CROSSED, "coefficients": PUBLISHED}
-    checks = {labels[model]: found for model, found in content["checks"].items()}
+    checks = {labels[model]: found for model, found in stage.details["checks"].items()}
     figure = prose.figure(
         f"posterior-check-{name}",
         lambda: check_forest(checks),
@@ -896,40 +919,38 @@ def _trust_blocks(content: Row, name: str) -> list[Block]:
         ],
     )
     blocks: list[Block] = [] if isinstance(figure, Text) else [figure]  # no attribute recurs
-    if content["calibration"]:
-        found, prob = content["calibration"], content["prob"]
-        rows = calibration_rows(found, prob)
+    shares = [m for m in stage.measurements if "interval_prob" in m.details]
+    if shares:
+        rows = calibration_rows(shares)
         blocks += [
             prose.figure(
                 f"posterior-calibration-{name}",
-                lambda: calibration_forest(found, prob),
+                lambda: calibration_forest(shares),
                 "calibration",
                 rows=rows,
             ),
             Table.of(
-                f"The interval on {found[0]['tables']} simulated tables each",
+                f"The interval on {shares[0].n} simulated tables each",
                 ("On tables with", "Share", "95 % interval", "Promised"),
                 (
                     (
                         row["label"],
                         share(row["value"]),
                         Cell(f"{percent(row['low'])} to {percent(row['high'])}", row["low"]),
-                        share(row["promised"]),
+                        share(row["tick"]),
                     )
                     for row in rows
                 ),
                 folded=True,
             ),
         ]
-    change = content["change"]
-    every = {**content["diagnostics"], **(change["diagnostics"] if change else {})}
     blocks.append(
         Table.of(
             prose.table_diagnostics(),
             ("Model of", "R-hat, largest", "Effective draws, fewest", "Of"),
             (
                 (of, cell(found["rhat_max"]), cell(found["ess_min"], 0), found["worst"])
-                for of, found in every.items()
+                for of, found in stage.details["diagnostics"].items()
             ),
             folded=True,
         )
@@ -937,40 +958,34 @@ def _trust_blocks(content: Row, name: str) -> list[Block]:
     return blocks
 
 
-def _change_blocks(content: Row, name: str, title: str) -> list[Block]:
+def _change_blocks(stage: StageResult, name: str, title: str) -> list[Block]:
     """The contrasts before and after hard debiasing, where they could be computed."""
-    change = content["change"]
-    if not change:
+    if not stage.comparisons:
         return []
     listed = [
-        (key, when, found)
-        for key, times in change["contrasts"].items()
-        for when, found in times.items()
+        (c.query, when, result) for c in stage.comparisons for when, result in _times(c).items()
     ]
-    rows = [posterior_row(found, label=minus(key), series=when) for key, when, found in listed]
+    rows = [interval_row(result, label=minus(key), series=when) for key, when, result in listed]
+    first = stage.comparisons[0]
+    prob = first.change.prob
     return [
-        prose.text("changed", equalised=change["equalised"]),
+        prose.text("changed", equalised=stage.details["equalised"]),
         prose.figure(
             f"posterior-change-{name}",
-            lambda: change_forest(rows, content["prob"]),
+            lambda: change_forest(rows, prob),
             "change",
-            content=content,
             title=title,
-            times=next(iter(change["contrasts"].values())),
+            times={when: _estimate(result) for when, result in _times(first).items()},
+            prob=prob,
         ),
         Table.of(
             "Differences before and after hard debiasing",
-            ("Difference", "When", *_headers(content)),
-            ((minus(key), when, *_cells(found)) for key, when, found in listed),
+            ("Difference", "When", *_headers(prob)),
+            ((minus(key), when, *_cells(result)) for key, when, result in listed),
             folded=True,
         ),
     ]
 
 
-def _distances(saved: Row) -> Distances:
-    """The saved distances as a table."""
-    names: dict[str, Any] = {
-        key: tuple(value) for key, value in saved.items() if key not in ("topic", "distance")
-    }
-    matrix = np.array([line.split() for line in saved["distance"]], dtype=float)
-    return read_table(DistanceTable(topic=saved["topic"], distance=matrix, **names))
+def _times(c: Comparison) -> dict[str, Measurement | Comparison]:
+    return {"before": c.before, "after": c.after, "change": c}
