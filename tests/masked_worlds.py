@@ -32,9 +32,16 @@ from evenhand.results import document, save_json
 from evenhand.simulate.masked import BigramModel, bigram_model
 
 PAIRS = (
-    ("he", "she"), ("his", "her"), ("him", "her"), ("himself", "herself"), ("man", "woman"),
-    ("father", "mother"), ("brother", "sister"), ("son", "daughter"), ("uncle", "aunt"),
-)  # fmt: skip
+    ("he", "she"),
+    ("his", "her"),
+    ("him", "her"),
+    ("himself", "herself"),
+    ("man", "woman"),
+    ("father", "mother"),
+    ("brother", "sister"),
+    ("son", "daughter"),
+    ("uncle", "aunt"),
+)
 SHARES = np.array([0.5, *[0.0625] * 8])
 """Of all male words, and of all female words, the share of each of the pairs."""
 DIM = 24
@@ -63,10 +70,13 @@ def leanings() -> tuple[tuple[str, float, int], ...]:
         ):
             told |= dict.fromkeys(side, float(sign))
     ids = [
-        (f" {' '.join(map(str, base().tokenizer(text, add_special_tokens=False)['input_ids']))} ",
-         lean, number)
+        (
+            f" {' '.join(map(str, base().tokenizer(text, add_special_tokens=False)['input_ids']))} ",
+            lean,
+            number,
+        )
         for number, (text, lean) in enumerate(told.items())
-    ]  # fmt: skip
+    ]
     return tuple(sorted(ids, key=lambda one: -len(one[0])))
 
 

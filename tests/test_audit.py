@@ -80,8 +80,17 @@ def test_a_planted_bias_is_called_strong(finished: Audit) -> None:
 
 def test_everything_is_written(finished: Audit) -> None:
     names = {path.name for path in finished.out.iterdir()}
-    assert names == {"run.json", "results.json", "report.html", "stages", "tables", "figures",
-                     "work", "summary.md", "model_card.md"}  # fmt: skip
+    assert names == {
+        "run.json",
+        "results.json",
+        "report.html",
+        "stages",
+        "tables",
+        "figures",
+        "work",
+        "summary.md",
+        "model_card.md",
+    }
     results = json.loads((finished.out / "results.json").read_text())
     assert results["schema"] == "evenhand/2"
     assert results["verdicts"][0]["verdict"] == "strong evidence"
@@ -196,8 +205,12 @@ def test_files_of_a_topic_no_longer_asked_for_go(copied: Path, biased: World) ->
 def test_vectors_without_the_words_are_refused(tmp_path: Path, biased: World) -> None:
     names = [f"w{i}" for i in range(len(biased.words))]
     with pytest.raises(VocabularyError, match="expected vectors of words of the topics"):
-        audit(Vectors.from_arrays(names, biased.matrix), topics=[biased.topic], out=tmp_path,
-              skip=SKIP)  # fmt: skip
+        audit(
+            Vectors.from_arrays(names, biased.matrix),
+            topics=[biased.topic],
+            out=tmp_path,
+            skip=SKIP,
+        )
 
 
 def test_bad_arguments_are_named(tmp_path: Path, biased: World) -> None:
@@ -216,9 +229,17 @@ def arguments(biased: World, tmp_path: Path) -> list[str]:
     vectors_of(biased).save(tmp_path / "small.npz")
     topic = write_topic(biased.topic, tmp_path / "simulated.toml")
     return [
-        "audit", "--vectors", str(tmp_path / "small.npz"), "--topics", str(topic),
-        "--out", str(tmp_path / "out"), "--quick", "--skip", "posterior",
-    ]  # fmt: skip
+        "audit",
+        "--vectors",
+        str(tmp_path / "small.npz"),
+        "--topics",
+        str(topic),
+        "--out",
+        str(tmp_path / "out"),
+        "--quick",
+        "--skip",
+        "posterior",
+    ]
 
 
 def test_the_command_prints_verdicts_and_the_page(

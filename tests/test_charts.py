@@ -7,7 +7,20 @@ from html import unescape
 
 import altair as alt
 
-from evenhand.charts import BLUE, Chart, data, inline, to_svg
+from evenhand.charts import (
+    BLUE,
+    Chart,
+    curves,
+    data,
+    densities,
+    forest,
+    forests,
+    heatmap,
+    histogram,
+    inline,
+    scatter,
+    to_svg,
+)
 
 DATA = data(
     [
@@ -92,3 +105,69 @@ def test_a_panel_is_named() -> None:
         'nurse & "b" · score: −0.123 · After it',
     ]
     assert said(titled[0])[0] == 'nurse & "b" · score: −0.123'
+
+
+def drawn(chart: Chart) -> str:
+    svg = to_svg(chart)
+    assert "NaN" not in svg
+    assert "undefined" not in svg
+    return svg
+
+
+def test_a_forest_has_lanes_ticks_and_references() -> None:
+    rows = [
+        {"label": label, "series": series, "value": 0.5, "low": 0.2, "high": high, "ideal": ideal}
+        for label, ideal in (("score", 0.5), ("distance", 0.0))
+        for series, high in (("before", 0.7), ("after", float("inf")))
+    ]
+    looks = {"before": (BLUE, "circle"), "after": ("#D55E00", "square")}
+    chart = forest(
+        rows,
+        title="Both",
+        looks=looks,
+        beside=True,
+        references=[{"value": 0.4, "low": 0.3, "high": 0.5, "text": "chance"}],
+        text="shown",
+    )
+    svg = drawn(chart)
+    for text in ("score", "distance", "before", "after", "chance", "0.500 [0.200, –]"):
+        assert f">{text}</text>" in svg
+    assert "extends beyond the plot" in svg
+    assert said(chart) == [
+        "score · before · value: 0.500 · interval: [0.200, 0.700]",
+        "score · after · value: 0.500 · interval: [0.200, –]",
+        "distance · before · value: 0.500 · interval: [0.200, 0.700]",
+        "distance · after · value: 0.500 · interval: [0.200, –]",
+    ]
+
+
+def test_panels_of_one_scale_share_it() -> None:
+    parts = {
+        name: [{"label": "a", "value": value, "low": value - 1, "high": value + 1}]
+        for name, value in (("one", 0.0), ("two", 5.0), ("other", 90.0))
+    }
+    chart = forests(parts, columns=3, scale=lambda name: "other" if name == "other" else "same")
+    domains = []
+    for panel in chart.to_dict()["concat"]:
+        (line,) = (part for part in panel["layer"] if "x2" in part["encoding"])
+        domains.append(line["encoding"]["x"]["scale"]["domain"])
+    assert domains[0] == domains[1] != domains[2]
+    drawn(chart)
+
+
+def test_the_other_kinds_are_drawn() -> None:
+    points = [{"x": x, "y": x * x, "series": "squares", "chosen": x == 2} for x in range(4)]
+    chart = curves(points, {"squares": (BLUE, (1, 0))}, x="x", y="y", points=True)
+    assert any("squares" in words for words in said(chart))
+    drawn(densities({"a": [0.1, 0.2, 0.4], "b": [0.3, 0.3]}, {"a": (BLUE, (1, 0))}))
+    dots = [{"word": "nurse", "x": 1.0, "y": 2.0}, {"word": "boss", "x": 2.0, "y": 1.0}]
+    chart = scatter(dots, x="x", y="y", x_title="x", y_title="y", tips={"word": "", "x": "x"})
+    assert said(chart)[-2:] == ["nurse · x: 1", "boss · x: 2"]
+    bars = [{"low": i / 4, "high": (i + 1) / 4, "n": i, "full": 2} for i in range(4)]
+    mean = {"value": 0.6, "low": 0.5, "high": 0.7, "shown": "0.600 [0.500, 0.700]"}
+    chart = histogram(bars, outline="full", band=(0.4, 0.6), middle=0.5, mean=mean)
+    assert "mean · 0.600 [0.500, 0.700]" in said(chart)
+    boxes = [{"across": "a", "down": "b", "value": 0.5, "shown": "0.5", "mark": ""}]
+    chart = heatmap(boxes, across=["a", "c"], down=["b"])
+    assert "b · a · value: 0.5" in said(chart)
+    drawn(chart)

@@ -882,7 +882,7 @@ def histogram(
     band, middle : (float, float) and float, optional
         A pale band and a dashed line.
     mean : Mapping, optional
-        `value`, `low`, `high`, `shown`: a dot and its interval above the bars.
+        `value`, `low`, `high`, `shown` (its text) and `n`: a dot and its interval above the bars.
     title, x, y, tips, width, height, axis
         Titles, what a bar says, size, and whether the horizontal axis has labels.
 
@@ -919,8 +919,10 @@ def histogram(
     if middle is not None:
         layers.append(rule(middle))
     if mean is not None:
-        dot = alt.Chart(data([mean])).encode(
-            y=alt.value(8), color=alt.value(INK), tooltip=tooltips({"shown": "mean"}, [mean])
+        row = {"label": "mean", **mean}
+        names = {"label": "", "shown": " ", **({"n": "items"} if "n" in mean else {})}
+        dot = alt.Chart(data([row])).encode(
+            y=alt.value(8), color=alt.value(INK), tooltip=tooltips(names, [row])
         )
         layers += [
             dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),

@@ -23,7 +23,8 @@ from evenhand.errors import InputError
 from evenhand.fewshot import Dataset, read
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run
-from evenhand.report.findings import Findings
+from evenhand.report.fewshot import content_of
+from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import methods
 from evenhand.report.verdicts import judge_classifiers
 from small_encoder import save_small
@@ -92,7 +93,7 @@ def data_of(classes, name="own"):
 
 def test_content_is_that_of_the_runs(found):
     folder, findings, _ = found
-    content = findings.details("fewshot")
+    content = content_of(findings.of("fewshot")[0])
     assert list(content["runs"]) == ["none", "neutralize", "calibrate"]
     assert list(content["changes"]) == ["neutralize", "calibrate"]
     runs = {p.name.rsplit("-", 1)[0]: read_run(p) for p in (folder / "work" / "fewshot").iterdir()}
@@ -108,7 +109,7 @@ def test_content_is_that_of_the_runs(found):
 
 
 def test_planted_bias_is_found_and_neutralize_takes_it_away(found):
-    content = found[1].details("fewshot")
+    content = content_of(found[1].of("fewshot")[0])
     before, after = (content["runs"][m]["bias"]["association"] for m in ("none", "neutralize"))
     assert before["signed"] > 0.05
     assert before["null_p"] < 0.01
@@ -118,14 +119,14 @@ def test_planted_bias_is_found_and_neutralize_takes_it_away(found):
     assert "neutralize" in verdict.sentence
 
 
-def test_measurements_have_the_sign_and_a_method(found):
+def test_measurements_have_their_run_and_a_method(found):
     (stage,) = found[1].of("fewshot")
-    by = {(m.metric, m.query): m for m in stage.measurements}
+    by = {(m.details["role"], m.details["run"]): m for m in stage.measurements}
     assert {m.metric for m in stage.measurements} <= set(methods("fewshot"))
-    assert by["fewshot_epsilon", "proto-euclidean"].value == pytest.approx(
-        stage.details["runs"]["none"]["bias"]["epsilon"]["signed"]
-    )
-    assert ("fewshot_accuracy", "proto-euclidean neutralize") in by
+    bias = by["bias", "proto-euclidean"]
+    epsilon = content_of(stage)["runs"]["none"]["bias"]["epsilon"]["signed"]
+    assert bias.part("epsilon", by="measure").value == pytest.approx(epsilon)
+    assert ("accuracy", "proto-euclidean neutralize") in by
 
 
 def test_trained_weights_are_not_kept(found):
@@ -144,7 +145,7 @@ def test_goes_on_after_a_break_with_the_same_numbers(encoder, people, found, tmp
     assert finished
     again = findings_of(encoder, people, tmp_path)
     assert {p: p.stat().st_mtime_ns for p in finished} == made
-    assert again.details("fewshot") == found[1].details("fewshot")
+    assert content_of(again.of("fewshot")[0]) == content_of(found[1].of("fewshot")[0])
 
 
 def test_stages_depend_on_model_data_settings_and_seed(encoder, people, tmp_path):
@@ -176,7 +177,7 @@ def test_a_full_audit_has_three_networks_a_quick_one_a_single_one(encoder, peopl
 @pytest.mark.parametrize(
     ("classes", "reason"),
     [
-        ({f"c{i}": (0, 0, 20) for i in range(12)}, "do not say of any text"),
+        ({f"c{i}": (0, 0, 20) for i in range(12)}, "no text of known gender"),
         ({f"c{i}": (15, 5 if i else 25) for i in range(12)}, "the data have 11 and 1"),
         ({f"c{i}": (5, 1) if i % 2 else (1, 5) for i in range(12)}, "the data have 0 and 0"),
         ({"a": (9, 1), "b": (1, 9)}, "the data have 1 and 1"),
@@ -259,7 +260,7 @@ def test_calibrate_is_skipped_where_a_gender_is_rare(encoder, tmp_path):
     classes = {f"c{i}": (20, 3) if i % 2 else (3, 20) for i in range(8)}
     findings = findings_of(encoder, data_of(classes), tmp_path)
     (stage,) = findings.of("fewshot")
-    assert list(stage.details["runs"]) == ["none", "neutralize"]
+    assert list(content_of(stage)["runs"]) == ["none", "neutralize"]
     (skip,) = stage.skipped
     assert skip["metric"] == "calibrate"
     assert "c0" in skip["reason"]
@@ -269,11 +270,13 @@ def test_a_result_is_read_back_as_it_was(found):
     folder, findings, _ = found
     (path,) = (folder / "stages").glob("*.json")
     saved = json.loads(Path(path).read_text())
-    assert saved["stage"]["details"] == findings.details("fewshot")
+    assert content_of(StageResult.from_dict(saved["stage"])) == content_of(
+        findings.of("fewshot")[0]
+    )
 
 
 def test_errors_of_data_are_input_errors():
-    with pytest.raises(InputError, match="whether it tells of a woman or of a man"):
+    with pytest.raises(InputError, match="no text of known gender"):
         fitted(data_of({"a": (0, 0, 30)}), 100, 0)
 
 
@@ -286,12 +289,15 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
         levels[leak] = [
             judge_classifiers(
                 findings_of(
-                    encoder, read(f"simulated:per_class=40,leak={leak},seed={seed}"),
-                    tmp_path / f"{leak}-{seed}", size, seed,
+                    encoder,
+                    read(f"simulated:per_class=40,leak={leak},seed={seed}"),
+                    tmp_path / f"{leak}-{seed}",
+                    size,
+                    seed,
                 )
             )[0].level
             for seed in range(worlds)
-        ]  # fmt: skip
+        ]
     assert levels[0].count("none found") >= 17
     assert "strong evidence" not in levels[0]
     assert "none found" not in levels[1]

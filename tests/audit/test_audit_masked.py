@@ -205,7 +205,7 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
     assert not result.failed
     content = result.details
     assert content["data"]["sentences"] == len(pronoun_sentences().sentences)
-    changes = {one["measure"]: one for one in content["changes"]}
+    changes = {one["query"]: one for one in content["changes"]}
     mean = changes["mean bias"]
     moved = mean["after"]["value"] - mean["before"]["value"]
     assert mean["change"]["value"] == pytest.approx(moved)

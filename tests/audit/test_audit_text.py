@@ -129,8 +129,9 @@ def test_none_found_says_what_it_cannot_mean(tmp_path):
     assert any(verdict.cannot_mean in rule for rule in prose.lines("rules_data", 0.01, 0.05, 20))
 
 
-@pytest.mark.parametrize(("dials", "level"), [("shares=1", "strong evidence"),
-                                              ("shares=0,seed=2", "none found")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dials", "level"), [("shares=1", "strong evidence"), ("shares=0,seed=2", "none found")]
+)
 def test_simulated_biographies_are_judged_by_their_shares(tmp_path, dials, level):
     data = read(f"simulated:per_class=40,{dials}")
     [verdict] = judge_data(audited_data(data, tmp_path))

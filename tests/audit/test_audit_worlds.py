@@ -108,14 +108,23 @@ def masked_model(folder, seed, bias=0.0, slope=0.0):
 
     tokenizer = base().tokenizer
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=4, max_position_embeddings=64, tie_word_embeddings=False,
-        pad_token_id=tokenizer.pad_token_id, hidden_act="gelu",
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=4,
+        max_position_embeddings=64,
+        tie_word_embeddings=False,
+        pad_token_id=tokenizer.pad_token_id,
+        hidden_act="gelu",
+    )
     model = BertForMaskedLM(config)
     pairs = zip(PAIRS, SHARES.tolist(), strict=True)
-    likely = [(word, sign, share) for both, share in pairs
-              for word, sign in zip(both, (1, -1), strict=True)]  # fmt: skip
+    likely = [
+        (word, sign, share)
+        for both, share in pairs
+        for word, sign in zip(both, (1, -1), strict=True)
+    ]
     chances = np.full(len(tokenizer), 1e-5)
     with torch.no_grad():
         for name, weight in model.named_parameters():

@@ -59,21 +59,32 @@ def axe() -> str:
 
 MORE = (
     Verdict(
-        subject="data", name="letters", topic="gender", level="some evidence",
+        subject="data",
+        name="letters",
+        topic="gender",
+        level="some evidence",
         sentence="Some words stand more often beside one gender.",
         numbers=(Number(label="Odds ratio", value=2, low=1.5, high=2.7, p_value=0.001, ideal=1),),
-        tests=({"label": "words about work", "p_holm": 0.02},), cannot_mean="Of the data.",
+        tests=({"label": "words about work", "p_holm": 0.02},),
+        cannot_mean="Of the data.",
     ),
     Verdict(
-        subject="model", name="tiny", topic="gender", level="none found", sentence="No difference.",
+        subject="model",
+        name="tiny",
+        topic="gender",
+        level="none found",
+        sentence="No difference.",
         numbers=(Number(label="Score", value=0.1, low=-0.2, high=float("inf")),),
         cannot_mean="Not that there is no bias.",
     ),
     Verdict(
-        subject="classifier", name="network", topic="gender", level="not measured",
+        subject="classifier",
+        name="network",
+        topic="gender",
+        level="not measured",
         sentence="There was nothing to measure it on.",
     ),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="session")

@@ -16,12 +16,27 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--remote-debugging-pipe",
-)  # fmt: skip
-KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), " ": (32, " "), "End": (35, ""),
-        "Home": (36, ""), "ArrowRight": (39, ""), "ArrowLeft": (37, "")}  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)
+KEYS = {
+    "Enter": (13, "\r"),
+    "Tab": (9, ""),
+    "Escape": (27, ""),
+    " ": (32, " "),
+    "End": (35, ""),
+    "Home": (36, ""),
+    "ArrowRight": (39, ""),
+    "ArrowLeft": (37, ""),
+}
 PATIENCE = 60.0
 
 
@@ -33,13 +48,16 @@ class Browser:
         self._reading = reading
         # The protocol is spoken on the browser's descriptors 3 and 4; what it says else is noise.
         self._process = os.posix_spawn(
-            program, [program, *FLAGS, f"--user-data-dir={profile}"], os.environ,
+            program,
+            [program, *FLAGS, f"--user-data-dir={profile}"],
+            os.environ,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, its_in, 3), (os.POSIX_SPAWN_DUP2, its_out, 4),
+                (os.POSIX_SPAWN_DUP2, its_in, 3),
+                (os.POSIX_SPAWN_DUP2, its_out, 4),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ],
-        )  # fmt: skip
+        )
         os.close(its_in)
         os.close(its_out)
         self._waiting = b""
@@ -84,8 +102,15 @@ class Browser:
         message: dict[str, Any] = json.loads(first)
         return message
 
-    def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False,
-             media: str = "") -> Page:  # fmt: skip
+    def open(
+        self,
+        path: Path,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        media: str = "",
+    ) -> Page:
         """A page at a width, in light or dark, on the screen or as in print."""
         return Page(self, path, width, height, dark, media)
 
@@ -120,9 +145,12 @@ class Page:
 
     def resize(self, width: int, height: int) -> None:
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height,
-            deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
@@ -178,8 +206,12 @@ class Page:
         """Press and release keys by name."""
         for key in keys:
             code, text = KEYS[key]
-            common = {"key": key, "code": key, "windowsVirtualKeyCode": code,
-                      "modifiers": 8 * shift}  # fmt: skip
+            common = {
+                "key": key,
+                "code": key,
+                "windowsVirtualKeyCode": code,
+                "modifiers": 8 * shift,
+            }
             self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
             self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 

@@ -57,13 +57,13 @@ def test_one_command_trains_measures_and_draws(text, capsys):
     assert told == json.loads((text / "even" / "results.json").read_text())
     assert told["data"]["documents_read"] == len(TEXT)
     assert told["data"]["sentences"] >= 10  # the structural filter on the held-out lines
-    names = [change["measure"] for change in told["changes"]]
+    names = [change["query"] for change in told["changes"]]
     assert names == [
         "mean bias", "mean |bias - .5|", "mean bias, top 10", "mean |bias - .5|, top 10",
         "pseudo-perplexity",
     ]  # fmt: skip
     for change in told["changes"]:
-        if not change["n"]:  # a random model may have no gender word in its top 10
+        if not change["paired"]:  # a random model may have no gender word in its top 10
             assert change["change"]["value"] is None
             continue
         assert change["change"]["low"] <= change["change"]["value"] <= change["change"]["high"]
@@ -79,7 +79,7 @@ def test_one_command_trains_measures_and_draws(text, capsys):
     assert "pseudo-perplexity" in shown
     assert f"{told['training']['steps']:,} steps" in shown
     score = output(capsys, "masked", "score", "masked.txt", "--model", "even/model", "--json")
-    assert json.loads(score)["models"][0]["model"] == "model"
+    assert json.loads(score)["measurements"][0]["subject"] == "model"
 
 
 def test_records_packed_files_and_given_sentences(text, capsys):
@@ -98,11 +98,11 @@ def test_records_packed_files_and_given_sentences(text, capsys):
         )
     )  # fmt: skip
     assert told["data"]["sentences"] == len(PEOPLE)
-    assert told["changes"][-1]["measure"] == "CrowS stereotype share"
+    assert told["changes"][-1]["query"] == "CrowS stereotype share"
     assert told["crows"]["details"]["unpaired"] == 0
     assert told["data"]["pairs"] == 2
     assert told["crows"]["before"]["notes"]
-    assert len(told["beyond_control"]) == len(told["changes"])
+    assert len(told["against_control"]) == len(told["changes"])
     assert (text / "finetuned" / "control" / "model" / "model.safetensors").is_file()
 
 

@@ -48,7 +48,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
         gain = row["bias_after"] - row["bias_before"]
         assert gain * (1 if row["direction"] == "male" else -1) >= 0.01 - 1e-9
     scored = json.loads(output(capsys, "masked", "score", str(made), "--json"))
-    assert scored["models"][0]["n"] == len(rows)
+    assert scored["measurements"][0]["details"]["sentences"] == len(rows)
     sheet = tmp_path / "sheet.csv"
     output(capsys, "text", "annotate", "sheet", str(made), "-o", str(sheet))
     assert sheet.read_text(encoding="utf-8-sig").count("\n") == len(rows) + 1

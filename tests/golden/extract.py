@@ -243,12 +243,13 @@ def finetuning(document: Document) -> Iterator[Row]:
         yield f"count/{name}", numbers(document["training"][name])
     for prefix, key in (("", "changes"), ("control/", "control")):
         for data in document[key]:
-            yield from _comparison(data, f"{prefix}{data['measure']}")
-            if data.get("distance"):
-                name = f"{prefix}{data['measure']}/distance"
-                yield name, estimate(data["distance"])
-    for data in document["beyond_control"]:
-        yield f"against control/{data['measure']}", estimate(data["change"])
+            for part in ("before", "after", "change"):
+                yield f"{prefix}{data['query']}/{part}", estimate(data[part])
+            distance = data["details"]["distance"]
+            if distance:
+                yield f"{prefix}{data['query']}/distance", estimate(distance)
+    for data in document["against_control"]:
+        yield f"against control/{data['query']}", estimate(data["change"])
     for prefix, key in (("", "curve"), ("control/", "control_curve")):
         for point in document[key]:
             yield f"{prefix}loss/{point['step']}", numbers(point["evaluation"])
@@ -553,7 +554,13 @@ def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
             [raw] = _parts(data, "embedding")
             yield {**raw, "query": data["query"]}
             yield {**data, "metric": "phrase-weat-centred"}
-        elif data["metric"] != "phrases_pronouns":
+        elif data["details"].get("role") in ("accuracy", "bias"):
+            run = data["details"]["run"]
+            if data["metric"] == "accuracy":
+                yield {**data, "metric": "fewshot_accuracy", "query": run}
+            for part in _parts(data, "measure"):
+                yield {**part, "metric": f"fewshot_{part['query']}", "query": run}
+        elif data["metric"] != "phrases_pronouns" and "role" not in data["details"]:
             yield from parts if data["metric"] == "odds" and parts else [data]
 
 

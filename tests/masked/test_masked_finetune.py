@@ -12,15 +12,19 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.masked import load
-from evenhand.masked.finetune import Settings, finetune
-from evenhand.masked.finetune.blocks import batch_of, batches, made_rows
-from evenhand.masked.finetune.documents import collect, twin_key
-from evenhand.masked.finetune.folder import RunFolder
-from evenhand.masked.finetune.held_out import held_out
-from evenhand.masked.finetune.masking import Hiding, masked_loss
-from evenhand.masked.finetune.material import Material
-from evenhand.masked.finetune.rewriting import rewritten
-from evenhand.masked.finetune.training import train
+from evenhand.masked.finetuning import RunFolder, Settings, finetune, train
+from evenhand.masked.learning_text import (
+    Hiding,
+    Material,
+    batch_of,
+    batches,
+    collect,
+    counterfactual_key,
+    held_out,
+    masked_loss,
+    rewritten,
+    token_rows,
+)
 from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.pairs import Pair
 from evenhand.results import to_json
@@ -73,8 +77,9 @@ def test_all_families_learn_keep_their_ties_and_reload(family, tmp_path):
 def test_weights_in_memory_are_those_on_disk(tmp_path, bert):
     model = load(bert)
     train(model, material(model), tmp_path / "c.safetensors")
-    done = finetune(bert, TEXTS, settings(held_out=0.2, evaluation=0.2), tmp_path / "run",
-                    sentences=MASKED)  # fmt: skip
+    done = finetune(
+        bert, TEXTS, settings(held_out=0.2, evaluation=0.2), tmp_path / "run", sentences=MASKED
+    )
     saved = load(done.folder / "model").network.state_dict()
     for name, weight in model.network.state_dict().items():
         assert torch.equal(weight, saved[name]), name
@@ -82,7 +87,7 @@ def test_weights_in_memory_are_those_on_disk(tmp_path, bert):
 
 def test_the_loss_at_hidden_places_is_that_of_the_whole_head(family):
     model = load(family)
-    rows = made_rows(model.tokenizer, [*TEXTS[:3], "He sings."], 32)
+    rows = token_rows(model.tokenizer, [*TEXTS[:3], "He sings."], 32)
     batch = batch_of(rows, range(4), model.tokenizer.pad_token_id)
     hidden = Hiding(model.tokenizer, 0.3)(batch, 5)
     assert hidden.there is not None
@@ -107,7 +112,7 @@ def test_the_loss_at_hidden_places_is_that_of_the_whole_head(family):
 
 def test_hidden_tokens_are_80_10_10_of_15_percent(bert):
     tokenizer = load(bert).tokenizer
-    rows = made_rows(tokenizer, TEXTS * 20, 32)
+    rows = token_rows(tokenizer, TEXTS * 20, 32)
     batch = batch_of(rows, range(len(rows.ids)), tokenizer.pad_token_id)
     hidden = Hiding(tokenizer, 0.15)(batch, 0)
     ids, shown = batch.ids.flatten(), hidden.shown.flatten()
@@ -134,7 +139,7 @@ def test_rows_hold_whole_sentences_and_every_token_once(family):
     long = "The nurse said that he was late. A teacher reads a book to her. He sings. " * 3
     long = long.strip()
     texts = ["She reads.", long, "the " * 59 + "the"]
-    rows = made_rows(tokenizer, texts, 30)
+    rows = token_rows(tokenizer, texts, 30)
     coded = [tokenizer(text)["input_ids"][1:-1] for text in texts]
     assert [len(ids) <= 30 for ids in rows.ids] == [True] * len(rows.ids)
     assert rows.ids[0].tolist() == tokenizer(texts[0])["input_ids"]
@@ -169,13 +174,13 @@ def test_what_is_found_to_measure_on_is_not_learned_from(bert):
     split = collect(texts, held_out=0.3, evaluation=0.2, max_tokens=10**6)
     pair = Pair("The nurse lost her keys 1.", "The nurse lost his keys 1.", "stereo", "gender")
     held = held_out(model, split, pairs=[pair])
-    measured = {twin_key(sentence.text) for sentence in held.sentences}
+    measured = {counterfactual_key(sentence.text) for sentence in held.sentences}
     assert measured & split.learned()
     rest = split.without(held.texts())
     assert rest.held_out == split.held_out
     assert 0 < rest.held_out_elsewhere < len(split.training) + len(split.evaluation)
-    plain = set(map(twin_key, held.plain))
-    assert not (measured | plain | {twin_key(pair.more)}) & rest.learned()
+    plain = set(map(counterfactual_key, held.plain))
+    assert not (measured | plain | {counterfactual_key(pair.more)}) & rest.learned()
     assert len(measured) == len(held.sentences)
 
 
@@ -205,8 +210,15 @@ def test_rewriting_covers_swap_and_neutralize():
 
 def test_training_stops_when_the_evaluation_gets_no_better(bert, tmp_path):
     model = load(bert)
-    made = material(model, learning_rate=3e-2, max_tokens=60_000, epochs=200, evaluations=60,
-                    patience=2, rewrite="none")  # fmt: skip
+    made = material(
+        model,
+        learning_rate=3e-2,
+        max_tokens=60_000,
+        epochs=200,
+        evaluations=60,
+        patience=2,
+        rewrite="none",
+    )
     done = train(model, made, tmp_path / "c.safetensors")
     assert done.ended == "patience"
     losses = [point.evaluation for point in done.points[1:]]
@@ -239,11 +251,11 @@ def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeyp
     done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
     assert not (folder / "checkpoint").exists()
     told = json.loads((folder / "results.json").read_text())
-    assert told["changes"][0]["n"] == len(MASKED)
+    assert told["changes"][0]["paired"] == len(MASKED)
     with monkeypatch.context() as patch:
-        patch.setattr("evenhand.masked.finetune.main.train", None)
+        patch.setattr("evenhand.masked.finetuning.train", None)
         again = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
-    assert to_json(again.as_dict()) == to_json(done.as_dict())
+    assert to_json(again.to_dict()) == to_json(done.to_dict())
     with pytest.raises(FileError, match=r"another run \(learning_rate: 0.005 there, 0.001 now\)"):
         finetune(bert, TEXTS, settings(learning_rate=1e-3), folder, sentences=MASKED)
     with pytest.raises(FileError, match="another text"):
@@ -253,7 +265,7 @@ def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeyp
     changed = finetune(
         bert, TEXTS, settings(learning_rate=1e-3), folder, sentences=MASKED, restart=True
     )
-    assert changed.as_dict() != done.as_dict()
+    assert changed.to_dict() != done.to_dict()
 
 
 def test_the_change_is_that_of_the_items(bert, tmp_path):
@@ -270,8 +282,8 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
     distance = done.change("mean |bias - .5|")
     assert distance.after.value == pytest.approx((items["bias_after"] - 0.5).abs().mean())
     assert mean.change.low <= mean.change.value <= mean.change.high
-    beyond = next(c for c in done.beyond_control if c.measure == "mean bias")
-    assert beyond.change.value == pytest.approx(
+    difference = next(c for c in done.against_control if c.query == "mean bias")
+    assert difference.change.value == pytest.approx(
         (items["bias_after"] - items["bias_control"]).mean()
     )
     ratio = done.change("pseudo-perplexity")
@@ -286,13 +298,13 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
 def test_sentences_that_cannot_be_scored_are_told_of_before_training(bert, tmp_path, monkeypatch):
     long = [f"The {job} lost [MASK] book{' the' * 600}." for job in JOBS]
     with monkeypatch.context() as patch:
-        patch.setattr("evenhand.masked.finetune.main.train", None)
+        patch.setattr("evenhand.masked.finetuning.train", None)
         with pytest.raises(InputError, match=r"2 or more to measure on, got 0 \(given; 4 cannot"):
             finetune(bert, TEXTS, settings(), tmp_path / "run", sentences=long)
     done = finetune(
         bert, TEXTS, settings(), tmp_path / "run", sentences=[*long, *MASKED, *MASKED[:3]]
     )
-    assert done.data["sentences"] == done.change("mean bias").n == len(MASKED)
+    assert done.data["sentences"] == done.change("mean bias").paired == len(MASKED)
     assert (done.data["sentences_refused"], done.data["sentences_twice"]) == (4, 3)
     assert "4 sentences are left out: the model cannot score them" in done.notes
 
@@ -315,7 +327,7 @@ def test_a_failed_attempt_does_not_claim_the_folder(bert, tmp_path):
     with pytest.raises(InputError, match="to measure on"):  # and a finished run is not cleared
         finetune(bert, TEXTS, settings(), folder, sentences=MASKED[:1], restart=True)
     assert (folder / "results.json").is_file()
-    with pytest.raises(FileError, match=r"done, with intervals of prob 0.95, not 0.9: ask for"):
+    with pytest.raises(FileError, match=r"complete, with intervals of prob 0.95, not 0.9"):
         finetune(bert, TEXTS, settings(seed=1, prob=0.9), folder, sentences=MASKED)
     again = finetune(
         bert, TEXTS, settings(seed=1, prob=0.9), folder, sentences=MASKED, restart=True
@@ -336,8 +348,13 @@ def test_a_model_that_no_run_made_is_left_alone(bert, tmp_path):
 
 def test_too_little_text_is_told_of(bert, tmp_path):
     with pytest.raises(InputError, match="expected 2 or more sentences for the perplexity"):
-        finetune(bert, ["One."], settings(held_out=1e-6, evaluation=0.5), tmp_path / "run",
-                 sentences=MASKED)  # fmt: skip
+        finetune(
+            bert,
+            ["One."],
+            settings(held_out=1e-6, evaluation=0.5),
+            tmp_path / "run",
+            sentences=MASKED,
+        )
 
 
 def test_settings_are_checked():
@@ -361,11 +378,30 @@ def bert(tmp_path_factory):
 
 @pytest.mark.slow
 def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.masked.finetune.held_out.WORK", 10_000)
-    people = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach",
-              "singer", "dancer", "lawyer")  # fmt: skip
-    acts = ("raises {} arm", "drops {} hat", "opens {} book", "wipes {} face", "lifts {} bag",
-            "turns {} head", "plays {} drum")  # fmt: skip
+    monkeypatch.setattr("evenhand.masked.learning_text.WORK", 10_000)
+    people = (
+        "nurse",
+        "doctor",
+        "guard",
+        "clerk",
+        "cook",
+        "baker",
+        "pilot",
+        "judge",
+        "coach",
+        "singer",
+        "dancer",
+        "lawyer",
+    )
+    acts = (
+        "raises {} arm",
+        "drops {} hat",
+        "opens {} book",
+        "wipes {} face",
+        "lifts {} bag",
+        "turns {} head",
+        "plays {} drum",
+    )
     places = ("by the door", "in the hall", "near the car", "on the stage", "at the gate")
     texts = [
         f"The {who} {act.format('his')} {place}."
@@ -375,11 +411,11 @@ def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_pa
     ]
     done = finetune("mini", texts, Settings(max_tokens=20_000), tmp_path / "run", control=True)
     bias = done.change("mean bias")
-    assert bias.n >= 20
+    assert bias.paired >= 20
     assert bias.before.value > 0.6
     assert bias.significant
-    assert bias.nearer
+    assert bias.details["nearer"]
     assert done.change("mean |bias - .5|").change.high < 0
-    control, beyond = done.control[0], done.beyond_control[0]
+    control, difference = done.control[0], done.against_control[0]
     assert control.after.value > bias.before.value  # text about men alone
-    assert beyond.change.high < 0
+    assert difference.change.high < 0

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from evenhand.instruments import Run
-from evenhand.masked.finetune import Settings
-from evenhand.masked.finetune.documents import collect, key, twin_key
-from evenhand.masked.finetune.folder import RunFolder
-from evenhand.masked.finetune.measuring import _crows, _mean
-from evenhand.masked.finetune.result import Change
-from evenhand.masked.finetune.rewriting import rewritten
+from evenhand.masked.finetuning import RunFolder, Settings, _crows_change, _mean_change
+from evenhand.masked.learning_text import collect, counterfactual_key, key, rewritten
 from evenhand.masked.metrics.crows import Crows
 from evenhand.masked.pairs import _measurement
+from evenhand.results import Comparison
 
 TEXTS = [
     f"The {job} said {pronoun} {verb} {thing} {number}."
@@ -51,24 +48,27 @@ def test_documents_with_a_sentence_that_is_measured_on_are_left_out():
 
 def test_no_swapped_twin_of_what_is_measured_is_learned_from():
     texts = [
-        "The waitress lost her keys. It rained.", "The waiter lost his keys.",
-        "Mrs Hill met a king.", "Miss Hill met a king.", "A cook sings.",
-    ]  # fmt: skip
+        "The waitress lost her keys. It rained.",
+        "The waiter lost his keys.",
+        "Mrs Hill met a king.",
+        "Miss Hill met a king.",
+        "A cook sings.",
+    ]
     split = collect(texts, held_out=1e-9, evaluation=1e-9, max_tokens=100)
     rest = split.without(["The waitress lost [MASK] keys.", "Mr Hill met a king."])
     assert rest.training == ("A cook sings.",)
     for rewrite in ("swap", "substitute"):
         for text, twin in zip(TEXTS, rewritten(TEXTS, rewrite, 0, 1), strict=True):
-            assert twin_key(text) == twin_key(twin)
+            assert counterfactual_key(text) == counterfactual_key(twin)
 
 
 def test_a_large_input_is_sampled_whatever_its_order(monkeypatch):
-    monkeypatch.setattr("evenhand.masked.finetune.documents.CHARACTERS", 1000)
+    monkeypatch.setattr("evenhand.masked.learning_text.CHARACTERS", 1000)
     texts = [f"Sentence number {number} of many." for number in range(3000)]
     split = collect(texts, held_out=0.2, evaluation=0.1, max_tokens=100)
     kept = {*split.training, *split.evaluation, *split.held_out}
     assert sum(map(len, kept)) <= 1200
-    assert split.beyond == 3000 - len(kept)
+    assert split.above_cap == 3000 - len(kept)
     assert len(kept) > 30
     other = collect(reversed(texts), held_out=0.2, evaluation=0.1, max_tokens=100)
     assert {*other.training, *other.evaluation, *other.held_out} == kept
@@ -82,35 +82,33 @@ def change(before, after, ideal=0.5, spread=0.1, n=200):
     noise = rng.normal(0, spread, (3, n))
     shared, *own = noise - noise.mean(axis=1, keepdims=True)
     one, two = (m + shared + x / 4 for m, x in zip((before, after), own, strict=True))
-    return _mean("mean bias", one, two, Settings(), ideal=ideal)
+    return _mean_change("mean bias", one, two, Settings(), ideal=ideal)
 
 
 def test_nearer_is_said_of_the_distance_and_not_of_the_change():
     crossed = change(0.55, 0.455)
-    assert crossed.significant
+    assert crossed.details["significant"]
     assert crossed.change.high < -0.05
-    assert crossed.nearer is None
-    assert crossed.verdict == "past the ideal"
-    told = crossed.as_dict()
-    assert told["nearer"] is None
-    assert told["verdict"] == "past the ideal"
-    assert told["distance"]["low"] < 0 < told["distance"]["high"]
-    gap = abs(crossed.after.value - 0.5) - abs(crossed.before.value - 0.5)
-    assert crossed.distance.value == pytest.approx(gap)
-    assert Change.from_dict(told) == crossed
+    assert crossed.details["nearer"] is None
+    assert crossed.details["verdict"] == "past the ideal"
+    distance = crossed.details["distance"]
+    assert distance["low"] < 0 < distance["high"]
+    expected = abs(crossed.after.value - 0.5) - abs(crossed.before.value - 0.5)
+    assert distance["value"] == pytest.approx(expected)
+    assert Comparison.from_dict(crossed.to_dict()) == crossed
     near = change(0.75, 0.51)
-    assert (near.nearer, near.verdict) == (True, "nearer the ideal")
-    assert near.distance.value == pytest.approx(
+    assert (near.details["nearer"], near.details["verdict"]) == (True, "nearer the ideal")
+    assert near.details["distance"]["value"] == pytest.approx(
         abs(near.after.value - 0.5) - abs(near.before.value - 0.5)
     )
-    assert change(0.55, 0.4).verdict == "further from the ideal"
+    assert change(0.55, 0.4).details["verdict"] == "further from the ideal"
     same_side = change(0.75, 0.65)
-    assert same_side.distance == same_side.change
-    assert change(0.6, 0.6).verdict == "no clear change"
-    assert change(0.501, 0.52).verdict == "changed; distance unclear"
+    assert same_side.details["distance"] == same_side.change.to_dict()
+    assert change(0.6, 0.6).details["verdict"] == "no clear change"
+    assert change(0.501, 0.52).details["verdict"] == "changed; distance unclear"
     for measured in (change(0.3, 0.2, ideal=0.0), change(0.2, 0.3, ideal=0.0)):
-        assert measured.distance == measured.change
-    assert change(0.3, 0.2, ideal=0.0).nearer
+        assert measured.details["distance"] == measured.change.to_dict()
+    assert change(0.3, 0.2, ideal=0.0).details["nearer"]
 
 
 def test_nearer_keeps_its_level_where_the_distance_is_the_same():
@@ -120,7 +118,9 @@ def test_nearer_keeps_its_level_where_the_distance_is_the_same():
     for _ in range(300):
         shared, *own = rng.normal(0, 0.1, (3, 40))
         one, two = (m + shared + x / 3 for m, x in zip((0.56, 0.44), own, strict=True))
-        told += _mean("mean bias", one, two, Settings(), ideal=0.5).nearer is not None
+        told += (
+            _mean_change("mean bias", one, two, Settings(), ideal=0.5).details["nearer"] is not None
+        )
     assert told <= 27  # 15 expected; P(more | 5 %) < .002
 
 
@@ -151,17 +151,17 @@ def test_crows_shares_are_those_of_the_pairs_that_count():
 
     before = result([1, 1, 1, 1, 1, 1, -1, -1, 0, 0])
     after = result([1, -1, -1, -1, -1, 0, -1, 1, 1, 1])
-    made = _crows(before, after)
-    assert made.n == 7
+    made = _crows_change(before, after)
+    assert made.paired == 7
     assert made.before.value == pytest.approx(5 / 7)
     assert made.after.value == pytest.approx(2 / 7)
     assert made.change.value == pytest.approx(made.after.value - made.before.value)
-    assert made.distance.value == pytest.approx(0, abs=1e-12)
-    assert made.distance.low < 0 < made.distance.high
-    much = _crows(result([1] * 95 + [-1] * 5), result([1] * 50 + [-1] * 50))
-    assert much.verdict == "nearer the ideal"
-    turned = _crows(result([1] * 70 + [-1] * 30), result([-1] * 70 + [1] * 30))
-    assert turned.verdict == "past the ideal"
+    assert made.details["distance"]["value"] == pytest.approx(0, abs=1e-12)
+    assert made.details["distance"]["low"] < 0 < made.details["distance"]["high"]
+    much = _crows_change(result([1] * 95 + [-1] * 5), result([1] * 50 + [-1] * 50))
+    assert much.details["verdict"] == "nearer the ideal"
+    turned = _crows_change(result([1] * 70 + [-1] * 30), result([-1] * 70 + [1] * 30))
+    assert turned.details["verdict"] == "past the ideal"
 
 
 def test_no_number_is_an_empty_cell(tmp_path):

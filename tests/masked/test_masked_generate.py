@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.masked.drafts import Asker, Candidate, Draft, Ground, seeds_of
 from evenhand.masked.gender_words import probabilities
-from evenhand.masked.generate import Settings, generate, read_seeds
-from evenhand.masked.generate.asking import Asker
-from evenhand.masked.generate.drafts import Draft, Ground
-from evenhand.masked.generate.seeds import Told, seeds_of
+from evenhand.masked.generation import Settings, generate, read_seeds
 from evenhand.masked.metrics.pronouns import bias
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
@@ -88,7 +86,7 @@ def test_losses_earn_no_credit_elsewhere():
         lifted={"his": 0.7, "her": 0.1},
     )
     asker = Asker(world)
-    ground = Ground(seeds_of([Told(CHAIR)]).seeds[0])
+    ground = Ground(seeds_of([Candidate(CHAIR)]).seeds[0])
     draft = Draft(ground, ((2, "lifted"),))
     (told,) = asker.fluency([draft], 2)
     assert told.loss == told.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
@@ -99,7 +97,7 @@ def brute_force(model, sentence, side, settings):
     """The best push over all sets of edits whose parts, in some order, all pass; by hand."""
     words = {word: i for word, i in model.tokenizer.get_vocab().items() if word.isalpha()}
     table, vocabulary = model.table, model.tokenizer.get_vocab()
-    seed = Draft(Ground(seeds_of([Told(sentence)]).seeds[0]))
+    seed = Draft(Ground(seeds_of([Candidate(sentence)]).seeds[0]))
 
     def p(before, word):
         return table[vocabulary[before], vocabulary[word]]
@@ -107,8 +105,10 @@ def brute_force(model, sentence, side, settings):
     def scores(draft):
         tokens = ["[CLS]", *draft.text[:-1].lower().split(), "."]
         at = draft.ground.starts.index(draft.ground.seed.found.offset) + 1
-        log = [0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
-               for i in range(1, len(tokens))]  # fmt: skip
+        log = [
+            0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
+            for i in range(1, len(tokens))
+        ]
         log[-2:] = [log[-2] + log[-1]]  # the full stop stands in the chunk of the last word
         male = max(p(tokens[at - 1], word) for word in ("he", "his", "him") if word in words)
         female = max(p(tokens[at - 1], word) for word in ("she", "her") if word in words)
@@ -142,8 +142,26 @@ def brute_force(model, sentence, side, settings):
 @pytest.mark.parametrize("number", range(4))
 def test_a_full_beam_finds_what_brute_force_finds(number):
     rng = np.random.default_rng(number)
-    words = ["the", "nurse", "moved", "lifted", "pushed", "raised", "old", "small", "white",
-             "chair", "table", "lamp", ".", "his", "her", "he", "she", "him"]  # fmt: skip
+    words = [
+        "the",
+        "nurse",
+        "moved",
+        "lifted",
+        "pushed",
+        "raised",
+        "old",
+        "small",
+        "white",
+        "chair",
+        "table",
+        "lamp",
+        ".",
+        "his",
+        "her",
+        "he",
+        "she",
+        "him",
+    ]
     worlds = {}
     for before in ["[CLS]", "[MASK]", *words]:
         weights = rng.gamma(0.7, size=len(words))
@@ -162,8 +180,11 @@ def test_a_full_beam_finds_what_brute_force_finds(number):
 
 def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     seeds = [CHAIR, "The cook lifted her table.", "A clerk pushed his chair."]
-    world = chair_world(cook={"lifted": 0.4, "moved": 0.4}, clerk={"pushed": 0.4, "moved": 0.4},
-                        a={"clerk": 0.5, "table": 0.1})  # fmt: skip
+    world = chair_world(
+        cook={"lifted": 0.4, "moved": 0.4},
+        clerk={"pushed": 0.4, "moved": 0.4},
+        a={"clerk": 0.5, "table": 0.1},
+    )
     first, again = (generate(world, seeds, direction="both", seed=3) for _ in range(2))
     assert first.lines() == again.lines()
     assert first.controls == again.controls
@@ -188,7 +209,7 @@ def test_the_control_has_as_many_edits_out_of_the_same_candidates():
         assert control["fluency_loss"] <= settings.fluency
         drawn.add(control["edits"][0]["new"])
     asker = Asker(model, likely=settings.likely)
-    (told,) = asker.proposals([Draft(Ground(seeds_of([Told(CHAIR)]).seeds[0]))])
+    (told,) = asker.proposals([Draft(Ground(seeds_of([Candidate(CHAIR)]).seeds[0]))])
     assert drawn == {proposal.word for proposal in told} == {"lifted", "pushed"}
 
 
@@ -223,7 +244,7 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
         nurse={"moved": 0.9},
         moved={"his": 0.5, "her": 0.4, "him": 0.01},
     )
-    seeds = seeds_of([Told(CHAIR)])
+    seeds = seeds_of([Candidate(CHAIR)])
     places = [Ground(seeds.seeds[0], antecedent=asked).places for asked in (False, True)]
     assert places == [(2, 4), (1, 2, 4)]
     made = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))
@@ -249,9 +270,13 @@ def test_what_the_model_cannot_read_is_counted():
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"edits": 0}, "edits"), ({"fluency": 0.9}, "fluency"), ({"gain": 1.0}, "gain"),
-     ({"likely": -0.1}, "likely")],
-)  # fmt: skip
+    [
+        ({"edits": 0}, "edits"),
+        ({"fluency": 0.9}, "fluency"),
+        ({"gain": 1.0}, "gain"),
+        ({"likely": -0.1}, "likely"),
+    ],
+)
 def test_settings_out_of_range_are_refused(settings, told):
     with pytest.raises(InputError, match=told):
         Settings(**settings)

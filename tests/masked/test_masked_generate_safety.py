@@ -12,10 +12,18 @@ from evenhand.cache import Cache
 from evenhand.lexicon.gendered import pairs, sex_indicators
 from evenhand.lexicon.names import names
 from evenhand.masked import load
-from evenhand.masked.generate import Settings, generate, read_seeds
-from evenhand.masked.generate.drafts import Draft, Ground
-from evenhand.masked.generate.seeds import Told, seeds_of
-from evenhand.masked.generate.words import akin, fills, may_enter, same_form, tells_sex
+from evenhand.masked.drafts import (
+    Candidate,
+    Draft,
+    Ground,
+    akin,
+    fills,
+    may_enter,
+    same_form,
+    seeds_of,
+    tells_sex,
+)
+from evenhand.masked.generation import Settings, generate, read_seeds
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
 
@@ -25,10 +33,41 @@ SEEDS = (
     "The young pilot washed her car and drank some water.",
     "An artist painted a small house before she slept.",
 )
-NEUTRAL = ("lifted", "pushed", "found", "table", "lamp", "garden", "white", "large", "water",
-           "knife", "engine", "sold", "closed")  # fmt: skip
-BARRED = ("girl", "boy", "actress", "uncle", "king", "mary", "james", "linda", "widow", "beard",
-          "crewman", "pregnant", "mother", "lady", "himself", "wife", "rose", "explan")  # fmt: skip
+NEUTRAL = (
+    "lifted",
+    "pushed",
+    "found",
+    "table",
+    "lamp",
+    "garden",
+    "white",
+    "large",
+    "water",
+    "knife",
+    "engine",
+    "sold",
+    "closed",
+)
+BARRED = (
+    "girl",
+    "boy",
+    "actress",
+    "uncle",
+    "king",
+    "mary",
+    "james",
+    "linda",
+    "widow",
+    "beard",
+    "crewman",
+    "pregnant",
+    "mother",
+    "lady",
+    "himself",
+    "wife",
+    "rose",
+    "explan",
+)
 
 
 @st.composite
@@ -96,16 +135,16 @@ def test_the_form_stays(old, new, tag, fits):
 
 
 def test_articles_repetitions_and_joined_words():
-    ground = Ground(seeds_of([Told("The tall cook broke an egg on her table.")]).seeds[0])
+    ground = Ground(seeds_of([Candidate("The tall cook broke an egg on her table.")]).seeds[0])
     draft = Draft(ground)
     egg = ground.tokens.index("egg")
     assert draft.fits(egg, "answer")
     assert not draft.fits(egg, "bottle")
     assert not draft.fits(egg, "table")
     assert akin("blow", "blows")
-    joined = Ground(seeds_of([Told("The well - dressed cook cut her bread.")]).seeds[0])
+    joined = Ground(seeds_of([Candidate("The well - dressed cook cut her bread.")]).seeds[0])
     assert [joined.tokens[i] for i in joined.places] == ["cut", "bread"]
-    phrase = Ground(seeds_of([Told("The cook shows off her new knife.")]).seeds[0])
+    phrase = Ground(seeds_of([Candidate("The cook shows off her new knife.")]).seeds[0])
     assert [phrase.tokens[i] for i in phrase.places] == ["new", "knife"]
 
 

@@ -17,7 +17,7 @@ from evenhand.fewshot.metrics.bias import bias
 from evenhand.fewshot.training import Point
 from evenhand.files import to_json
 from evenhand.instruments import compare
-from evenhand.report.fewshot_rows import (
+from evenhand.report.fewshot import (
     bias_rows,
     change_rows,
     class_rows,
@@ -85,7 +85,7 @@ def run_document(before: Measured) -> dict[str, Any]:
     content = {
         "name": "proto-euclidean",
         "accuracy": score_row(before.accuracy),
-        "floor": {"accuracy": score_row(accuracy(counterfactuals(0, seed=4)))},
+        "baseline": {"accuracy": score_row(accuracy(counterfactuals(0, seed=4)))},
         "chance": 1 / 3,
         "by_class": class_rows(before.accuracy),
         "curves": {"split 0, seed 0": curve(0.7), "split 0, seed 1": curve(0.8)},
@@ -139,9 +139,10 @@ def data(chart: Chart) -> list[dict[str, Any]]:
 def panel(chart: Chart, title: str) -> list[dict[str, Any]]:
     """The rows of one panel of several, a run each."""
     (found,) = (
-        part for part in parts(spec_of(chart))
+        part
+        for part in parts(spec_of(chart))
         if isinstance(part.get("title"), dict) and part["title"]["text"] == title
-    )  # fmt: skip
+    )
     return [one for one in rows_in(found) if "run" in one]
 
 

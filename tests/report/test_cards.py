@@ -36,26 +36,44 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
     made = [
         Verdict(subject="data", name="bios", topic="gender", level="none found", sentence="Even."),
         Verdict(
-            subject="vectors", name=NAME, topic="simulated", level="none found",
-            sentence="Nothing.", cannot_mean="Not that there is none.",
+            subject="vectors",
+            name=NAME,
+            topic="simulated",
+            level="none found",
+            sentence="Nothing.",
+            cannot_mean="Not that there is none.",
         ),
         Verdict(
-            subject="model", name="my|bert", topic="gender", level="some evidence",
-            sentence="It leans.", numbers=(score, lost), cannot_mean="Not that it is fair.",
+            subject="model",
+            name="my|bert",
+            topic="gender",
+            level="some evidence",
+            sentence="It leans.",
+            numbers=(score, lost),
+            cannot_mean="Not that it is fair.",
         ),
         Verdict(
-            subject="classifier", name="few-shot on my|bert", topic="gender",
-            level="strong evidence", sentence="It counts.", numbers=(open_end,),
+            subject="classifier",
+            name="few-shot on my|bert",
+            topic="gender",
+            level="strong evidence",
+            sentence="It counts.",
+            numbers=(open_end,),
             tests=({"label": "Twins", "p_value": 0.001, "p_holm": 0.0305},),
         ),
-    ]  # fmt: skip
+    ]
     monkeypatch.setattr(cards, "rules", lambda _: [("Masked language model", ["By a rule."])])
     subjects = {
         **findings.subjects,
         "model": {"name": "my|bert", "source": "/home/me/my-bert", "weights": 1234567},
-        "data": {"name": "bios", "source": "hf:someone/bios", "texts": 2500, "classes": 3,
-                 "left_out": {"empty text": 4}},
-    }  # fmt: skip
+        "data": {
+            "name": "bios",
+            "source": "hf:someone/bios",
+            "texts": 2500,
+            "classes": 3,
+            "left_out": {"empty text": 4},
+        },
+    }
     return replace(findings, subjects=subjects, verdicts=tuple(made))
 
 
@@ -208,8 +226,11 @@ def test_cards_are_written_beside_the_page(audited: Path, tmp_path: Path) -> Non
     before = [path.read_bytes() for path in written]
     assert [path.read_bytes() for path in write_cards(tmp_path)] == before
     assert {path.name for path in tmp_path.iterdir()} == {
-        "results.json", "run.json", "summary.md", "model_card.md",
-    }  # fmt: skip
+        "results.json",
+        "run.json",
+        "summary.md",
+        "model_card.md",
+    }
 
 
 def test_every_subject_gets_its_card(

@@ -43,8 +43,15 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     """Small audits of simulated vectors, each made once."""
     made: dict[str, Path] = {}
 
-    def of(name: str, *, bias: float = 0.5, dim: int = 30, seed: int = 3, topic: Any = None,
-           **settings: Any) -> Path:  # fmt: skip
+    def of(
+        name: str,
+        *,
+        bias: float = 0.5,
+        dim: int = 30,
+        seed: int = 3,
+        topic: Any = None,
+        **settings: Any,
+    ) -> Path:
         if name not in made:
             w = world(bias=bias, dim=dim, vocabulary=600, seed=seed)
             v = Vectors.from_arrays(w.words, w.matrix, name=f"<i>{name}")
@@ -89,8 +96,10 @@ def test_paired_differences_are_those_of_compare(two: AuditComparison, make: Mak
         expected = compare(one, other)
         assert (made.kind, made.items) == ("paired", expected.paired)
         assert (made.value, made.low, made.high) == (
-            expected.change.value, expected.change.low, expected.change.high,
-        )  # fmt: skip
+            expected.change.value,
+            expected.change.low,
+            expected.change.high,
+        )
         paired += 1
     assert paired >= 6
 
@@ -195,11 +204,14 @@ def test_the_mean_without_a_sentence_is_the_jackknife_of_the_mean() -> None:
     scores = [(0.2, 0.5), (0.4, 0.4), (0.9, 0.7), (0.6, 0.1)]
     one, two = (
         measurement(
-            float(np.mean(column)), 0, 1, metric="pronouns",
+            float(np.mean(column)),
+            0,
+            1,
+            metric="pronouns",
             items=Items({"word": str(i), "score": score} for i, score in enumerate(column)),
         )
         for column in zip(*scores, strict=True)
-    )  # fmt: skip
+    )
     made = difference(one, two)
     expected = t_mean([after - before for before, after in scores])
     assert (made.value, made.low, made.high) == pytest.approx(expected)
@@ -260,9 +272,13 @@ def test_an_unpaired_interval_covers() -> None:
 def test_who_reads_worse(way: str, first: float, second: float, expected: str) -> None:
     one, two = (measurement(x, x - 0.2, x + 0.2, worse=way) for x in (first, second))
     line = Line(
-        subject="vectors", topic="", metric="m", query="q", sides=(one, two),
+        subject="vectors",
+        topic="",
+        metric="m",
+        query="q",
+        sides=(one, two),
         differences=(None, difference(one, two)),
-    )  # fmt: skip
+    )
     assert worse(line, 1, ("A", "B")) == expected
     control = replace(line, metric="weat", query="weat-1")
     assert worse(control, 1, ("A", "B")) == "a control"
@@ -338,11 +354,15 @@ def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None
 
     assert told(two)
     sides = [
-        replace(side, findings=replace(side.findings, stages=tuple(
-            stage for stage in side.findings.stages if stage.kind != "mitigation"
-        )))
+        replace(
+            side,
+            findings=replace(
+                side.findings,
+                stages=tuple(stage for stage in side.findings.stages if stage.kind != "mitigation"),
+            ),
+        )
         for side in two.sides
-    ]  # fmt: skip
+    ]
     assert not told(replace(two, sides=tuple(sides)))
 
 

@@ -51,8 +51,11 @@ def test_associations_go_from_the_fewest_women_to_the_most(run: dict[str, Any]) 
     for told in run["associations"]:
         one = found[told["name"], told["gender"]]
         assert (one["value"], one["low"], one["high"], one["texts"]) == (
-            told["association"], told["low"], told["high"], told["texts"],
-        )  # fmt: skip
+            told["association"],
+            told["low"],
+            told["high"],
+            told["texts"],
+        )
     labels = [
         f"{name} ({100 * SHARES[name]:.0f} % women)" for name in sorted(SHARES, key=SHARES.get)
     ]  # type: ignore[arg-type]
@@ -98,8 +101,10 @@ def test_measures_are_signed_with_the_band_of_chance(
         assert [one["run"] for one in found] == ["none", "augment"]
         one, told = found[0], before.rows[measure]
         assert (one["value"], one["low"], one["high"]) == (
-            told["signed"], told["signed_low"], told["signed_high"],
-        )  # fmt: skip
+            told["signed"],
+            told["signed_low"],
+            told["signed_high"],
+        )
         assert (one["band_low"], one["band_high"]) == (-told["null_high"], told["null_high"])
     domains = axis_domains(chart)
     assert domains[1] == domains[2] == domains[3] != domains[0]

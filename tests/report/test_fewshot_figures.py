@@ -80,13 +80,13 @@ def test_missing_parts_are_skipped_with_a_reason(run: dict[str, Any]) -> None:
 
 
 def test_a_run_without_baseline_and_chance_has_no_references(run: dict[str, Any]) -> None:
-    chart = charts.run_charts({**run, "floor": None, "chance": None}).charts["accuracy"]
+    chart = charts.run_charts({**run, "baseline": None, "chance": None}).charts["accuracy"]
     assert [one for one in data(chart) if "run" not in one] == []
     assert "baseline" not in below_title(chart)
 
 
 def test_accuracies_have_both_intervals_the_baseline_and_chance(run: dict[str, Any]) -> None:
-    told, floor = run["accuracy"], run["floor"]["accuracy"]
+    told, floor = run["accuracy"], run["baseline"]["accuracy"]
     chart = charts.run_charts(run).charts["accuracy"]
     (one,) = (one for one in data(chart) if one.get("run") == "proto-euclidean")
     for key in ("value", "low", "high", "classes", "episodes"):
@@ -159,10 +159,11 @@ def test_curves_have_every_point_and_mark_the_saved_one(run: dict[str, Any]) -> 
             for series in ("training", "validation"):
                 for measure in ("accuracy", "loss"):
                     (one,) = (
-                        one for one in found
+                        one
+                        for one in found
                         if (one["run"], one["episodes"], one["series"], one["measure"])
                         == (name, point["episodes"], series, measure)
-                    )  # fmt: skip
+                    )
                     assert one["value"] == point[f"{series}_{measure}"]
     kept = {(one["run"], one["series"], one["episodes"]) for one in found if one["chosen"]}
     assert kept == {(name, "validation", 200) for name in run["curves"]}

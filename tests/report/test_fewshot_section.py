@@ -10,9 +10,11 @@ from fewshot_documents import NAMES, SHARES, measured
 
 from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
-from evenhand.report.fewshot import MEASURES, fewshot_section, fewshot_tables
-from evenhand.report.fewshot_rows import (
+from evenhand.report.fewshot import (
+    MEASURES,
     class_rows,
+    fewshot_section,
+    fewshot_tables,
     gap_row,
     gender_association_rows,
     gender_rows,
@@ -25,6 +27,15 @@ from evenhand.results import to_json
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
 
+@pytest.fixture(autouse=True)
+def _contents_as_given(monkeypatch):
+    """The stages here have their rows in `details`."""
+    monkeypatch.setattr(
+        "evenhand.report.fewshot.contents_of",
+        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
+    )
+
+
 def run_of(found, baseline):
     """A run as the stage has it."""
     rows = {
@@ -35,10 +46,10 @@ def run_of(found, baseline):
     return {
         "name": "",
         "chance": 1 / 3,
-        "floor": {"accuracy": score_row(baseline.accuracy)},
+        "baseline": {"accuracy": score_row(baseline.accuracy)},
         "accuracy": score_row(found.accuracy),
         "f1": score_row(found.accuracy.part("f1")),
-        "beyond_floor": {"accuracy": gap_row(above)},
+        "above_baseline": {"accuracy": gap_row(above)},
         "by_gender": gender_rows(found.accuracy),
         "bias": found.rows,
         **{k: [{**r, "share_of_women": SHARES[r["name"]]} for r in v] for k, v in rows.items()},
@@ -50,12 +61,13 @@ def contents():
     biased, fair = measured(2.0), measured(0.0)
     floor = fair
     told = {
-        "prob": 0.95, "notes": ["Left out, with fewer than 9 texts: potter."],
+        "prob": 0.95,
+        "notes": ["Left out, with fewer than 9 texts: potter."],
         "task": {"ways": 3, "shots": 4, "queries": 4, "splits": 1, "tokens": 128},
         "data": {"name": "<b>guilds", "classes": {name: {} for name in NAMES}},
         "runs": {"none": run_of(biased, floor), "neutralize": run_of(fair, floor)},
         "changes": {"neutralize": biased.change(fair)},
-    }  # fmt: skip
+    }
     return [json.loads(to_json({"network": name, **told})) for name in NETWORKS]
 
 
@@ -69,9 +81,12 @@ def findings_of(contents, skipped=(), failed=""):
             StageResult(name="x", kind="fewshot", title="x", skipped=skipped, failed=failed)
         )
     return Findings(
-        subjects={"model": {"name": "mini"}}, settings={"prob": 0.95}, topics=(),
-        stages=tuple(stages), run={},
-    )  # fmt: skip
+        subjects={"model": {"name": "mini"}},
+        settings={"prob": 0.95},
+        topics=(),
+        stages=tuple(stages),
+        run={},
+    )
 
 
 def blocks_of(section):
@@ -83,8 +98,11 @@ def test_section_has_figures_and_tables_with_the_numbers(contents):
     blocks = blocks_of(section)
     figures = {b.name: b for b in blocks if isinstance(b, Figure)}
     assert set(figures) == {
-        "fewshot-accuracy", "fewshot-bias", "fewshot-changes", "fewshot-associations"
-    }  # fmt: skip
+        "fewshot-accuracy",
+        "fewshot-bias",
+        "fewshot-changes",
+        "fewshot-associations",
+    }
     for figure in figures.values():
         assert figure.caption.startswith("How to read it:")
         assert "dark" not in figure.caption  # the page has a dark paper too
@@ -178,7 +196,7 @@ def judged(contents, *, chance, new, sign=1.0):
         ([0.009, *[0.5] * 5], [0.01] * 6, 1, "none found"),
         ([0.5] * 6, [0.001] * 6, 1, "none found"),
     ],
-)  # fmt: skip
+)
 def test_the_level_follows_the_rules(contents, chance, new, sign, level):
     verdict = judged(contents, chance=chance, new=new, sign=sign)
     assert verdict.level == level
@@ -192,8 +210,10 @@ def test_the_level_follows_the_rules(contents, chance, new, sign, level):
 def test_verdict_names_what_was_judged(contents):
     (verdict,) = judge_classifiers(findings_of(contents))
     assert (verdict.subject, verdict.name, verdict.topic) == (
-        "classifier", "few-shot on mini", "gender"
-    )  # fmt: skip
+        "classifier",
+        "few-shot on mini",
+        "gender",
+    )
     rules = prose.lines("rules_classifier", strong=0.01, some=0.05, minimum=20)
     assert len(rules) == 6
     assert "free of bias" in verdict.cannot_mean

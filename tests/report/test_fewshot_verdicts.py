@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
-from evenhand.report.fewshot_rows import bias_rows
+from evenhand.report.fewshot import bias_rows
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import judge_classifiers, prose
 from evenhand.results import to_json
@@ -19,12 +19,27 @@ NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
 
 
+@pytest.fixture(autouse=True)
+def _contents_as_given(monkeypatch):
+    """The stages here have their rows in `details`."""
+    monkeypatch.setattr(
+        "evenhand.report.fewshot.contents_of",
+        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
+    )
+
+
 def measured(value, chance, new, low=None, high=None):
     """A measure as a run tells of it; chance gives up to 0.02."""
     return {
-        "signed": value, "signed_low": low, "signed_high": high, "p_value": new, "null_p": chance,
-        "null_high": 0.02, "prob": 0.95, "classes": 18,
-    }  # fmt: skip
+        "signed": value,
+        "signed_low": low,
+        "signed_high": high,
+        "p_value": new,
+        "null_p": chance,
+        "null_high": 0.02,
+        "prob": 0.95,
+        "classes": 18,
+    }
 
 
 def judged(measures):
@@ -34,11 +49,13 @@ def judged(measures):
         told[network][metric] = one
     stages = [
         StageResult(
-            name=network, kind="fewshot", title=network,
+            name=network,
+            kind="fewshot",
+            title=network,
             details={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
         )
         for network, bias in told.items()
-    ]  # fmt: skip
+    ]
     (verdict,) = judge_classifiers(
         Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
     )

@@ -32,9 +32,17 @@ def test_stages_survive_the_way_to_json_and_back(findings: Findings) -> None:
 
 def test_numbers_that_are_not_finite_come_back_as_nan_and_unbounded() -> None:
     m = Measurement(
-        metric="weat", query="q", value=math.nan, low=-math.inf, high=1.0, n=1, ideal=0.0,
-        worse="away", interval="", p_value=None,
-    )  # fmt: skip
+        metric="weat",
+        query="q",
+        value=math.nan,
+        low=-math.inf,
+        high=1.0,
+        n=1,
+        ideal=0.0,
+        worse="away",
+        interval="",
+        p_value=None,
+    )
     stage = StageResult(name="s", kind="k", title="t", measurements=(m,))
     after = read_back(stage)
     (found,) = after.measurements
@@ -45,9 +53,17 @@ def test_numbers_that_are_not_finite_come_back_as_nan_and_unbounded() -> None:
 
 def test_saved_items_of_which_a_value_is_not_known_can_be_compared() -> None:
     m = Measurement(
-        metric="weat", query="q", value=1.0, low=0.0, high=2.0, n=3, ideal=0.0, worse="away",
-        interval="", items=Items({"word": ["a", "b", "c"], "without": [0.9, 1.2, math.nan]}),
-    )  # fmt: skip
+        metric="weat",
+        query="q",
+        value=1.0,
+        low=0.0,
+        high=2.0,
+        n=3,
+        ideal=0.0,
+        worse="away",
+        interval="",
+        items=Items({"word": ["a", "b", "c"], "without": [0.9, 1.2, math.nan]}),
+    )
     stage = StageResult(name="s", kind="k", title="t", measurements=(m,))
     after = read_back(stage)
     (found,) = after.measurements
@@ -59,9 +75,12 @@ def test_tables_have_a_row_for_everything(tmp_path: Path, findings: Findings) ->
     (tmp_path / "tables").mkdir()
     names = {path.name: path for path in write_tables(tmp_path, findings.stages)}
     assert set(names) == {
-        "measurements.csv", "items.csv", "comparisons.csv", "utility.csv",
+        "measurements.csv",
+        "items.csv",
+        "comparisons.csv",
+        "utility.csv",
         "distances-simulated.csv",
-    }  # fmt: skip
+    }
     rows = {name: len(path.read_text().splitlines()) - 1 for name, path in names.items()}
     mitigating = findings.of("mitigation")
     measured = [m for s in findings.stages if s not in mitigating for m in s.measurements]

@@ -20,17 +20,22 @@ from evenhand.wording import interval, number
 def told(tmp_path_factory):
     path = tmp_path_factory.mktemp("grid")
     grid_worlds.folder(
-        path, networks=("proto", "match"),
+        path,
+        networks=("proto", "match"),
         leave_out=lambda axes: axes["network"] == "match" and axes["ways"] == 3,
-    )  # fmt: skip
+    )
     return json.loads(to_json(summarize(path).to_dict()))
 
 
 def test_a_map_for_each_mitigation_and_each_change(told):
     made = grid_charts(told)
     assert list(made.charts) == [
-        "accuracy-none", "bias-none", "accuracy-swap", "bias-swap", "change-swap",
-    ]  # fmt: skip
+        "accuracy-none",
+        "bias-none",
+        "accuracy-swap",
+        "bias-swap",
+        "change-swap",
+    ]
     assert not made.skipped
     for chart in made.charts.values():
         assert to_svg(chart).startswith("<svg")
@@ -67,9 +72,7 @@ def test_the_best_has_a_dot(told):
 
 
 def test_boxes_are_marked_where_the_interval_excludes_0(told):
-    (row,) = [
-        row for row in told["effects"] if row["network"] == "proto" and row["shots"] == 8
-    ]  # fmt: skip
+    (row,) = [row for row in told["effects"] if row["network"] == "proto" and row["shots"] == 8]
     figures = {
         "epsilon": ({"low": -0.3, "high": -0.1, "p_holm": 0.01}, "●"),
         "skew": ({"low": 0.1, "high": 0.3, "p_holm": 0.2}, "○"),
@@ -88,8 +91,10 @@ def test_shares_are_coloured_on_one_scale(told):
     spec = bias_maps(rows).to_dict()
     domains = [
         layer["encoding"]["fill"]["scale"]["domain"]
-        for panel in spec["vconcat"] for layer in panel["layer"] if "fill" in layer["encoding"]
-    ]  # fmt: skip
+        for panel in spec["vconcat"]
+        for layer in panel["layer"]
+        if "fill" in layer["encoding"]
+    ]
     assert len(domains) == 4
     assert domains[1] == domains[2] == domains[3] != domains[0]
     assert all(domain[1] == 0 and domain[0] == -domain[2] for domain in domains)
@@ -99,7 +104,7 @@ def test_without_bias_its_map_is_named_as_not_drawn(told):
     rows = [
         {k: v for k, v in row.items() if k not in ("association", "epsilon", "skew", "stereotype")}
         for row in told["results"]
-    ]  # fmt: skip
+    ]
     made = grid_charts({**told, "results": rows})
     assert set(made.skipped) == {"bias-none", "bias-swap"}
     with pytest.raises(InputError, match="at least one"):

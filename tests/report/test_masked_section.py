@@ -47,9 +47,10 @@ def found(tmp_path_factory) -> Findings:
         comparisons=(professions_change(),),
     )
     return replace(
-        model, subjects={**model.subjects, **data.subjects},
+        model,
+        subjects={**model.subjects, **data.subjects},
         stages=(*data.stages, *model.stages, tuned),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,33 +83,57 @@ def professions_change() -> Comparison:
 
 def tuned_content() -> dict:
     """A fine-tuning as the stage saves it: what JSON makes of it."""
-    change = {
-        "n": 120, "kind": "difference", "significant": True, "nearer": True, "verdict": "x",
-        **{
-            name: {"value": value, "low": value - 0.04, "high": value + 0.04, "prob": 0.95}
-            for name, value in (("before", 0.7), ("after", 0.6), ("change", -0.1),
-                                ("distance", -0.1))
-        },
-    }  # fmt: skip
+
+    def change(query: str, ideal: float | None) -> Comparison:
+        before, after = (
+            Measurement(
+                metric="pronouns",
+                query=query,
+                value=value,
+                low=value - 0.04,
+                high=value + 0.04,
+                n=120,
+                ideal=ideal,
+                worse="away",
+                interval="",
+            )
+            for value in (0.7, 0.6)
+        )
+        return Comparison(
+            before=before,
+            after=after,
+            change=Estimate(value=-0.1, low=-0.14, high=-0.06),
+            interval="",
+            paired=120,
+            details={"nearer": None if ideal is None else True, "verdict": "x", "distance": None},
+        )
+
     measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
-    return json.loads(to_json({
-        "model": "world", "settings": {}, "data": {"sentences": 120}, "crows": None,
+    content = {
+        "model": "world",
+        "settings": {},
+        "data": {"sentences": 120},
+        "crows": None,
         "training": {
-            "documents": 900, "tokens": 160_000, "epochs": 1.0, "kept": {"step": 40},
+            "documents": 900,
+            "tokens": 160_000,
+            "epochs": 1.0,
+            "best": {"step": 40},
             "evaluation_loss": {"before": 2.2, "after": 1.3},
         },
-        "changes": [
-            {**change, "measure": name, "ideal": ideal,
-             "distance": None if ideal is None else change["distance"]}
-            for name, ideal in measures.items()
-        ],
-        "control": [], "beyond_control": [], "control_curve": [], "notes": ["a note"],
+        "changes": [change(query, ideal).to_dict(items=False) for query, ideal in measures.items()],
+        "control": [],
+        "against_control": [],
+        "control_curve": [],
+        "notes": ["a note"],
         "curve": [
             {"step": 0, "epoch": 0.0, "training": None, "evaluation": 2.2},
             {"step": 40, "epoch": 1.0, "training": 1.5, "evaluation": 1.3},
         ],
-        "weights": 8, "data_name": "drums",
-    }))  # fmt: skip
+        "weights": 8,
+        "data_name": "drums",
+    }
+    return json.loads(to_json(content))
 
 
 def blocks(section, kind):
@@ -118,8 +143,11 @@ def blocks(section, kind):
 def test_every_part_is_there_with_its_figures(data, model):
     assert [part.name for part in data.parts] == ["data-odds", "data-filter"]
     assert [part.name for part in model.parts] == [
-        "masked-pronouns", "masked-professions", "masked-phrases", "masked-finetune"
-    ]  # fmt: skip
+        "masked-pronouns",
+        "masked-professions",
+        "masked-phrases",
+        "masked-finetune",
+    ]
     figures = [*data.figures(), *model.figures()]
     assert len({figure.name for figure in figures}) == len(figures) == 10
     for figure in figures:
@@ -174,11 +202,13 @@ def test_what_was_left_out_is_said(found):
     kinds = ("odds", "pronouns", "professions", "phrases", "finetune")
     skipped = tuple(
         StageResult(
-            name=kind, kind=kind, title=kind,
+            name=kind,
+            kind=kind,
+            title=kind,
             skipped=({"metric": kind, "query": "", "reason": f"no {kind} here"},),
         )
         for kind in kinds
-    )  # fmt: skip
+    )
     bare = replace(found, stages=skipped)
     warnings = [
         block.words

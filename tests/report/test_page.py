@@ -118,8 +118,10 @@ def test_the_policy_allows_nothing_from_elsewhere(page: Page) -> None:
     rules = dict(rule.split(maxsplit=1) for rule in (policy or "").split("; "))
     assert rules.pop("default-src") == "'none'"
     assert {source for rule in rules.values() for source in rule.split()} == {
-        "'none'", "'unsafe-inline'", "data:",
-    }  # fmt: skip
+        "'none'",
+        "'unsafe-inline'",
+        "data:",
+    }
 
 
 def test_every_colour_of_a_figure_has_one_for_dark_paper(page: Page) -> None:
@@ -170,10 +172,14 @@ def plain(text: str) -> str:
 
 def judged(level: Level, subject: Subject = "model", **more: str) -> Verdict:
     return Verdict(
-        subject=subject, name="tiny", topic="gender", level=level, sentence=f"Said: {level}.",
+        subject=subject,
+        name="tiny",
+        topic="gender",
+        level=level,
+        sentence=f"Said: {level}.",
         numbers=(Number(label="Odds", value=2, low=1.5, high=math.inf, p_value=0.03, ideal=1),),
         **more,
-    )  # fmt: skip
+    )
 
 
 def drawn_with(findings: Findings, *given: Verdict) -> tuple[str, Page]:
@@ -224,9 +230,13 @@ def test_a_failed_part_is_named(findings: Findings) -> None:
 
 def test_rules_words_and_versions_are_there(text: str, findings: Findings) -> None:
     for words in (
-        "None found: neither.", "male-stereotype-0", "female-protected-7", "Version of numpy",
-        findings.vectors["content_sha256"], "Holm",
-    ):  # fmt: skip
+        "None found: neither.",
+        "male-stereotype-0",
+        "female-protected-7",
+        "Version of numpy",
+        findings.vectors["content_sha256"],
+        "Holm",
+    ):
         assert words in text
 
 

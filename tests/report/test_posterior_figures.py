@@ -31,9 +31,18 @@ from evenhand.report import posterior as pictures
 from evenhand.report.posterior import LOOKS, change_charts, fit_charts, telling_words
 
 ORDER = [
-    "contrasts", "word-deltas", "levels", "word-means", "coefficients", "densities",
-    "radial-{}", "radial-{}", "priors-crossed", "priors-coefficients", "check",
-]  # fmt: skip
+    "contrasts",
+    "word-deltas",
+    "levels",
+    "word-means",
+    "coefficients",
+    "densities",
+    "radial-{}",
+    "radial-{}",
+    "priors-crossed",
+    "priors-coefficients",
+    "check",
+]
 
 
 def small(delta: float = -0.2, seed: int = 1) -> Table:

@@ -54,9 +54,12 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def findings(planted: World, *found: StageResult) -> Findings:
     return Findings(
-        subjects={"vectors": {"name": "small"}}, settings={"prob": 0.95, "parts": ["posterior"]},
-        topics=(planted.topic,), stages=found, run={"seed": 0},
-    )  # fmt: skip
+        subjects={"vectors": {"name": "small"}},
+        settings={"prob": 0.95, "parts": ["posterior"]},
+        topics=(planted.topic,),
+        stages=found,
+        run={"seed": 0},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +108,15 @@ def answer(delta: Measurement) -> str:
 def test_every_figure_is_there_and_says_how_to_read_it(section: Section) -> None:
     figures = list(section.figures())
     assert [figure.name.removesuffix("-simulated") for figure in figures] == [
-        "posterior-contrasts", "posterior-words", "posterior-densities", "posterior-radial-1",
-        "posterior-radial-2", "posterior-check", "posterior-calibration", "posterior-change",
-    ]  # fmt: skip
+        "posterior-contrasts",
+        "posterior-words",
+        "posterior-densities",
+        "posterior-radial-1",
+        "posterior-radial-2",
+        "posterior-check",
+        "posterior-calibration",
+        "posterior-change",
+    ]
     for figure in figures:
         assert figure.caption.startswith("How to read it:"), figure.name
         assert len(figure.words) > 30, figure.name
@@ -129,9 +138,11 @@ def test_the_numbers_on_the_page_are_the_saved_ones(section: Section, saved: Sta
     assert [row[1].text for row in change.rows[:3]] == ["before", "after", "change"]
     caption = "The interval on 10 simulated tables each"
     assert [row[0].text for row in shown[caption].rows] == [
-        "truth 0: interval contains it", "truth 0: false alarm",
-        "truth −0.05: interval contains it", "truth −0.05: detected",
-    ]  # fmt: skip
+        "truth 0: interval contains it",
+        "truth 0: false alarm",
+        "truth −0.05: interval contains it",
+        "truth −0.05: detected",
+    ]
 
 
 @pytest.mark.usefixtures("_undrawn")
@@ -239,9 +250,12 @@ def test_calibration_promises_only_what_intervals_promise(
 
 def test_every_method_is_explained() -> None:
     assert set(methods("posterior")) == {
-        "posterior", "posterior_thesis", "posterior_check", "posterior_calibration",
+        "posterior",
+        "posterior_thesis",
+        "posterior_check",
+        "posterior_calibration",
         "posterior_draws",
-    }  # fmt: skip
+    }
     for method in methods("posterior").values():
         assert method.question.endswith("?")
         assert method.formula

@@ -61,9 +61,14 @@ def test_occupations_and_ends_are_named() -> None:
 def test_wefat_labels_do_not_lie_on_each_other() -> None:
     v, query = eh.vectors.load("glove"), eh.lexicon.wefat("wefat-occupations")
     m = wefat(
-        v, query.words, query.attributes["female"], query.attributes["male"], query.shares,
-        permutations=0, query=query.name,
-    )  # fmt: skip
+        v,
+        query.words,
+        query.attributes["female"],
+        query.attributes["male"],
+        query.shares,
+        permutations=0,
+        query=query.name,
+    )
     boxes = []
     for text in texts(vectors.wefat_scatter([m], {query.name: ""})):
         if text.text in query.words:

@@ -1,19 +1,31 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 
 import pytest
 
-from evenhand.instruments import measure
+from evenhand.files import to_json
+from evenhand.instruments import _LOADED, instrument, instruments, measure, option
+from evenhand.report.methods import label_of, methods
+from evenhand.report.verdicts import Verdict
 from evenhand.report.verdicts import judge_vectors as judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
 from evenhand.vectors.store import Vectors
 
 ASSOCIATION = Measurement(
-    metric="association", query="t", value=-0.05, low=-0.08, high=-0.02, n=20, ideal=0.0,
-    worse="lower", interval="", p_value=0.001,
-)  # fmt: skip
+    metric="association",
+    query="t",
+    value=-0.05,
+    low=-0.08,
+    high=-0.02,
+    n=20,
+    ideal=0.0,
+    worse="lower",
+    interval="",
+    p_value=0.001,
+)
 WEAT = replace(ASSOCIATION, metric="weat", value=1.2, low=0.5, high=1.5, worse="away")
 
 
@@ -82,3 +94,25 @@ def test_worlds_without_bias_are_not_called_biased(classes: tuple[str, ...]) -> 
 @pytest.mark.parametrize("classes", [("male", "female"), ("a", "b", "c")])
 def test_worlds_with_bias_are_called_strongly_biased(classes: tuple[str, ...]) -> None:
     assert set(_levels(0.5, 10, classes)) == {"strong evidence"}
+
+
+def test_a_verdict_is_read_back_as_it_was_saved() -> None:
+    verdict = judge("t", [replace(ASSOCIATION, high=float("inf")), WEAT], name="small")
+    again = Verdict.from_dict(json.loads(to_json(verdict)))
+    assert again.numbers == verdict.numbers
+    assert (again.level, again.sentence) == (verdict.level, verdict.sentence)
+    assert again.confirmed_by == verdict.confirmed_by
+
+
+def test_a_new_instrument_of_an_audited_subject_is_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @instrument(name="length", subject="model", label="Mean length", question="How long?")
+    @dataclass(frozen=True, kw_only=True)
+    class Length:
+        limit: int = option(10, minimum=1, help="Longest word that counts.")
+
+    known = dict(instruments("model"))
+    monkeypatch.setitem(_LOADED, "model", {**known, "length": Length})
+    assert methods("masked")["length"].text == "Options: limit = 10."
+    assert label_of("length") == "Mean length"

@@ -1,7 +1,7 @@
-"""The stages for few-shot classifiers: one a network, without a mitigation and with each of some.
+"""The stages for few-shot classifiers: one per network, with and without mitigations.
 
-Every run is kept in a folder of its own under the audit's work folder, so that an audit that was
-broken off goes on where it stopped; the features of texts are kept there for all of them.
+Every run has a folder under the audit's work folder, so that an interrupted audit resumes; the
+features of texts are cached there for all of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from evenhand.audit.stages import Options, Progress, Stage
 from evenhand.errors import InputError
 from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.files import to_json, versions
-from evenhand.results import Comparison, Items, Measurement
+from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.runs import FewShotRun, RunResults
+    from evenhand.fewshot.runs import FewShotRun
     from evenhand.fewshot.settings import RunSettings
     from evenhand.fewshot.splits import Split
 
@@ -129,58 +129,66 @@ class _Work:
 
     def compute(self, network: str, identity: str, progress: Progress) -> dict[str, Any]:
         """Train and test with each mitigation; compare each with none."""
-        from evenhand.report.fewshot_rows import change_rows
+        from evenhand.instruments import compare
 
         reasons = {name: self.lacking(network, name) for name in self.size.mitigations}
         possible = [name for name, reason in reasons.items() if not reason]
         runs: dict[str, FewShotRun] = {}
         for number, mitigation in enumerate(possible):
-            told = _Told(progress, number, len(possible))
-            runs[mitigation] = self._run(network, mitigation, identity, told)
+            report = _Steps(progress, number, len(possible))
+            runs[mitigation] = self._run(network, mitigation, identity, report)
         progress.step(len(possible), len(possible))
         results = {name: run.results for name, run in runs.items() if run.results is not None}
         before, *_ = results.values()
         if before.bias is None:
             reason = "no test text is of known gender in a class that has more of one gender"
             return _skip(network, reason)
-        changes = {
-            name: change_rows(*_compare(before, after))
-            for name, after in results.items()
-            if after is not before and after.bias is not None
-        }
+        measured: list[Measurement] = []
+        compared: list[Comparison] = []
+        for mitigation, found in results.items():
+            about = {"mitigation": mitigation, "run": runs[mitigation].name}
+            roles = {"accuracy": found.accuracy, "baseline": found.baseline, "bias": found.bias}
+            measured += [
+                _marked(m, **about, role=role) for role, m in roles.items() if m is not None
+            ]
+            pairs = {"above baseline": found.above_baseline}
+            if found is not before and found.bias is not None:
+                pairs["accuracy"] = compare(before.accuracy, found.accuracy)
+                pairs["bias"] = compare(before.bias, found.bias)
+            compared += [
+                replace(c, details={**c.details, **about, "role": role})
+                for role, c in pairs.items()
+            ]
         women = dict(zip(self.fit.data.classes, self.fit.data.share_of_women.tolist(), strict=True))
         settings = self.settings(network, "none")
-        content = {
-            "network": network,
-            "prob": self.options.prob,
-            "task": {
-                "ways": settings.ways,
-                "shots": settings.shots,
-                "queries": settings.queries,
-                "splits": settings.splits,
-                "episodes": str(settings.episodes),
-                "tokens": self.tokens,
-                "parts": part_sizes(len(self.fit.data.classes)),
-                "seed": self.options.seed,
-            },
-            "data": self.fit.data.to_dict(),
-            "notes": self.fit.notes,
-            "runs": {name: _told_of(run, women) for name, run in runs.items()},
-            "changes": changes,
-        }
-        skipped = [
-            {"metric": name, "query": network, "reason": reason}
-            for name, reason in reasons.items()
-            if reason
-        ]
-        measured = [m for run in runs.values() for m in _measurements(run, self.options.seed)]
         return {
-            "details": content,
-            "skipped": tuple(skipped),
             "measurements": tuple(measured),
+            "comparisons": tuple(compared),
+            "details": {
+                "network": network,
+                "mitigations": list(results),
+                "task": {
+                    "ways": settings.ways,
+                    "shots": settings.shots,
+                    "queries": settings.queries,
+                    "splits": settings.splits,
+                    "episodes": str(settings.episodes),
+                    "tokens": self.tokens,
+                    "parts": part_sizes(len(self.fit.data.classes)),
+                    "seed": self.options.seed,
+                },
+                "data": self.fit.data.to_dict(),
+                "share_of_women": women,
+                "notes": self.fit.notes,
+            },
+            "skipped": tuple(
+                {"metric": name, "query": network, "reason": reason}
+                for name, reason in reasons.items()
+                if reason
+            ),
         }
 
-    def _run(self, network: str, mitigation: str, identity: str, told: _Told) -> FewShotRun:
+    def _run(self, network: str, mitigation: str, identity: str, report: _Steps) -> FewShotRun:
         from evenhand.fewshot.runs import run
         from evenhand.fewshot.training import thread_count
 
@@ -188,7 +196,7 @@ class _Work:
         key = _digest({"identity": identity, "settings": settings.to_dict()})
         folder = self.options.work / "fewshot" / f"{network}-{mitigation}-{key}"
         if network == next(iter(self.size.episodes)):
-            self._encode(settings, told)
+            self._encode(settings, report)
         with thread_count(1):  # the networks are so small that threads only wait for each other
             return run(
                 self.fit.data,
@@ -199,11 +207,11 @@ class _Work:
                 cache=self._cache,
                 jobs=self.options.jobs,
                 prob=self.options.prob,
-                progress=told,
+                progress=report,
                 finish=_without_networks,
             )
 
-    def _encode(self, settings: RunSettings, told: _Told) -> None:
+    def _encode(self, settings: RunSettings, report: _Steps) -> None:
         """The features of all texts, which the run finds in the cache.
 
         One thread fewer than usual: where another program wants a core, all would wait for it.
@@ -223,7 +231,7 @@ class _Work:
                 pooling=settings.pooling,
                 limit=settings.limit,
                 cache=self._cache,
-                progress=told,
+                progress=report,
             )
 
     @property
@@ -256,7 +264,7 @@ class _Work:
         ):
             return ""
         few = self.fit.data.gender_sizes.min(axis=1)
-        fewest = [self.fit.data.classes[place] for place in few.argsort(kind="stable")[:3]]
+        fewest = [self.fit.data.classes[i] for i in few.argsort(kind="stable")[:3]]
         return (
             "it gives as many texts of men as of women of each class, and some classes have too "
             f"few of one gender for that; the fewest {', '.join(fewest)}"
@@ -264,8 +272,8 @@ class _Work:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What a run tells of its progress, as steps of the stage: encoding counts for one half."""
+class _Steps:
+    """The progress of a run as steps of the stage: encoding counts for one half."""
 
     progress: Progress
     number: int
@@ -278,65 +286,10 @@ class _Told:
         self.progress.step(round(100 * (self.number + self.so_far)), 100 * self.of)
 
 
-def _compare(before: RunResults, after: RunResults) -> tuple[Comparison, Comparison]:
-    """What a mitigation changed in accuracy and in bias."""
-    from evenhand.instruments import compare
-
-    assert before.bias is not None and after.bias is not None  # noqa: S101, PT018
-    return compare(before.accuracy, after.accuracy), compare(before.bias, after.bias)
-
-
-def _told_of(run: FewShotRun, women: Mapping[str, float]) -> dict[str, Any]:
-    """What the report needs of a run; the data and the settings stand once, beside the runs."""
-    from evenhand.report.fewshot_rows import run_rows
-
-    told = run_rows(run)
-    kept = (
-        "name",
-        "chance",
-        "floor",
-        "accuracy",
-        "f1",
-        "beyond_floor",
-        "by_class",
-        "by_gender",
-        "variance",
-        "bias",
-        "associations",
-    )
-    rows = {
-        part: [{**row, "share_of_women": women[row["name"]]} for row in told[part]]
-        for part in ("by_class", "associations")
-    }
-    return {name: told[name] for name in kept} | rows
-
-
-def _measurements(run: FewShotRun, seed: int) -> list[Measurement]:
-    """The accuracy and the bias measures."""
-    results = run.results
-    assert results is not None  # noqa: S101
-    measured = [results.accuracy, *(results.bias.select("measure") if results.bias else ())]
-    return [
-        replace(
-            m,
-            metric=f"fewshot_{m.query if m.by else m.metric}",
-            query=run.name,
-            subject="",
-            by="",
-            n=m.details["classes"],
-            seed=seed,
-            items=Items(),
-            parts=(),
-            details={
-                "null_p": m.details["null_p"],
-                "chance_gives_up_to": m.details["null_high"],
-                "texts": m.n,
-            }
-            if m.by
-            else {},
-        )
-        for m in measured
-    ]
+def _marked(m: Measurement, **about: str) -> Measurement:
+    """The measurement without its items, with the run that it belongs to in its details."""
+    bare = Measurement.from_dict(m.to_dict(items=False))
+    return replace(bare, details={**bare.details, **about})
 
 
 def _without_networks(done: FewShotRun) -> None:
@@ -391,33 +344,30 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     """
     notes = []
     if not (data.genders != UNKNOWN).any():
-        raise InputError(
-            "the data do not say of any text whether it tells of a woman or of a man, which the "
-            "test needs"
-        )
-    kept = [
+        raise InputError("the data have no text of known gender, which the test needs")
+    large = [
         name for name, size in zip(data.classes, data.sizes, strict=True) if size >= SHOTS + QUERIES
     ]
-    small = [name for name in data.classes if name not in set(kept)]
+    small = [name for name in data.classes if name not in set(large)]
     if small:
         notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {_listed(small)}.")
     many = min(CLASSES, max(12, texts // FEWEST))
-    if len(kept) > many:
+    if len(large) > many:
         notes.append(
-            f"Of {len(kept)} classes the {many} largest are used, half of them with more women as "
+            f"Of {len(large)} classes the {many} largest are used, half of them with more women as "
             "far as there are so many."
         )
-        kept = _largest(data, kept, many)
-    chosen = data.subset(kept)
+        large = _largest(data, large, many)
+    chosen = data.subset(large)
     _check_leanings(chosen)
-    most = min(MOST, max(FEWEST, texts // len(kept)))
+    most = min(MOST, max(FEWEST, texts // len(large)))
     drawn = _drawn(chosen, most, seed)
     if len(drawn) < len(chosen):
         notes.append(
             f"Of each class {most} texts at most were drawn, {len(drawn):,} of {len(chosen):,} in "
             f"all, men and women in the shares they have in it{_at_least(most)}."
         )
-    return Fitted(drawn, min(WAYS, *part_sizes(len(kept))), tuple(notes))
+    return Fitted(drawn, min(WAYS, *part_sizes(len(large))), tuple(notes))
 
 
 def part_sizes(classes: int) -> tuple[int, int, int]:
@@ -455,8 +405,8 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     """`most` texts of each class at random, or all it has."""
     rng = np.random.default_rng([seed, 0xFE3])
     rows: list[int] = []
-    for place, size in enumerate(data.sizes.tolist()):
-        here = rng.permutation(np.flatnonzero(data.labels == place))
+    for number, size in enumerate(data.sizes.tolist()):
+        here = rng.permutation(np.flatnonzero(data.labels == number))
         if size > most:
             genders = data.genders[here]
             counts = _counts([int((genders == code).sum()) for code in (MALE, FEMALE)], size, most)

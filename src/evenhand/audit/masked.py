@@ -19,7 +19,7 @@ from evenhand.results import Comparison, Measurement
 if TYPE_CHECKING:
     from evenhand.cache import Cache
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.finetune import FinetuneResult, Settings
+    from evenhand.masked.finetuning import FinetuneResult, Settings
     from evenhand.masked.metrics.pronouns import Sentence
     from evenhand.masked.model import Model
 
@@ -218,7 +218,7 @@ def settings_for(weights: int, options: Options) -> Settings:
     >>> settings_for(8_000_000, Options(work=Path())).max_tokens
     160000
     """
-    from evenhand.masked.finetune import Settings
+    from evenhand.masked.finetuning import Settings
 
     tokens = max(LEAST_TOKENS, min(TOKENS, TOKENS * WEIGHTS // max(weights, 1)))
     return Settings(
@@ -240,7 +240,7 @@ def tune(
     The pronouns are those of the built-in sentences, as in the verdict; the perplexity is that of
     held-out texts.
     """
-    from evenhand.masked.finetune import finetune
+    from evenhand.masked.finetuning import finetune
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
@@ -250,7 +250,7 @@ def tune(
         )
     settings = settings_for(weights, options)
     report = _phases(progress)
-    parts = (model.fingerprint, data.digest, repr(settings.as_dict()))
+    parts = (model.fingerprint, data.digest, repr(settings.to_dict()))
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
     if weights > WEIGHTS and not folder.exists():  # a started run is finished
@@ -275,7 +275,7 @@ def tune(
         return _skipped(str(error))
     return {
         "comparisons": tuple(_others(model, result, options, report)),
-        "details": {**result.as_dict(), "weights": weights, "data_name": data.name},
+        "details": {**result.to_dict(), "weights": weights, "data_name": data.name},
     }
 
 

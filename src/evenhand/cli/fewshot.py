@@ -505,11 +505,12 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
 
 
 def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
-    from evenhand.report.fewshot import run_charts
-    from evenhand.report.fewshot_rows import run_rows
+    from evenhand.fewshot.runs import summarise
+    from evenhand.report.fewshot import run_charts, run_rows
 
-    charts = run_charts(run_rows(finished))
-    if finished.results is not None and finished.results.bias is None:  # the output says so
+    results = finished.results or summarise(finished)
+    charts = run_charts(run_rows(results, finished.name, finished.curves))
+    if results.bias is None:  # the output says so
         charts.skipped.pop("bias", None)
         charts.skipped.pop("associations", None)
     save_figures(charts, finished.folder, formats)
@@ -522,8 +523,7 @@ def _draw_bias(
     formats: tuple[str, ...],
 ) -> None:
     from evenhand.charts import save_charts
-    from evenhand.report.fewshot import bias_charts
-    from evenhand.report.fewshot_rows import bias_rows, change_rows, score_row
+    from evenhand.report.fewshot import bias_charts, bias_rows, change_rows, score_row
 
     drawn = bias_charts(
         {

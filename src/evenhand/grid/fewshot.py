@@ -60,7 +60,7 @@ class FewshotSettings(BaseModel):
     ways: int = Field(_RUN.ways, ge=2, description="Classes of a task (C).")
     shots: int = Field(_RUN.shots, ge=1, description="Texts given of each class (K).")
     queries: int | None = Field(
-        None, ge=1, description="Texts asked of each class (Q); as many as shots by default."
+        None, ge=1, description="Query texts of each class (Q); by default as many as shots."
     )
     unlabelled: int | None = Field(
         None, ge=0, description="Texts a class given without it, for proto-soft."
@@ -102,7 +102,7 @@ class FewshotSettings(BaseModel):
     )
     prob: float = Field(0.95, gt=0, lt=1, description="The probability of the intervals.")
     margin: float = Field(0.05, gt=0, lt=1, description="The ε of ε-robustness.")
-    tosses: int = Field(2000, ge=1, description="Coins tossed for what chance gives.")
+    tosses: int = Field(2000, ge=1, description="Permutations of the test against chance.")
 
     @field_validator("episodes")
     @classmethod
@@ -195,22 +195,22 @@ class _Fewshot:
         }
 
     def group(self, settings: FewshotSettings) -> str:
-        """The data and the encoder, and the wordings of the texts."""
+        """The data, the encoder and the versions of the texts."""
         words = [word for word in ("augment", "neutralize") if word in settings.mitigation]
         task = f"{settings.ways:03} {settings.shots:03} {settings.seed:010}"
         names = (settings.data, settings.encoder, settings.pooling, str(settings.limit))
         return " ".join([*names, "+".join(words), task])
 
-    def compute(self, settings: FewshotSettings, place: Workspace) -> dict[str, Any]:
-        """Train, test, and what came of it."""
+    def compute(self, settings: FewshotSettings, workspace: Workspace) -> dict[str, Any]:
+        """Train, test and measure."""
         from evenhand.fewshot.training import thread_count
 
-        with thread_count(1 if settings.frozen else place.threads):
+        with thread_count(1 if settings.frozen else workspace.threads):
             try:
-                finished = _run(settings, place)
+                finished = _run(settings, workspace)
             except FileError:  # what an earlier worker left does not fit any more
-                shutil.rmtree(place.work / "run", ignore_errors=True)
-                finished = _run(settings, place)
+                shutil.rmtree(workspace.work / "run", ignore_errors=True)
+                finished = _run(settings, workspace)
             return _result(finished)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,21 +232,21 @@ class _Fewshot:
         }
 
 
-def _run(settings: FewshotSettings, place: Workspace) -> FewShotRun:
+def _run(settings: FewshotSettings, workspace: Workspace) -> FewShotRun:
     from evenhand.fewshot.runs import run
 
     dataset = _dataset(settings)
     return run(
         dataset,
         settings.run,
-        place.work / "run",
+        workspace.work / "run",
         shares=parse_shares(settings.shares),
         both_leanings=not settings.any_leaning,
         prob=settings.prob,
         margin=settings.margin,
         permutations=settings.tosses,
-        store=_store(settings, dataset, place),
-        progress=place.progress,
+        store=_store(settings, dataset, workspace),
+        progress=workspace.progress,
     )
 
 
@@ -291,7 +291,7 @@ def _without_classes(measured: Measurement) -> Measurement:
 _stores: OrderedDict[tuple[Any, ...], FeatureStore] = OrderedDict()
 
 
-def _store(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> FeatureStore:
+def _store(settings: FewshotSettings, dataset: Dataset, workspace: Workspace) -> FeatureStore:
     """The store of the cell's data and encoder; a process holds the last ones."""
     from evenhand.fewshot.features import FeatureStore
 
@@ -301,8 +301,8 @@ def _store(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> Fea
         _encoder(settings.encoder),
         settings.pooling,
         settings.limit,
-        place.cache,
-        place.device,
+        workspace.cache,
+        workspace.device,
     )
     if key not in _stores:
         while len(_stores) >= HELD:
@@ -310,13 +310,13 @@ def _store(settings: FewshotSettings, dataset: Dataset, place: Workspace) -> Fea
         _stores[key] = FeatureStore(
             dataset,
             settings.encoder,
-            place.cache / "fewshot",
+            workspace.cache / "fewshot",
             pooling=settings.pooling,
             limit=settings.limit,
-            device=place.device,
+            device=workspace.device,
         )
     _stores.move_to_end(key)
-    _stores[key].lock = place.lock
+    _stores[key].lock = workspace.lock
     return _stores[key]
 
 
@@ -345,13 +345,13 @@ def _read(
     from evenhand.fewshot.data import read
 
     try:
-        made = read(data, **dict(columns))
+        dataset = read(data, **dict(columns))
     except FileNotFoundError:
         problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
         raise FileError(data, problem) from None
     if at_least or each_gender:
-        made = made.at_least(at_least or 1, each_gender=each_gender)
-    return made
+        dataset = dataset.at_least(at_least or 1, each_gender=each_gender)
+    return dataset
 
 
 @lru_cache(maxsize=1024)
@@ -370,7 +370,7 @@ def _check_parts(
     """Draw one episode of each part: whether there are enough texts is known then."""
     from evenhand.fewshot.runs import draw_parts
 
-    one = RunSettings(
+    minimal = RunSettings(
         training=TrainingSettings(network="proto-soft" if unlabelled else _TRAINING.network),
         ways=ways,
         shots=shots,
@@ -381,11 +381,11 @@ def _check_parts(
         splits=splits,
         split_seed=split_seed,
     )
-    draw_parts(dataset, one, shares=parse_shares(shares), both_leanings=both_leanings)
+    draw_parts(dataset, minimal, shares=parse_shares(shares), both_leanings=both_leanings)
 
 
 def _encoder(source: str) -> str:
-    """A hash of what an encoder is made of; an error that names the setting where there is none."""
+    """Return the hash of an encoder's files; a missing one is an error that names the setting."""
     from evenhand.masked.model import EMBEDDED
 
     if source in EMBEDDED or source.startswith(HUB) or Path(source).is_dir():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
+    from evenhand.masked.finetuning import finetune
+    from evenhand.masked.generation import generate
     from evenhand.masked.metrics.crows import crows
     from evenhand.masked.metrics.perplexity import perplexity
     from evenhand.masked.metrics.phrases import phrases
@@ -25,6 +27,8 @@ _MODULES = {
     "Pair": "evenhand.masked.pairs",
     "read_pairs": "evenhand.masked.pairs",
     "crows": "evenhand.masked.metrics.crows",
+    "finetune": "evenhand.masked.finetuning",
+    "generate": "evenhand.masked.generation",
     "perplexity": "evenhand.masked.metrics.perplexity",
     "phrases": "evenhand.masked.metrics.phrases",
     "professions": "evenhand.masked.metrics.professions",
@@ -53,6 +57,8 @@ __all__ = [
     "Top",
     "ask",
     "crows",
+    "finetune",
+    "generate",
     "load",
     "log_probs",
     "perplexity",

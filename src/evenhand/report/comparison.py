@@ -27,7 +27,7 @@ from evenhand.report.blocks import (
     span,
 )
 from evenhand.report.cards import without_aside
-from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.findings import SUBJECT_OF, Findings, StageResult, read_findings
 from evenhand.report.methods import COSINES, PRODUCTS, label_of, scale_of
 from evenhand.report.verdicts import SUBJECTS, Verdict
 from evenhand.results import Items, Measurement
@@ -311,6 +311,21 @@ def _measured(side: Side) -> dict[Key, Measurement]:
                     ),
                 )
     return found
+
+
+def _estimates(stage: StageResult) -> Iterable[Measurement]:
+    """The measurements of a stage that are compared: of some instruments, their parts."""
+    for m in stage.measurements:
+        if stage.kind == "fewshot":
+            run, role = m.details["run"], m.details["role"]
+            if role == "accuracy":
+                yield replace(m, query=run, parts=())
+            for part in m.select("measure"):
+                yield replace(part, metric=f"fewshot_{part.query}", query=run)
+        elif m.metric in RATIOS and m.parts:
+            yield from m.select("class")
+        elif m.metric not in NOT_ESTIMATES:
+            yield m
 
 
 def _difference(

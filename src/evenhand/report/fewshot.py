@@ -23,6 +23,7 @@ from evenhand.charts import (
     wrap,
 )
 from evenhand.errors import InputError
+from evenhand.fewshot.runs import RunResults, association_rows, by_class_rows
 from evenhand.report.blocks import (
     Block,
     Cell,
@@ -35,14 +36,16 @@ from evenhand.report.blocks import (
     share,
     span,
 )
-from evenhand.report.findings import Findings
+from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation
+from evenhand.results import Comparison, Measurement
 from evenhand.wording import interval, number, p_value, percent
 
 prose = Prose("fewshot")
 
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
+Points = Sequence[Row]
 
 MEASURES = {
     "association": ("Association", "log(p pro / p anti)"),
@@ -69,7 +72,7 @@ def run_charts(result: Row) -> ChartSet:
     name = str(result.get("name") or "run")
     prob = (result.get("accuracy") or {}).get("prob")
     chance = result.get("chance")
-    baseline = (result.get("floor") or {}).get("accuracy")
+    baseline = (result.get("baseline") or {}).get("accuracy")
     made.add(
         "accuracy",
         lambda: accuracies(
@@ -434,9 +437,6 @@ def _prob(runs: Mapping[str, Row]) -> str:
     return percent(found[0] if found else 0.95)
 
 
-Points = Sequence[Row]
-
-
 def learning_curves(every: Mapping[str, Points]) -> Chart:
     """A panel for each training: accuracy above, loss below, over the episodes trained on.
 
@@ -536,6 +536,171 @@ def _curve_domain(rows: Sequence[Row], measure: str) -> list[float]:
     return [low - margin, high + margin]
 
 
+# ---------------------------------------------------------------------------- results as rows
+
+_COMPONENTS = (
+    "accuracy_pro",
+    "accuracy_anti",
+    "f1_pro_male",
+    "f1_pro_female",
+    "f1_anti_male",
+    "f1_anti_female",
+    "easier",
+    "original",
+    "original_null_mean",
+)
+
+
+def run_rows(
+    results: RunResults, name: str = "", curves: Mapping[str, Points] | None = None
+) -> dict[str, Any]:
+    """Everything of a run."""
+    accuracy, baseline, above = results.accuracy, results.baseline, results.above_baseline
+    return {
+        "name": name,
+        "chance": accuracy.details["chance"],
+        "baseline": {"accuracy": score_row(baseline)},
+        "accuracy": score_row(accuracy),
+        "f1": score_row(accuracy.part("f1", by="score")),
+        "above_baseline": {"accuracy": gap_row(above)},
+        "by_class": class_rows(accuracy),
+        "by_gender": gender_rows(accuracy),
+        "bias": None if results.bias is None else bias_rows(results.bias),
+        "associations": [] if results.bias is None else gender_association_rows(results.bias),
+        "curves": dict(curves or {}),
+    }
+
+
+def contents_of(findings: Findings) -> list[dict[str, Any]]:
+    """The few-shot stages that measured something: each with its runs and changes as rows."""
+    return [content_of(stage) for stage in findings.of("fewshot") if stage.measurements]
+
+
+def content_of(stage: StageResult) -> dict[str, Any]:
+    """The runs of one network by mitigation, and what each mitigation changed."""
+    women = stage.details["share_of_women"]
+    measured = {(m.details["mitigation"], m.details["role"]): m for m in stage.measurements}
+    compared = {(c.details["mitigation"], c.details["role"]): c for c in stage.comparisons}
+    runs = {}
+    for name in stage.details["mitigations"]:
+        results = RunResults(
+            accuracy=measured[name, "accuracy"],
+            baseline=measured[name, "baseline"],
+            above_baseline=compared[name, "above baseline"],
+            bias=measured.get((name, "bias")),
+        )
+        runs[name] = run_rows(results)
+        for part in ("by_class", "associations"):
+            runs[name][part] = [
+                {**row, "share_of_women": women[row["name"]]} for row in runs[name][part]
+            ]
+    changes = {
+        name: change_rows(compared[name, "accuracy"], compared[name, "bias"])
+        for name in runs
+        if (name, "bias") in compared
+    }
+    return {**stage.details, "runs": runs, "changes": changes}
+
+
+def score_row(measured: Measurement) -> dict[str, Any]:
+    """Accuracy or F1 with both intervals."""
+    return {
+        "metric": measured.metric,
+        "value": measured.value,
+        "low": measured.low,
+        "high": measured.high,
+        "p_value": measured.p_value,
+        "prob": measured.prob,
+        "interval": measured.interval,
+        **measured.details,
+    }
+
+
+def gap_row(comparison: Comparison) -> dict[str, Any]:
+    """The difference of two accuracies, or of two F1."""
+    return {
+        "metric": comparison.metric,
+        **comparison.change.to_dict(),
+        "p_value": comparison.p_value,
+        "interval": comparison.interval,
+        **comparison.details,
+    }
+
+
+def class_rows(accuracy: Measurement) -> list[dict[str, Any]]:
+    """Accuracy and F1 by class."""
+    return [
+        {"name": row["class"], "taken_for": row["confused_with"], **row}
+        for row in by_class_rows(accuracy)
+    ]
+
+
+def gender_rows(accuracy: Measurement) -> dict[str, Any]:
+    """Accuracy and F1 by gender, and their gaps."""
+    f1 = accuracy.part("f1", by="score")
+    return {part.query: score_row(part) for part in accuracy.select("gender")} | {
+        f"{part.query}_f1": score_row(part) for part in f1.select("gender")
+    }
+
+
+def bias_rows(bias: Measurement) -> dict[str, Any]:
+    """The bias measures by name, and whether the classifier is ε-robust."""
+    rows: dict[str, Any] = {}
+    for name in MEASURES:
+        part = bias.part(name, by="measure")
+        details = part.details
+        sized = "size" in details
+        rows[name] = {
+            "metric": name,
+            "value": details["size"] if sized else part.value,
+            "low": details["size_low"] if sized else part.low,
+            "high": details["size_high"] if sized else part.high,
+            "signed": part.value,
+            "signed_low": part.low,
+            "signed_high": part.high,
+            "p_value": part.p_value,
+            "n": part.n,
+            "prob": part.prob,
+            **{key: details[key] for key in ("null_mean", "null_high", "null_p", "corrected")},
+            "classes": details["classes"],
+            "parts": {key: details[key] for key in _COMPONENTS if key in details},
+        }
+    robust = {"margin": bias.details["margin"], "verdict": bias.details["verdict"]}
+    return {**rows, "robust": robust, "left_out": bias.details["left_out"]}
+
+
+def change_rows(accuracy: Comparison, bias: Comparison) -> dict[str, Any]:
+    """What a mitigation changed: the accuracy, and each bias measure."""
+    return {"accuracy": gap_row(accuracy)} | {
+        part.query: {
+            "metric": part.query,
+            "before": part.before.value,
+            "after": part.after.value,
+            "change": part.change.value,
+            "low": part.change.low,
+            "high": part.change.high,
+            "p_value": part.p_value,
+            "direction": part.details["direction"],
+            "prob": part.change.prob,
+        }
+        for part in bias.parts
+    }
+
+
+def gender_association_rows(bias: Measurement) -> list[dict[str, Any]]:
+    """The associations by class and gender."""
+    return [
+        {
+            "name": row["class"],
+            **row,
+            "low": row["association_low"],
+            "high": row["association_high"],
+            "prob": bias.prob,
+        }
+        for row in association_rows(bias)
+    ]
+
+
 # -------------------------------------------------------------------------------------- tables
 
 
@@ -578,8 +743,8 @@ def _accuracy_rows(contents: Sequence[Row]) -> Iterator[dict[str, Any]]:
             **named,
             **_some(run["accuracy"], *ends, "naive_low", "naive_high"),
             "chance": run["chance"],
-            "baseline": run["floor"]["accuracy"]["value"],
-            **_some(run["beyond_floor"]["accuracy"], *ends, "p_value", prefix="above_baseline_"),
+            "baseline": run["baseline"]["accuracy"]["value"],
+            **_some(run["above_baseline"]["accuracy"], *ends, "p_value", prefix="above_baseline_"),
             **_some(run["f1"], *ends, prefix="f1_"),
             **_some(run["accuracy"], "classes", "episodes", "prob"),
         }
@@ -642,7 +807,7 @@ def _listed(contents: Sequence[Row], part: str) -> Iterator[dict[str, Any]]:
 
 def fewshot_section(findings: Findings) -> Section:
     """What was found of few-shot classifiers."""
-    contents = [stage.details for stage in findings.of("fewshot") if stage.details]
+    contents = contents_of(findings)
     missing = [
         Text(f"Not measured: {skip['metric']}, {skip['query']}: {skip['reason']}.", "warning")
         for skip in findings.skipped("fewshot")
@@ -687,7 +852,7 @@ def _accuracy(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
     runs = [{"name": run_name(**named), **run["accuracy"]} for named, run in _runs(contents)]
     figure = prose.figure(
         "fewshot-accuracy",
-        lambda: accuracies(runs, chance=first["chance"], baseline=first["floor"]["accuracy"]),
+        lambda: accuracies(runs, chance=first["chance"], baseline=first["baseline"]["accuracy"]),
         runs=runs,
     )
     table = Table.of(

@@ -116,7 +116,7 @@ def _distribution(m: Measurement, *, axis: bool) -> Chart:
         outline="full",
         band=(0.5 - delta, 0.5 + delta),
         middle=0.5,
-        mean={**top.estimate.to_dict(), "shown": shown} if top.n else None,
+        mean={**top.estimate.to_dict(), "shown": shown, "n": top.n} if top.n else None,
         tips={"bin": "score", "n": "top k", "full": "full vocabulary"},
         axis=axis,
     )
@@ -383,11 +383,22 @@ def _file_part(name: str) -> str:
 def finetune_charts(result: Any) -> ChartSet:
     """The figures of `masked finetune`: the loss, that of the control, and the bias."""
     made, row = ChartSet(), plain(result)
-    made.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["kept"]["step"]))
+    made.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["best"]["step"]))
     if row.get("control_curve"):
         made.add("loss_control", lambda: loss_curve(row["control_curve"]))
-    made.add("bias", lambda: bias_changes(row["changes"]))
+    made.add("bias", lambda: bias_changes([_change_row(change) for change in row["changes"]]))
     return made
+
+
+def _change_row(change: Row) -> Row:
+    """A saved comparison of the fine-tuning as a row of table and chart."""
+    return {
+        "measure": change["query"],
+        "n": change["paired"],
+        "ideal": change["before"]["ideal"],
+        **{name: change[name] for name in ("before", "after", "change", "kind")},
+        **{name: change["details"].get(name) for name in ("nearer", "verdict", "distance")},
+    }
 
 
 def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
@@ -713,7 +724,8 @@ def _finetune(findings: Findings) -> Section:
     content = findings.details("finetune")
     if content is None:
         return Section("masked-finetune", title, not_measured(findings, "finetune", "Not done"))
-    training, changes = content["training"], content["changes"]
+    training = content["training"]
+    changes = [_change_row(change) for change in content["changes"]]
     named = {change["measure"]: change for change in changes}
     blocks: list[Block] = [
         prose.text("finetune", training=training, data=content["data"], name=content["data_name"]),
@@ -730,7 +742,7 @@ def _finetune(findings: Findings) -> Section:
         ),
         prose.figure(
             "masked-finetune-loss",
-            lambda: loss_curve(content["curve"], chosen=training["kept"]["step"]),
+            lambda: loss_curve(content["curve"], chosen=training["best"]["step"]),
             loss=training["evaluation_loss"],
         ),
         _finetune_table(changes, [c for s in findings.of("finetune") for c in s.comparisons]),

@@ -469,11 +469,12 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     The p that decides is that of chance in the classes tested; the p for new classes is that of
     the interval.
     """
-    stages = findings.of("fewshot")
-    if not stages:
+    from evenhand.report.fewshot import contents_of
+
+    if not findings.of("fewshot"):
         return []
     name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
-    contents = [stage.details for stage in stages if stage.details]
+    contents = contents_of(findings)
     tests = _fewshot_tests(contents)
     if not tests:
         sentence = prose.classifier_not_measured(_reason(findings, "fewshot"))

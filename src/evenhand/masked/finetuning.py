@@ -1,0 +1,919 @@
+"""Fine-tuning on rewritten text, and what that does to the bias: measure, train, measure again.
+
+The training minimises the masked-token loss with a warm-up and a linear decay of the learning rate;
+the weights of the best evaluation are used. An interrupted run resumes from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from evenhand import files
+from evenhand.cache import Cache
+from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
+from evenhand.files import document, save_json, versions
+from evenhand.masked.metrics.crows import Crows, crows
+from evenhand.masked.metrics.perplexity import Perplexity, perplexity
+from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
+from evenhand.masked.model import Model, load, quiet
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.intervals import Floats, bootstrap_mean, paired_shares, wilson
+from evenhand.training import (
+    Checkpoint,
+    Interrupt,
+    copy_weights,
+    defer_interrupt,
+    load_weights,
+    rate_share,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from evenhand.masked.learning_text import Documents, HeldOut, Material
+    from evenhand.masked.pairs import Pair
+
+__all__ = ["REWRITES", "FinetuneResult", "Settings", "finetune"]
+
+INTERVALS = (
+    "studentised bootstrap over sentences, paired; perplexity: bootstrap over sentences; CrowS: "
+    "Wilson and Newcombe over pairs; distance from the ideal: from the intervals of the paired "
+    "difference and the paired sum. They hold the trained weights fixed: another seed of the "
+    "training would give somewhat different ones."
+)
+
+StageProgress = Callable[[str, int, int, str], None]
+"""Called with what is being done, how much is done, of how much, and a status text."""
+Stage = Callable[[str], Callable[[int, int], None] | None]
+
+REWRITES = ("none", "swap", "substitute", "neutralize")
+"""How the text is rewritten as it is read."""
+
+DTYPES = ("auto", "float32", "bfloat16")
+
+_MINIMA = {
+    "block": 8,
+    "batch": 1,
+    "epochs": 1,
+    "max_tokens": 1,
+    "evaluations": 1,
+    "patience": 1,
+    "top_k": 1,
+    "seed": 0,
+}
+_SHARES = ("mask", "warmup", "held_out", "evaluation", "prob")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to fine-tune; the defaults take `mini` through in minutes on two CPU cores.
+
+    A step learns from `batch` blocks of `block` tokens, or from as many more rows as fill them
+    where rows are shorter. Training ends after `epochs`, after `max_tokens` tokens in all, or when
+    `patience` evaluations in a row, of the `evaluations` that are spread over it, were no better
+    than the best; the weights of the best one are kept. Of the documents a share `held_out` is for
+    the measurements before and after, and a share `evaluation` for the evaluation loss; neither is
+    learned from. `rewrite` is "substitute" (half of the documents swapped, drawn anew in every
+    epoch), "swap" (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU,
+    float32 elsewhere), "float32" or "bfloat16"; weights are float32 always.
+
+    >>> Settings(rewrite="swop")
+    Traceback (most recent call last):
+    evenhand.errors.UnknownNameError: unknown rewrite 'swop': did you mean 'swap'? (known: ...)
+    """
+
+    rewrite: str = "substitute"
+    block: int = 256
+    batch: int = 8
+    epochs: int = 30
+    max_tokens: int = 600_000
+    learning_rate: float = 2e-4
+    warmup: float = 0.06
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    mask: float = 0.15
+    evaluations: int = 20
+    patience: int = 8
+    held_out: float = 0.2
+    evaluation: float = 0.05
+    top_k: int = 10
+    prob: float = 0.95
+    dtype: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rewrite not in REWRITES:
+            raise UnknownNameError("rewrite", self.rewrite, REWRITES)
+        if self.dtype not in DTYPES:
+            raise UnknownNameError("dtype", self.dtype, DTYPES)
+        for name, minimum in _MINIMA.items():
+            if getattr(self, name) < minimum:
+                raise InputError(f"{name}: expected {minimum} or more, got {getattr(self, name)}")
+        for name in _SHARES:
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"{name}: expected between 0 and 1, got {getattr(self, name)}")
+        for name in ("learning_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name}: expected more than 0, got {getattr(self, name)}")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay: expected 0 or more, got {self.weight_decay}")
+        if self.held_out + self.evaluation >= 1:
+            raise InputError("held_out and evaluation: expected to leave text to learn from")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneResult:
+    """What changed on held-out text, the loss curve, and the record of the run.
+
+    `changes` compare the fine-tuned model with the original; with a control run (the same training
+    on the text as it is) `control` compares the control with the original, and `against_control`
+    the fine-tuned model with the control: the effect of the rewriting apart from the domain. A
+    comparison has in `details` the change of the distance from the ideal (`distance`), whether the
+    measure is `nearer` its ideal, and the change in words (`verdict`).
+    """
+
+    model: str
+    folder: Path
+    settings: Mapping[str, Any]
+    data: Mapping[str, Any]
+    training: Mapping[str, Any]
+    curve: Sequence[Mapping[str, Any]] = field(repr=False)
+    changes: tuple[Comparison, ...]
+    control: tuple[Comparison, ...] = ()
+    against_control: tuple[Comparison, ...] = ()
+    control_curve: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    crows: Comparison | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    def change(self, query: str) -> Comparison:
+        """The change of one measure, such as "mean bias" or "pseudo-perplexity"."""
+        for change in self.changes:
+            if change.query == query:
+                return change
+        known = ", ".join(change.query for change in self.changes)
+        raise InputError(f"no measure '{query}' (measures: {known})")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view, which is the content of results.json."""
+        comparisons = {
+            name: [change.to_dict(items=False) for change in getattr(self, name)]
+            for name in ("changes", "control", "against_control")
+        }
+        return {
+            "model": self.model,
+            "settings": dict(self.settings),
+            "data": dict(self.data),
+            "training": dict(self.training),
+            **comparisons,
+            "crows": None if self.crows is None else self.crows.to_dict(items=False),
+            "interval": INTERVALS,
+            "notes": list(self.notes),
+            "curve": [dict(point) for point in self.curve],
+            "control_curve": [dict(point) for point in self.control_curve],
+        }
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any], folder: Path) -> Self:
+        """Read what `to_dict` wrote."""
+        comparisons: dict[str, Any] = {
+            name: tuple(Comparison.from_dict(change) for change in row[name])
+            for name in ("changes", "control", "against_control")
+        }
+        plain: dict[str, Any] = {
+            name: row[name] for name in ("model", "settings", "data", "training")
+        }
+        return cls(
+            folder=folder,
+            curve=row["curve"],
+            control_curve=row["control_curve"],
+            crows=None if row["crows"] is None else Comparison.from_dict(row["crows"]),
+            notes=tuple(row["notes"]),
+            **plain,
+            **comparisons,
+        )
+
+
+def finetune(
+    source: str | os.PathLike[str],
+    texts: Iterable[str],
+    settings: Settings | None = None,
+    folder: str | os.PathLike[str] = "finetuned",
+    *,
+    sentences: Iterable[str | Sentence] | None = None,
+    pairs: Sequence[Pair] = (),
+    control: bool = False,
+    restart: bool = False,
+    device: str = "auto",
+    run: Mapping[str, Any] | None = None,
+    progress: StageProgress | None = None,
+) -> FinetuneResult:
+    """Fine-tune a masked language model on texts and measure what that changed.
+
+    Parameters
+    ----------
+    source : str or path
+        The model, as for `load`.
+    texts : iterable of str
+        Documents. They are rewritten as they are read, as the settings say, and split by their
+        content: most are learned from, some give the evaluation loss, and on some the model is
+        measured before and after.
+    settings : Settings, optional
+    folder : path
+        Gets `model/`, `curve.csv`, `items.csv`, `run.json` and `results.json`. An interrupted call
+        resumes when it is repeated; a finished one returns its result again; the folder of another
+        run is refused.
+    sentences : iterable of str or Sentence, optional
+        Masked sentences to measure on instead of those that the structural filter finds in the
+        held-out documents. Documents with a sentence that is measured on, or its counterfactual,
+        are not learned from.
+    pairs : sequence of Pair
+        Sentence pairs, to measure CrowS-Pairs too.
+    control : bool
+        Whether to train a second time on the text as it is.
+    restart : bool
+        Whether to clear another run from the folder.
+    device : str
+    run : mapping, optional
+        Added to `run.json`.
+    progress : callable, optional
+        Called with (what, done, total, status).
+
+    Returns
+    -------
+    FinetuneResult
+
+    """
+    from evenhand.masked.learning_text import Material, collect, held_out
+
+    settings = settings or Settings()
+    documents = collect(
+        texts,
+        held_out=settings.held_out,
+        evaluation=settings.evaluation,
+        max_tokens=settings.max_tokens,
+    )
+    given = None if sentences is None else tuple(map(_sentence, sentences))
+    with RunFolder.working(folder) as run_folder:
+        model = load(source, device=device)
+        identity = {
+            "settings": {k: v for k, v in settings.to_dict().items() if k != "prob"},
+            "model": model.fingerprint,
+            "text": documents.fingerprint(),
+            "sentences": _digest(given),
+            "crows": _digest(pairs),
+            "control": control,
+        }
+        about = {
+            "model": os.fspath(source),
+            "versions": versions("tokenizers", "torch", "transformers"),
+            **(run or {}),
+        }
+        here = not restart and run_folder.holds(identity)
+        done = run_folder.finished(settings.prob) if here else None
+        if done is not None:
+            return done
+        held = held_out(model, documents, given=given, pairs=pairs)
+        documents = documents.without(held.texts())
+        material = Material(model, documents, settings)
+        if not here:  # only now, when nothing of the input can be wrong any more
+            run_folder.claim(identity, about)
+        loop = _Loop(run_folder, settings, documents, held, progress)
+        return loop.go(model, material, source, device, control)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    folder: RunFolder
+    settings: Settings
+    documents: Documents
+    held: HeldOut
+    progress: StageProgress | None
+
+    def go(
+        self,
+        model: Model,
+        material: Material,
+        source: str | os.PathLike[str],
+        device: str,
+        control: bool,
+    ) -> FinetuneResult:
+        from evenhand.masked.learning_text import Material
+
+        before = self.measure(model, "before")
+        trained, after = self.arm(model, material, "after")
+        measured = {"before": before, "after": after}
+        plain: Trained | None = None
+        if control:
+            settings = replace(self.settings, rewrite="none")
+            model = load(source, device=device)
+            material = Material(model, self.documents, settings)
+            plain, measured["control"] = self.arm(model, material, "control", "control")
+        compared = {
+            name: _changes(measured[one], measured[two], self.settings)
+            for name, one, two in (
+                ("changes", "before", "after"),
+                ("control", "before", "control"),
+                ("against_control", "control", "after"),
+            )
+            if one in measured and two in measured
+        }
+        result = FinetuneResult(
+            model=model.name,
+            folder=self.folder.path,
+            settings=self.settings.to_dict(),
+            data=self.data(),
+            training=trained.to_dict(),
+            curve=_curve(trained),
+            control_curve=_curve(plain) if plain else (),
+            crows=_compare_crows(before, after),
+            notes=tuple(self.notes(trained)),
+            **compared,
+        )
+        columns = _items(measured)
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        self.folder.save_table(rows, "items.csv")
+        self.folder.finish(result)
+        return result
+
+    def arm(
+        self, model: Model, material: Material, name: str, *under: str
+    ) -> tuple[Trained, _Measured]:
+        """Train and measure once; the model and its curve are written as soon as it is trained."""
+        self.folder.checkpoints.mkdir(exist_ok=True)
+        report = self._stage(f"training {name}" if under else "training")
+        checkpoint = self.folder.checkpoints / f"{name}.safetensors"
+        trained = train(model, material, checkpoint, report)
+        self.folder.save_model(model, *under, "model")
+        self.folder.save_table(_curve(trained), *under, "curve.csv")
+        return trained, self.measure(model, name)
+
+    def measure(self, model: Model, name: str) -> _Measured:
+        def stage(what: str) -> Callable[[int, int], None] | None:
+            report = self._stage(f"{what} {name}")
+            return None if report is None else lambda done, total: report(done, total, "")
+
+        cache = Cache(self.folder.checkpoints / "answers")
+        return _measure(model, self.held, self.settings, stage=stage, cache=cache)
+
+    def data(self) -> dict[str, Any]:
+        """How many documents went where."""
+        documents = self.documents
+        return {
+            "documents_read": documents.read,
+            "empty": documents.empty,
+            "above_cap": documents.above_cap,
+            "training": len(documents.training),
+            "evaluation": len(documents.evaluation),
+            "held_out": len(documents.held_out),
+            "held_out_elsewhere": documents.held_out_elsewhere,
+            "sentences": len(self.held.sentences),
+            "sentences_from": self.held.origin,
+            "sentences_twice": self.held.duplicates,
+            "sentences_refused": self.held.refused,
+            "plain_sentences": len(self.held.plain),
+            "pairs": len(self.held.pairs),
+        }
+
+    def notes(self, trained: Trained) -> Iterable[str]:
+        """What a reader of the numbers has to know."""
+        if trained.documents < len(self.documents.training) or self.documents.above_cap:
+            yield (
+                f"learned from a sample of {trained.documents:,} documents: max_tokens is "
+                f"{self.settings.max_tokens:,}"
+            )
+        if self.held.refused:
+            yield f"{self.held.refused:,} sentences are left out: the model cannot score them"
+        if trained.best.evaluation > trained.points[0].evaluation:
+            yield "the evaluation loss is worse than before: try a smaller learning rate"
+
+    def _stage(self, what: str) -> Callable[[int, int, str], None] | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        return lambda done, total, words: progress(what, done, total, words)
+
+
+def _curve(trained: Trained) -> list[dict[str, Any]]:
+    return [asdict(point) for point in trained.points]
+
+
+def _sentence(given: str | Sentence) -> Sentence:
+    return given if isinstance(given, Sentence) else Sentence(given)
+
+
+def _digest(given: Iterable[Any] | None) -> str:
+    if given is None:
+        return "none"
+    return hashlib.sha256("\n".join(map(repr, given)).encode()).hexdigest()
+
+
+class RunFolder(files.RunFolder):
+    """The folder of `masked finetune`."""
+
+    command = "masked finetune"
+    products = ("results.json", "model", "control", "checkpoint/*.safetensors")
+    cleared = (
+        "results.json",
+        "curve.csv",
+        "items.csv",
+        "checkpoint",
+        "model",
+        "control",
+        "figures",
+    )
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.checkpoints = path / "checkpoint"
+
+    def finished(self, prob: float) -> FinetuneResult | None:
+        """The result, where the run is done; its intervals must be those asked for."""
+        file = self.path / "results.json"
+        if not file.is_file():
+            return None
+        try:
+            result = FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
+            there = float(result.settings["prob"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FileError(file, f"not the result of a run: {error!r}; --restart") from error
+        if there != prob:
+            raise FileError(
+                self.path,
+                f"this run is complete, with intervals of prob {there:g}, not {prob:g}: request "
+                "those, give another folder, or --restart to train again",
+            )
+        return result
+
+    def finish(self, result: FinetuneResult) -> None:
+        """Write the result; the checkpoints are no longer needed."""
+        save_json(self.path / "results.json", document(**result.to_dict()))
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    def save_model(self, model: Model, *parts: str) -> None:
+        """Write model and tokenizer in the transformers layout, atomically."""
+        from safetensors import SafetensorError
+
+        target = self.path.joinpath(*parts)
+        target.parent.mkdir(exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=files.PARTIAL, dir=self.path))
+        try:
+            with quiet():
+                model.network.save_pretrained(partial)
+            model.tokenizer.save_pretrained(partial)
+            partial.chmod(0o755)
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(partial, target)
+        except SafetensorError as error:
+            raise PartialFailure(f"{target}: {error}; {files.RESUMES}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+StepProgress = Callable[[int, int, str], None]
+"""Called after every step with the tokens learned from, the tokens planned and a status text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the loss curve; the training loss is the mean since the point before."""
+
+    step: int
+    epoch: float
+    tokens: int
+    training: float | None
+    evaluation: float
+
+
+@dataclass(slots=True)
+class State:
+    """Where a training stands; with the weights and the optimizer's moments, all it needs."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    tokens: int = 0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    waited: int = 0
+    best: int | None = None
+    """The number of the best point."""
+    ended: str = ""
+    """Why the training ended; empty while it continues."""
+    points: list[Point] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How a training went."""
+
+    points: tuple[Point, ...]
+    best: Point
+    ended: str
+    steps: int
+    tokens: int
+    planned: int
+    epoch_tokens: int
+    documents: int
+    evaluation_documents: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "ended": self.ended,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "planned_tokens": self.planned,
+            "epoch_tokens": self.epoch_tokens,
+            "epochs": self.points[-1].epoch,
+            "documents": self.documents,
+            "evaluation_documents": self.evaluation_documents,
+            "best": {"step": self.best.step, "epoch": self.best.epoch},
+            "evaluation_loss": {"before": self.points[0].evaluation, "after": self.best.evaluation},
+        }
+
+
+def train(
+    model: Model, material: Material, checkpoint: Path, progress: StepProgress | None = None
+) -> Trained:
+    """Train the model in place, resuming from the checkpoint if there is one.
+
+    In the end it has the weights of the best evaluation, and the checkpoint says so.
+    """
+    import torch
+
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), defer_interrupt() as interrupt:
+        run = _Training(model, material, checkpoint, progress, interrupt)
+        run.go()
+        run.load_best()
+    state = run.state
+    assert state.best is not None  # noqa: S101
+    return Trained(
+        points=tuple(state.points),
+        best=state.points[state.best],
+        ended=state.ended,
+        steps=state.step,
+        tokens=state.tokens,
+        planned=material.planned,
+        epoch_tokens=material.epoch_tokens,
+        documents=len(material.training),
+        evaluation_documents=len(material.evaluation_documents),
+    )
+
+
+class _Training:
+    def __init__(
+        self,
+        model: Model,
+        material: Material,
+        checkpoint: Path,
+        progress: StepProgress | None,
+        interrupt: Interrupt,
+    ) -> None:
+        self.model, self.material, self.checkpoint = model, material, Checkpoint(checkpoint)
+        self.settings, self.progress, self.interrupt = material.settings, progress, interrupt
+        self.network: Any = model.network
+        self.weights: dict[str, torch.Tensor] = dict(self.network.named_parameters())
+        self.optimizer = _optimizer(self.network, self.settings.weight_decay)
+        self.state = State()
+        self.best: dict[str, torch.Tensor] = {}
+        if checkpoint.is_file():
+            record, self.best, _ = self.checkpoint.restore(self.weights, self.optimizer)
+            points = [Point(**point) for point in record.pop("points")]
+            self.state = State(**record, points=points)
+
+    def go(self) -> None:
+        """Step by step until the end, or until Ctrl-C."""
+        state = self.state
+        if not state.points:
+            self.evaluate()
+        while not state.ended:
+            plan = self.material.batches(state.epoch)
+            while state.batch < len(plan) and not state.ended:
+                self.learn(plan[state.batch], state.batch + 1 == len(plan))
+            if not state.ended:
+                state.epoch, state.batch = state.epoch + 1, 0
+
+    def learn(self, chosen: list[int], last_of_epoch: bool) -> None:
+        """One step, and what is due after it: evaluation, checkpoint, stop."""
+        import torch
+
+        from evenhand.masked.learning_text import derived_seed, masked_loss
+
+        state, planned = self.state, self.material.planned
+        hidden, tokens = self.material.step(state.epoch, chosen, state.step)
+        torch.manual_seed(derived_seed(self.settings.seed, "dropout", state.step))
+        share = rate_share((state.tokens + tokens / 2) / planned, self.settings.warmup)
+        rate = self.settings.learning_rate * share
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.network.train()
+        with self.precision():
+            loss = masked_loss(self.network, hidden.to(self.model.device))
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        number = loss.item()
+        if not math.isfinite(number):
+            raise InputError(
+                f"step {state.step}: the loss is {number}: expected a smaller learning_rate than "
+                f"{self.settings.learning_rate:g}"
+            )
+        every = planned / self.settings.evaluations
+        due = int((state.tokens + tokens) / every) > int(state.tokens / every)
+        state.batch, state.step, state.tokens = (
+            state.batch + 1,
+            state.step + 1,
+            state.tokens + tokens,
+        )
+        state.loss_sum, state.loss_count = state.loss_sum + number, state.loss_count + 1
+        last = state.epoch + 1 == self.settings.epochs and last_of_epoch
+        if state.tokens >= planned or last:
+            state.ended = "epochs" if last else "max_tokens"
+        if due or state.ended:
+            self.evaluate()
+        if self.progress is not None:
+            self.progress(min(state.tokens, planned), planned, self.status(number))
+        if state.ended or self.interrupt.pressed or self.checkpoint.due:
+            self.save()
+        if self.interrupt.pressed and not state.ended:
+            raise KeyboardInterrupt
+
+    def evaluate(self) -> None:
+        """Add a point to the curve; keep the weights if it is the best, stop if none was lately."""
+        import torch
+
+        from evenhand.masked.learning_text import masked_loss
+
+        state = self.state
+        total, count = 0.0, 0
+        self.network.eval()
+        with torch.inference_mode(), self.precision():
+            for hidden in self.material.evaluation:
+                loss = masked_loss(self.network, hidden.to(self.model.device))
+                total += float(loss) * len(hidden.labels)
+                count += len(hidden.labels)
+        training = state.loss_sum / state.loss_count if state.loss_count else None
+        state.loss_sum, state.loss_count = 0.0, 0
+        epoch = state.tokens / self.material.epoch_tokens
+        state.points.append(Point(state.step, epoch, state.tokens, training, total / count))
+        if not state.step:
+            return
+        best = None if state.best is None else state.points[state.best].evaluation
+        if best is None or state.points[-1].evaluation < best:
+            state.best, state.waited = len(state.points) - 1, 0
+            self.best = copy_weights(self.weights)
+            return
+        state.waited += 1
+        if state.waited >= self.settings.patience and not state.ended:
+            state.ended = "patience"
+
+    def save(self) -> None:
+        self.checkpoint.save(asdict(self.state), self.weights, self.optimizer, self.best)
+
+    def load_best(self) -> None:
+        """Put the best weights into the model."""
+        load_weights(self.weights, self.best)
+        self.network.eval()
+
+    def precision(self) -> Any:
+        """bfloat16 for the products where it is asked for; weights and sums stay float32."""
+        import torch
+
+        kind = self.model.device.type
+        dtype = self.settings.dtype
+        if dtype == "bfloat16" or (dtype == "auto" and kind == "cuda"):
+            return torch.autocast(kind, dtype=torch.bfloat16)
+        return nullcontext()
+
+    def status(self, loss: float) -> str:
+        last = self.state.points[-1]
+        return f"epoch {self.state.epoch + 1}, loss {loss:.3f}, evaluation {last.evaluation:.3f}"
+
+
+def _optimizer(network: Any, decay: float) -> torch.optim.Optimizer:
+    """AdamW; matrices decay, biases and layer norms do not."""
+    import torch
+
+    weights = [weight for weight in network.parameters() if weight.requires_grad]
+    groups = [
+        {"params": [w for w in weights if w.ndim > 1], "weight_decay": decay},
+        {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=0.0, fused=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One model on the held-out sentences."""
+
+    scores: Measurement
+    plain: Measurement
+    pairs: Measurement | None
+
+
+def _measure(
+    model: Model, held: HeldOut, settings: Settings, *, stage: Stage, cache: Cache | None
+) -> _Measured:
+    """Pronoun scores, pseudo-likelihoods of plain text and, where there are pairs, CrowS."""
+    prob, seed = settings.prob, settings.seed
+    return _Measured(
+        pronouns(
+            model,
+            held.sentences,
+            top_k=settings.top_k,
+            prob=prob,
+            seed=seed,
+            cache=cache,
+            progress=stage("pronouns"),
+        ),
+        perplexity(
+            model, held.plain, prob=prob, seed=seed, cache=cache, progress=stage("perplexity")
+        ),
+        crows(model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS"))
+        if held.pairs
+        else None,
+    )
+
+
+def _items(measured: Mapping[str, _Measured]) -> dict[str, list[Any]]:
+    """The held-out sentences with each model's two scores, by column."""
+    first = next(iter(measured.values())).scores.items
+    columns: dict[str, list[Any]] = {name: list(first[name]) for name in ("masked", "pronoun")}
+    for name, each in measured.items():
+        columns[f"bias_{name}"] = each.scores.items["full_bias"].tolist()
+        columns[f"bias_top_{name}"] = each.scores.items["bias"].tolist()
+    return columns
+
+
+def _changes(before: _Measured, after: _Measured, settings: Settings) -> tuple[Comparison, ...]:
+    """What changed from one model to the other, measure by measure."""
+    full = _paired(before, after, "full_bias")
+    top = _paired(before, after, "bias")
+    k = settings.top_k
+    made = [
+        _mean_change("mean bias", *full, settings, ideal=0.5),
+        _mean_change("mean |bias - .5|", *_distances(full), settings, ideal=0.0, most=0.5),
+        _mean_change(f"mean bias, top {k}", *top, settings, ideal=0.5),
+        _mean_change(f"mean |bias - .5|, top {k}", *_distances(top), settings, ideal=0.0, most=0.5),
+        _perplexity_change(before.plain, after.plain),
+    ]
+    if before.pairs is not None and after.pairs is not None:
+        made.append(_crows_change(before.pairs, after.pairs))
+    return tuple(made)
+
+
+def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
+    """CrowS before and after by category, where it was measured."""
+    if before.pairs is None or after.pairs is None:
+        return None
+    return Crows.compare(before.pairs, after.pairs)
+
+
+def _paired(before: _Measured, after: _Measured, name: str) -> tuple[Floats, Floats]:
+    """The scores of both on the sentences that both could score."""
+    one, two = before.scores.items[name], after.scores.items[name]
+    both = np.isfinite(one) & np.isfinite(two)
+    return one[both], two[both]
+
+
+def _distances(scores: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    one, two = scores
+    return abs(one - 0.5), abs(two - 0.5)
+
+
+def _mean_change(
+    name: str, one: Floats, two: Floats, settings: Settings, *, ideal: float, most: float = 1.0
+) -> Comparison:
+    def mean(x: Floats, least: float) -> Estimate:
+        bounds = (least, most)
+        interval = bootstrap_mean(x, prob=settings.prob, seed=settings.seed, bounds=bounds)
+        return Estimate.of(interval, settings.prob)
+
+    change = mean(two - one, -most)
+    # nothing lies below an ideal of 0: there the change is that of the distance
+    distance = distance_change(change, mean(one + two - 2 * ideal, -1.0)) if ideal else change
+    before, after = (
+        _measurement("pronouns", name, mean(x, 0.0), one.size, ideal, INTERVAL) for x in (one, two)
+    )
+    comparison = Comparison(
+        before=before,
+        after=after,
+        change=change,
+        interval=f"{INTERVAL}, paired",
+        paired=int(one.size),
+    )
+    return _describe(comparison, distance)
+
+
+def _perplexity_change(before: Measurement, after: Measurement) -> Comparison:
+    ratio = Perplexity.compare(before, after)
+    one, two = (
+        replace(m, query="pseudo-perplexity", items=Items()) for m in (ratio.before, ratio.after)
+    )
+    return _describe(replace(ratio, before=one, after=two), None)
+
+
+def _crows_change(before: Measurement, after: Measurement) -> Comparison:
+    """The shares of both over the pairs that are a tie for neither, as the change is."""
+    shift = Crows.compare(before, after)
+    n, prob, counts = shift.paired, shift.change.prob, shift.details
+    first, second = (round(counts[when] * n) if n else 0 for when in ("before", "after"))
+    both = first - counts["to_less"]
+    neither = n - both - counts["to_less"] - counts["to_more"]
+    # after + before - 1 is after - (1 - before): the same with the sides of the first exchanged
+    total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
+    name, interval = "CrowS stereotype share", "Wilson's, over pairs that are a tie for neither"
+    one, two = (
+        _measurement("crows", name, Estimate.of(wilson(k, n, prob), prob), n, 0.5, interval)
+        for k in (first, second)
+    )
+    comparison = replace(shift, before=one, after=two, parts=())
+    return _describe(comparison, distance_change(shift.change, Estimate.of(total, prob)))
+
+
+def _measurement(
+    metric: str, query: str, estimate: Estimate, n: int, ideal: float, interval: str
+) -> Measurement:
+    return Measurement(
+        metric=metric,
+        query=query,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        prob=estimate.prob,
+        n=int(n),
+        ideal=ideal,
+        worse="away",
+        interval=interval,
+    )
+
+
+def _describe(change: Comparison, distance: Estimate | None) -> Comparison:
+    """The comparison with the change of the distance from the ideal, and its verdict.
+
+    `distance` is |after - ideal| - |before - ideal|: .55 to .455 is a clear change, and yet about
+    as far from .5 as before.
+    """
+    ideal = change.before.ideal
+    unchanged = 1.0 if change.kind == "ratio" else 0.0
+    significant = not change.change.low <= unchanged <= change.change.high
+    nearer = None
+    if distance is not None and not distance.low <= 0 <= distance.high:
+        nearer = distance.high < 0
+    if not significant:
+        verdict = "no clear change"
+    elif ideal is None:
+        verdict = "better" if change.change.value < 1 else "worse"
+    elif nearer is not None:
+        verdict = "nearer the ideal" if nearer else "further from the ideal"
+    else:
+        crossed = (change.before.value - ideal) * (change.after.value - ideal) < 0
+        verdict = "past the ideal" if crossed else "changed; distance unclear"
+    details = {
+        **change.details,
+        "significant": significant,
+        "distance": None if distance is None else distance.to_dict(),
+        "nearer": nearer,
+        "verdict": verdict,
+    }
+    return replace(change, details=details)
+
+
+def distance_change(change: Estimate, total: Estimate) -> Estimate:
+    r"""The change of the distance from the ideal, of the paired difference and the paired sum.
+
+    With $a$ and $b$ the gaps after and before, $d = a - b$ and $s = a + b$,
+    $|a| - |b| = \mathrm{sign}(sd) \min(|s|, |d|)$. The interval is what this gives over those of
+    $d$ and $s$; it lies below 0 only where both are clear of 0, with opposite signs: an
+    intersection-union test (Berger 1982), which keeps its level without a correction. (The
+    bootstrap of a difference of absolute values fails near the ideal, where they have a kink.)
+
+    >>> change = Estimate(value=-.095, low=-.12, high=-.07)
+    >>> distance = distance_change(change, Estimate(value=.005, low=-.03, high=.04))
+    >>> distance.value, distance.low, distance.high
+    (-0.005, -0.04, 0.03)
+    """
+
+    def difference(d: float, s: float) -> float:
+        return math.copysign(min(abs(d), abs(s)), d * s)
+
+    ends = [difference(d, s) for d in (change.low, change.high) for s in (total.low, total.high)]
+    return Estimate(
+        value=difference(change.value, total.value), low=min(ends), high=max(ends), prob=change.prob
+    )

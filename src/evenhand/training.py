@@ -1,0 +1,189 @@
+"""What every training loop shares: schedule, checkpoints that resume, the best weights, Ctrl-C.
+
+A loop owns its weights, its optimizer and a record of where it stands (plain JSON values). Draws
+come from seeds made of the position, so that there are no states of random generators to store: a
+training that was killed resumes from its checkpoint and, on a CPU with the same number of threads,
+ends with the same weights bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import FileError
+from evenhand.files import replace_file
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensors = dict[str, torch.Tensor]
+
+__all__ = [
+    "Checkpoint",
+    "Interrupt",
+    "copy_weights",
+    "defer_interrupt",
+    "load_weights",
+    "rate_share",
+    "read_tensors",
+    "save_tensors",
+    "select",
+]
+
+INTERVAL = 30.0
+"""Seconds from one checkpoint to the next, at least."""
+SHARE = 0.05
+"""Share of the time that checkpoints may take, where they are large and the disk is slow."""
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""The state of AdamW besides the number of steps."""
+
+
+def rate_share(done: float, warmup: float) -> float:
+    """The share of the learning rate: rises linearly over the warm-up, then falls linearly to 0.
+
+    >>> [round(rate_share(done, 0.1), 2) for done in (0, 0.05, 0.1, 0.55, 1)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return max(0.0, done / warmup if done < warmup else (1 - done) / (1 - warmup))
+
+
+@dataclass
+class Checkpoint:
+    """The file of a training under way: weights, moments of the optimizer, best weights, record.
+
+    It is replaced as a whole, so that a kill leaves the one before.
+    """
+
+    path: Path
+    saved: float = field(default_factory=time.monotonic)
+    pause: float = field(default_factory=lambda: INTERVAL)
+
+    @property
+    def due(self) -> bool:
+        """Whether enough time has passed since the last one."""
+        return time.monotonic() - self.saved > self.pause
+
+    def save(
+        self,
+        record: Mapping[str, Any],
+        weights: Mapping[str, torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        best: Mapping[str, torch.Tensor],
+        others: Mapping[str, torch.Tensor] | None = None,
+    ) -> None:
+        """Write the file; where there is no room for it, the one before stays."""
+        began = time.monotonic()
+        tensors = {f"best.{name}": weight for name, weight in best.items()}
+        tensors |= {f"other.{name}": tensor for name, tensor in (others or {}).items()}
+        for name, weight in weights.items():
+            tensors[f"weight.{name}"] = weight
+            moments = optimizer.state.get(weight, {})
+            tensors |= {f"{m}.{name}": moments[m] for m in MOMENTS if m in moments}
+        save_tensors(self.path, tensors, record)
+        self.saved = time.monotonic()
+        self.pause = max(INTERVAL, (self.saved - began) / SHARE)
+
+    def restore(
+        self,
+        weights: Mapping[str, torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        step: str = "step",
+    ) -> tuple[dict[str, Any], Tensors, Tensors]:
+        """Restore weights and optimizer; the record, the best weights and other tensors.
+
+        `step` is the key of the record that counts the optimizer's steps.
+        """
+        import torch
+
+        tensors, record = read_tensors(self.path, "checkpoint")
+        count = float(record[step])
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(tensors[f"weight.{name}"])
+                if f"{MOMENTS[0]}.{name}" in tensors:
+                    optimizer.state[weight] = {
+                        "step": torch.tensor(count, device=weight.device),
+                        **{m: tensors[f"{m}.{name}"].to(weight.device) for m in MOMENTS},
+                    }
+        return record, select("best.", tensors), select("other.", tensors)
+
+
+def copy_weights(weights: Mapping[str, torch.Tensor]) -> Tensors:
+    """A copy of the weights on the CPU."""
+    return {name: weight.detach().cpu().clone() for name, weight in weights.items()}
+
+
+def load_weights(weights: Mapping[str, torch.Tensor], values: Mapping[str, torch.Tensor]) -> None:
+    """Write the values into the weights."""
+    import torch
+
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(values[name])
+
+
+def save_tensors(
+    path: Path, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]
+) -> None:
+    """Write tensors and a record as one safetensors file, atomically."""
+    from safetensors.torch import save
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replace_file(path) as file:
+        file.write(save(contiguous, metadata={"record": json.dumps(record)}))
+
+
+def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
+    """The tensors and the record of a file; an error calls it a `kind`."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            record = json.loads(file.metadata()["record"])
+            return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118
+    except FileNotFoundError:
+        raise FileError(path, f"expected a {kind}, got no such file") from None
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileError(path, f"not a {kind}: {error}; --restart starts over") from error
+
+
+def select(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:
+    """The tensors whose names have the prefix, without it."""
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+@dataclass
+class Interrupt:
+    """Whether Ctrl-C was pressed."""
+
+    pressed: bool = False
+
+
+@contextmanager
+def defer_interrupt() -> Iterator[Interrupt]:
+    """Let Ctrl-C finish the step, so that it can be resumed from; a second one does not wait."""
+    state = Interrupt()
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if main else None
+    if before is not signal.default_int_handler:
+        yield state
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if state.pressed:
+            signal.default_int_handler(number, frame)
+        state.pressed = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, before)
