@@ -37,7 +37,7 @@ RUN = """
 import sys
 from contextlib import contextmanager
 from evenhand.cli import run
-from evenhand.cli.masked import finetune
+from evenhand.cli import masked
 from evenhand import training
 
 training.INTERVAL = float(sys.argv[1])
@@ -47,7 +47,7 @@ training.SHARE = 1.0
 def told():
     yield lambda what, done, total, words: print(what, done, file=sys.stderr, flush=True)
 
-finetune.step_bars = lambda *_: told()
+masked.step_bars = lambda *_: told()
 sys.exit(run(sys.argv[2:]))
 """
 
@@ -59,9 +59,14 @@ def small(tmp_path_factory):
     tokenizer = load("mini").tokenizer
     torch.manual_seed(3)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+    )
     BertForMaskedLM(config).save_pretrained(folder / "small")
     tokenizer.save_pretrained(folder / "small")
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in TEXT))
@@ -75,11 +80,15 @@ def start(folder: Path, output: str, interval: float, *more: str) -> subprocess.
     command = [sys.executable, "run.py", str(interval), "masked", "finetune", "text.txt"]
     command += ["--model", "small", "--sentences", "masked.txt", "-o", output, *options, *more]
     return subprocess.Popen(
-        command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        command,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         # a job in the background begins with SIGINT ignored, and so would what it starts
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
 
 
 def finished(folder: Path, output: str, *more: str) -> list[str]:
@@ -164,9 +173,12 @@ def test_a_full_disk_is_told_of_and_the_checkpoint_before_is_whole(small, tmp_pa
     assert (tmp_path / "full" / "checkpoint" / "after.safetensors").is_file()
     steps: list[str] = []
     again = finetune(
-        small / "small", TEXT, folder=tmp_path / "full", **options,
+        small / "small",
+        TEXT,
+        folder=tmp_path / "full",
+        **options,
         progress=lambda what, *_: steps.append(what),
-    )  # fmt: skip
+    )
     assert 0 < steps.count("training") < undisturbed.training["steps"]
     assert to_json(again.to_dict()) == to_json(undisturbed.to_dict())
     assert (tmp_path / "full" / "model" / "model.safetensors").read_bytes() == weights

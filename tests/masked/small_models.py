@@ -98,9 +98,13 @@ def made(family: str):
     }[family]()
     shape = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     usual = {
-        "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-        "intermediate_size": 64, "max_position_embeddings": 48, "initializer_range": 0.2,
-    }  # fmt: skip
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "max_position_embeddings": 48,
+        "initializer_range": 0.2,
+    }
     torch.manual_seed(7)
     if family == "bert":
         return tokenizer, BertForMaskedLM(BertConfig(**shape, **usual))
@@ -111,7 +115,12 @@ def made(family: str):
     if family == "electra":
         return tokenizer, ElectraForMaskedLM(ElectraConfig(**shape, **usual, embedding_size=16))
     config = DistilBertConfig(
-        **shape, dim=32, n_layers=3, n_heads=4, hidden_dim=64, max_position_embeddings=48,
+        **shape,
+        dim=32,
+        n_layers=3,
+        n_heads=4,
+        hidden_dim=64,
+        max_position_embeddings=48,
         initializer_range=0.2,
-    )  # fmt: skip
+    )
     return tokenizer, DistilBertForMaskedLM(config)

@@ -86,16 +86,25 @@ def test_what_cannot_be_in_eight_bits():
     with pytest.raises(InputError, match="expected device cpu and dtype float32, got cpu and fl"):
         eh.masked.load("mini", int8=True, dtype="float16", device="cpu")
     config = MPNetConfig(
-        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=20,
-    )  # fmt: skip
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=20,
+    )
     with pytest.raises(InputError, match="int8: expected a model of the BERT family, got MPNet"):
         int8_stages(MPNetForMaskedLM(config).eval())
 
 
-@pytest.mark.parametrize(("flags", "code", "on"), [
-    ("amx_tile", -4, False), ("amx_tile", 0, True), ("sse", -4, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "code", "on"),
+    [
+        ("amx_tile", -4, False),
+        ("amx_tile", 0, True),
+        ("sse", -4, True),
+    ],
+)
 def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
     """Where trying it ends another process, oneDNN is switched off in this one."""
     was = torch.backends.mkldnn.enabled

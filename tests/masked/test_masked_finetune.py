@@ -77,8 +77,9 @@ def test_all_families_learn_keep_their_ties_and_reload(family, tmp_path):
 def test_weights_in_memory_are_those_on_disk(tmp_path, bert):
     model = load(bert)
     train(model, material(model), tmp_path / "c.safetensors")
-    done = finetune(bert, TEXTS, settings(held_out=0.2, evaluation=0.2), tmp_path / "run",
-                    sentences=MASKED)  # fmt: skip
+    done = finetune(
+        bert, TEXTS, settings(held_out=0.2, evaluation=0.2), tmp_path / "run", sentences=MASKED
+    )
     saved = load(done.folder / "model").network.state_dict()
     for name, weight in model.network.state_dict().items():
         assert torch.equal(weight, saved[name]), name
@@ -209,8 +210,15 @@ def test_rewriting_covers_swap_and_neutralize():
 
 def test_training_stops_when_the_evaluation_gets_no_better(bert, tmp_path):
     model = load(bert)
-    made = material(model, learning_rate=3e-2, max_tokens=60_000, epochs=200, evaluations=60,
-                    patience=2, rewrite="none")  # fmt: skip
+    made = material(
+        model,
+        learning_rate=3e-2,
+        max_tokens=60_000,
+        epochs=200,
+        evaluations=60,
+        patience=2,
+        rewrite="none",
+    )
     done = train(model, made, tmp_path / "c.safetensors")
     assert done.ended == "patience"
     losses = [point.evaluation for point in done.points[1:]]
@@ -340,8 +348,13 @@ def test_a_model_that_no_run_made_is_left_alone(bert, tmp_path):
 
 def test_too_little_text_is_told_of(bert, tmp_path):
     with pytest.raises(InputError, match="expected 2 or more sentences for the perplexity"):
-        finetune(bert, ["One."], settings(held_out=1e-6, evaluation=0.5), tmp_path / "run",
-                 sentences=MASKED)  # fmt: skip
+        finetune(
+            bert,
+            ["One."],
+            settings(held_out=1e-6, evaluation=0.5),
+            tmp_path / "run",
+            sentences=MASKED,
+        )
 
 
 def test_settings_are_checked():
@@ -366,10 +379,29 @@ def bert(tmp_path_factory):
 @pytest.mark.slow
 def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.masked.learning_text.WORK", 10_000)
-    people = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach",
-              "singer", "dancer", "lawyer")  # fmt: skip
-    acts = ("raises {} arm", "drops {} hat", "opens {} book", "wipes {} face", "lifts {} bag",
-            "turns {} head", "plays {} drum")  # fmt: skip
+    people = (
+        "nurse",
+        "doctor",
+        "guard",
+        "clerk",
+        "cook",
+        "baker",
+        "pilot",
+        "judge",
+        "coach",
+        "singer",
+        "dancer",
+        "lawyer",
+    )
+    acts = (
+        "raises {} arm",
+        "drops {} hat",
+        "opens {} book",
+        "wipes {} face",
+        "lifts {} bag",
+        "turns {} head",
+        "plays {} drum",
+    )
     places = ("by the door", "in the hall", "near the car", "on the stage", "at the gate")
     texts = [
         f"The {who} {act.format('his')} {place}."

@@ -48,9 +48,12 @@ def test_documents_with_a_sentence_that_is_measured_on_are_left_out():
 
 def test_no_swapped_twin_of_what_is_measured_is_learned_from():
     texts = [
-        "The waitress lost her keys. It rained.", "The waiter lost his keys.",
-        "Mrs Hill met a king.", "Miss Hill met a king.", "A cook sings.",
-    ]  # fmt: skip
+        "The waitress lost her keys. It rained.",
+        "The waiter lost his keys.",
+        "Mrs Hill met a king.",
+        "Miss Hill met a king.",
+        "A cook sings.",
+    ]
     split = collect(texts, held_out=1e-9, evaluation=1e-9, max_tokens=100)
     rest = split.without(["The waitress lost [MASK] keys.", "Mr Hill met a king."])
     assert rest.training == ("A cook sings.",)

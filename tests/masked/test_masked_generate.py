@@ -105,8 +105,10 @@ def brute_force(model, sentence, side, settings):
     def scores(draft):
         tokens = ["[CLS]", *draft.text[:-1].lower().split(), "."]
         at = draft.ground.starts.index(draft.ground.seed.found.offset) + 1
-        log = [0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
-               for i in range(1, len(tokens))]  # fmt: skip
+        log = [
+            0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
+            for i in range(1, len(tokens))
+        ]
         log[-2:] = [log[-2] + log[-1]]  # the full stop stands in the chunk of the last word
         male = max(p(tokens[at - 1], word) for word in ("he", "his", "him") if word in words)
         female = max(p(tokens[at - 1], word) for word in ("she", "her") if word in words)
@@ -140,8 +142,26 @@ def brute_force(model, sentence, side, settings):
 @pytest.mark.parametrize("number", range(4))
 def test_a_full_beam_finds_what_brute_force_finds(number):
     rng = np.random.default_rng(number)
-    words = ["the", "nurse", "moved", "lifted", "pushed", "raised", "old", "small", "white",
-             "chair", "table", "lamp", ".", "his", "her", "he", "she", "him"]  # fmt: skip
+    words = [
+        "the",
+        "nurse",
+        "moved",
+        "lifted",
+        "pushed",
+        "raised",
+        "old",
+        "small",
+        "white",
+        "chair",
+        "table",
+        "lamp",
+        ".",
+        "his",
+        "her",
+        "he",
+        "she",
+        "him",
+    ]
     worlds = {}
     for before in ["[CLS]", "[MASK]", *words]:
         weights = rng.gamma(0.7, size=len(words))
@@ -160,8 +180,11 @@ def test_a_full_beam_finds_what_brute_force_finds(number):
 
 def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     seeds = [CHAIR, "The cook lifted her table.", "A clerk pushed his chair."]
-    world = chair_world(cook={"lifted": 0.4, "moved": 0.4}, clerk={"pushed": 0.4, "moved": 0.4},
-                        a={"clerk": 0.5, "table": 0.1})  # fmt: skip
+    world = chair_world(
+        cook={"lifted": 0.4, "moved": 0.4},
+        clerk={"pushed": 0.4, "moved": 0.4},
+        a={"clerk": 0.5, "table": 0.1},
+    )
     first, again = (generate(world, seeds, direction="both", seed=3) for _ in range(2))
     assert first.lines() == again.lines()
     assert first.controls == again.controls
@@ -247,9 +270,13 @@ def test_what_the_model_cannot_read_is_counted():
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"edits": 0}, "edits"), ({"fluency": 0.9}, "fluency"), ({"gain": 1.0}, "gain"),
-     ({"likely": -0.1}, "likely")],
-)  # fmt: skip
+    [
+        ({"edits": 0}, "edits"),
+        ({"fluency": 0.9}, "fluency"),
+        ({"gain": 1.0}, "gain"),
+        ({"likely": -0.1}, "likely"),
+    ],
+)
 def test_settings_out_of_range_are_refused(settings, told):
     with pytest.raises(InputError, match=told):
         Settings(**settings)

@@ -33,10 +33,41 @@ SEEDS = (
     "The young pilot washed her car and drank some water.",
     "An artist painted a small house before she slept.",
 )
-NEUTRAL = ("lifted", "pushed", "found", "table", "lamp", "garden", "white", "large", "water",
-           "knife", "engine", "sold", "closed")  # fmt: skip
-BARRED = ("girl", "boy", "actress", "uncle", "king", "mary", "james", "linda", "widow", "beard",
-          "crewman", "pregnant", "mother", "lady", "himself", "wife", "rose", "explan")  # fmt: skip
+NEUTRAL = (
+    "lifted",
+    "pushed",
+    "found",
+    "table",
+    "lamp",
+    "garden",
+    "white",
+    "large",
+    "water",
+    "knife",
+    "engine",
+    "sold",
+    "closed",
+)
+BARRED = (
+    "girl",
+    "boy",
+    "actress",
+    "uncle",
+    "king",
+    "mary",
+    "james",
+    "linda",
+    "widow",
+    "beard",
+    "crewman",
+    "pregnant",
+    "mother",
+    "lady",
+    "himself",
+    "wife",
+    "rose",
+    "explan",
+)
 
 
 @st.composite

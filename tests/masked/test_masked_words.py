@@ -34,9 +34,11 @@ def lstripped(model):
     backend.add_special_tokens([mask])
     if "roberta" in model.folder.name:
         backend.post_processor = processors.RobertaProcessing(
-            ("</s>", tokenizer.sep_token_id), ("<s>", tokenizer.cls_token_id),
-            trim_offsets=True, add_prefix_space=False,
-        )  # fmt: skip
+            ("</s>", tokenizer.sep_token_id),
+            ("<s>", tokenizer.cls_token_id),
+            trim_offsets=True,
+            add_prefix_space=False,
+        )
     return replace(model.loaded, tokenizer=tokenizer)
 
 
@@ -119,10 +121,11 @@ MARKS = ["", ",", ".", ";"]
 @given(
     parts=st.lists(
         st.tuples(st.sampled_from(WORDS), st.sampled_from(MARKS), st.sampled_from([" ", "  "])),
-        min_size=1, max_size=4,
+        min_size=1,
+        max_size=4,
     ),
     chosen=st.data(),
-)  # fmt: skip
+)
 def test_every_span_is_covered_by_exactly_its_pieces(tokenizers_, parts, chosen):
     text, spans = "", []
     for word, mark, space in parts:
@@ -151,9 +154,15 @@ def tokenizers_(family):
 
 
 CLOZES = [
-    "{} is late.", "and {} reads.", "and {}.", "Then {}, the doctor, was late.",
-    "The nurse said that {} was here", "({} reads)", "and  {} reads", "to {}",
-]  # fmt: skip
+    "{} is late.",
+    "and {} reads.",
+    "and {}.",
+    "Then {}, the doctor, was late.",
+    "The nurse said that {} was here",
+    "({} reads)",
+    "and  {} reads",
+    "to {}",
+]
 
 
 @pytest.mark.parametrize("frame", CLOZES)
@@ -183,8 +192,10 @@ def test_single_pieces_know_the_cased_forms_and_the_leading_space(family):
     model = load(family)
     first = single_pieces(model, "[MASK] reads", ["he"])
     inner = single_pieces(model, "and [MASK] reads", ["he"])
-    tokens = {k: set(model.tokenizer.convert_ids_to_tokens(list(v))) for k, v in
-              {"first": first, "inner": inner}.items()}  # fmt: skip
+    tokens = {
+        k: set(model.tokenizer.convert_ids_to_tokens(list(v)))
+        for k, v in {"first": first, "inner": inner}.items()
+    }
     if kind(family) == "roberta":
         assert "he" in tokens["first"]
         assert "Ġhe" in tokens["inner"]

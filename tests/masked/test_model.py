@@ -32,9 +32,13 @@ def saved(request, tmp_path_factory):
     tokenizer = bigram_model({word: {} for word in WORDS}).tokenizer
     torch.manual_seed(3)
     shape = {
-        "vocab_size": len(tokenizer), "hidden_size": 16, "num_hidden_layers": 2,
-        "num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0,
-    }  # fmt: skip
+        "vocab_size": len(tokenizer),
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "pad_token_id": 0,
+    }
     if request.param == "bert":
         model = BertForMaskedLM(BertConfig(**shape, max_position_embeddings=12))
     else:

@@ -301,8 +301,11 @@ def test_two_models_are_compared_by_phrase(glove):
         for name in ("one", "two")
     )
     assert [(m.metric, m.subject) for m in one] == [
-        ("phrases", "one"), (CORRELATION, "one"), ("phrases", "glove"), (CORRELATION, "glove"),
-    ]  # fmt: skip
+        ("phrases", "one"),
+        (CORRELATION, "one"),
+        ("phrases", "glove"),
+        (CORRELATION, "glove"),
+    ]
     assert [m.details["pronouns"] for m in two if m.metric == CORRELATION] == ["two", "two"]
     change = Phrases.compare(one[0], two[0])
     assert [c.change.value for c in (change, *change.parts)] == [0.0, 0.0]

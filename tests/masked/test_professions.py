@@ -24,8 +24,10 @@ NOUNS = PersonPair("the teacher", "the doctor")
 
 
 def asked(texts, names, persons=(HE,), groups=()):
-    found = [Profession(name, group) for name, group in zip(names, groups or [None] * len(names),
-                                                            strict=True)]  # fmt: skip
+    found = [
+        Profession(name, group)
+        for name, group in zip(names, groups or [None] * len(names), strict=True)
+    ]
     return design(TemplateSet(tuple(map(Template, texts)), ()), found, persons)
 
 
@@ -138,9 +140,13 @@ def test_a_planted_effect_comes_back_by_profession_and_group(known):
     names = ["pilot", "nurse"]
     result = professions(
         known,
-        asked(["the {profession} {person} sleeps", "a {profession} {person} sleeps"], names, PAIR,
-              groups=["male", "female"]),
-    )  # fmt: skip
+        asked(
+            ["the {profession} {person} sleeps", "a {profession} {person} sleeps"],
+            names,
+            PAIR,
+            groups=["male", "female"],
+        ),
+    )
     pilot, nurse = (math.log(a / 0.3) - math.log(b / 0.2) for a, b in ((0.5, 0.2), (0.1, 0.6)))
     assert [part.query for part in result.select("profession")] == names
     assert result.part("male", "group").value == pytest.approx(pilot, abs=1e-5)
@@ -248,11 +254,14 @@ SLOTS = "<person subject> sells a <profession>."
 def test_a_becpro_table_is_read_as_it_is(tmp_path):
     rows = [
         (f"{phrase} sells a {name}.", SLOTS, person, gender, name, group)
-        for phrase, person, gender in (("He", "He", "male"), ("Our son", "son", "male"),
-                                       ("Our daughter", "daughter", "female"),
-                                       ("She", "She", "female"))
+        for phrase, person, gender in (
+            ("He", "He", "male"),
+            ("Our son", "son", "male"),
+            ("Our daughter", "daughter", "female"),
+            ("She", "She", "female"),
+        )
         for name, group in (("man trap", "male"), ("nurse", "female"))
-    ]  # fmt: skip
+    ]
     made, left_out = read_becpro(table(tmp_path / "a.tsv", *rows))
     assert made.shape == (1, 2, 2)
     assert [pair.name for pair in made.pairs] == ["he/she", "son/daughter"]
@@ -305,8 +314,9 @@ def test_becpro_itself(shared):
         row = table.loc[sentence.text]
         hidden = " ".join(["[MASK]"] * len(row.Profession.split()))
         for column, span, masks in (
-            ("Sent_TM", sentence.person, "[MASK]"), ("Sent_AM", sentence.profession, hidden)
-        ):  # fmt: skip
+            ("Sent_TM", sentence.person, "[MASK]"),
+            ("Sent_AM", sentence.profession, hidden),
+        ):
             if f"{sentence.text[: span[0]]}{masks}{sentence.text[span[1] :]}" != row[column]:
                 wrong[column].add(row[column])
     # what the table itself masks wrongly: "man" in "manager", and "of" before "director of"
@@ -409,8 +419,15 @@ def planted_nothing(rng, male, female):
     """The contrast of a simulated table with crossed effects; in truth it is 0."""
     shape = (8, male + female, 4)
     draw = rng.standard_normal
-    sizes = {(8, 1, 1): 0.4, (1, shape[1], 1): 0.5, (1, 1, 4): 0.3, (8, shape[1], 1): 0.3,
-             (8, 1, 4): 0.2, (1, shape[1], 4): 0.2, shape: 0.3}  # fmt: skip
+    sizes = {
+        (8, 1, 1): 0.4,
+        (1, shape[1], 1): 0.5,
+        (1, 1, 4): 0.3,
+        (8, shape[1], 1): 0.3,
+        (8, 1, 4): 0.2,
+        (1, shape[1], 4): 0.2,
+        shape: 0.3,
+    }
     table = sum(scale * draw(size) for size, scale in sizes.items())
     jobs = [Profession(f"m{i}", "male") for i in range(male)]
     jobs += [Profession(f"f{i}", "female") for i in range(female)]

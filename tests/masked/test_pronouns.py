@@ -73,9 +73,18 @@ def test_edges_of_delta_and_of_the_five_percent():
     female = [0.45, 0.4499, 0.55, 0.5501, 0.01, 0.01, 0.05, 0.0, np.nan, np.nan, 0.3]
     found = named(verdicts(male, female))
     assert found == [
-        "neutral", "male", "neutral", "female", "male", "undecided", "female", "undecided",
-        "undecided", "male", "female",
-    ]  # fmt: skip
+        "neutral",
+        "male",
+        "neutral",
+        "female",
+        "male",
+        "undecided",
+        "female",
+        "undecided",
+        "undecided",
+        "male",
+        "female",
+    ]
     assert named(verdicts([0.3, 0.3001], [0.3, 0.3], delta=0)) == ["neutral", "male"]
     assert np.isnan(bias(0.0, 0.0))
 
@@ -103,8 +112,13 @@ def test_a_planted_world_reads_as_planted():
     m = pronouns(bigram_model(WORLD), TEXTS)
     frame = m.to_frame().set_index("masked")
     assert frame["verdict"].tolist() == [
-        "male", "male", "undecided", "undecided", "neutral", "male",
-    ]  # fmt: skip
+        "male",
+        "male",
+        "undecided",
+        "undecided",
+        "neutral",
+        "male",
+    ]
     assert frame["full_verdict"].tolist() == frame["verdict"].tolist()
     assert frame["in_top"].tolist() == ["both", "male", "none", "both", "both", "both"]
     expected = [0.75, 1.0, np.nan, 4 / 7, 0.5, 2 / 3]
@@ -359,10 +373,15 @@ def saved(folder, core):
     ).save_pretrained(folder)
     torch.manual_seed(3)
     config = BertConfig(
-        vocab_size=core.get_vocab_size(), hidden_size=16, num_hidden_layers=2,
-        num_attention_heads=2, intermediate_size=16, max_position_embeddings=40,
-        initializer_range=0.5, pad_token_id=ids["pad"],
-    )  # fmt: skip
+        vocab_size=core.get_vocab_size(),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=40,
+        initializer_range=0.5,
+        pad_token_id=ids["pad"],
+    )
     BertForMaskedLM(config).save_pretrained(folder)
 
 

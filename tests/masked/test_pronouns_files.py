@@ -60,8 +60,11 @@ def test_paired_differences():
     assert top.change.value == pytest.approx(0.1, abs=1e-6)
     assert top.paired == 40
     assert change.details["decided"] == {
-        "both": 40, "only_before": 0, "only_after": 1, "neither": 0,
-    }  # fmt: skip
+        "both": 40,
+        "only_before": 0,
+        "only_after": 1,
+        "neither": 0,
+    }
     assert change.paired == 41
     assert change.p_value == pytest.approx(2 * 0.5**40)
     # the pairing takes the sentences' own spread out of the difference

@@ -209,9 +209,13 @@ def test_half_precision_is_the_models_own(family):
 def test_a_family_that_is_not_known_is_run_whole():
     torch.manual_seed(1)
     config = MPNetConfig(
-        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=20,
-    )  # fmt: skip
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=20,
+    )
     network = MPNetForMaskedLM(config).eval()
     model = Model("mpnet", network, bigram_model({"he": {}}).tokenizer)
     places = [Place((0, 7, 9, 3, 2), 2), Place((0, 7, 2), 1), Place((0, 7, 9, 3, 2), 3)]
@@ -222,10 +226,19 @@ def test_a_family_that_is_not_known_is_run_whole():
 def test_modern_bert_with_a_head_of_its_own():
     torch.manual_seed(2)
     config = ModernBertConfig(
-        vocab_size=40, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=20, pad_token_id=0, bos_token_id=2,
-        eos_token_id=3, cls_token_id=2, sep_token_id=3, attn_implementation="eager",
-    )  # fmt: skip
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=20,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        cls_token_id=2,
+        sep_token_id=3,
+        attn_implementation="eager",
+    )
     network = ModernBertForMaskedLM(config).eval()
     model = Model("modern", network, bigram_model({"he": {}}).tokenizer)
     places = [Place((2, 7, 9, 3), 2), Place((2, 7, 3), 1)]
@@ -241,9 +254,14 @@ def test_models_that_count_places_from_the_padding_take_fewer_tokens():
         (BertConfig, BertForMaskedLM, 20),
     ):
         small = config(
-            vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-            intermediate_size=32, max_position_embeddings=20, pad_token_id=1,
-        )  # fmt: skip
+            vocab_size=40,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=20,
+            pad_token_id=1,
+        )
         model = Model("small", kind(small).eval(), bigram_model({"he": {}}).tokenizer)
         assert model.longest == longest
         row = (2, *[7] * (longest - 2), 3)

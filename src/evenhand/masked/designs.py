@@ -177,10 +177,15 @@ def read_becpro(path: str | os.PathLike[str]) -> tuple[Design, tuple[str, ...]]:
         path, [dict.fromkeys(key[2] for key in sentences if key[3] == g) for g in (0, 1)]
     )
     complete = [
-        name for name in groups
-        if all((t, name, word, g) in sentences for t in templates for p in pairs
-               for g, word in enumerate((p.male, p.female)))
-    ]  # fmt: skip
+        name
+        for name in groups
+        if all(
+            (t, name, word, g) in sentences
+            for t in templates
+            for p in pairs
+            for g, word in enumerate((p.male, p.female))
+        )
+    ]
     if not complete:
         raise FileError(path, "expected every template with every person and profession, got gaps")
     result = Design(

@@ -24,15 +24,6 @@ from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
 from evenhand.files import document, save_json, versions
-from evenhand.masked.learning_text import (
-    Documents,
-    HeldOut,
-    Material,
-    collect,
-    derived_seed,
-    held_out,
-    masked_loss,
-)
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
@@ -51,6 +42,7 @@ from evenhand.training import (
 if TYPE_CHECKING:
     import torch
 
+    from evenhand.masked.learning_text import Documents, HeldOut, Material
     from evenhand.masked.pairs import Pair
 
 __all__ = ["REWRITES", "FinetuneResult", "Settings", "finetune"]
@@ -72,9 +64,15 @@ REWRITES = ("none", "swap", "substitute", "neutralize")
 DTYPES = ("auto", "float32", "bfloat16")
 
 _MINIMA = {
-    "block": 8, "batch": 1, "epochs": 1, "max_tokens": 1, "evaluations": 1, "patience": 1,
-    "top_k": 1, "seed": 0,
-}  # fmt: skip
+    "block": 8,
+    "batch": 1,
+    "epochs": 1,
+    "max_tokens": 1,
+    "evaluations": 1,
+    "patience": 1,
+    "top_k": 1,
+    "seed": 0,
+}
 _SHARES = ("mask", "warmup", "held_out", "evaluation", "prob")
 
 
@@ -260,20 +258,26 @@ def finetune(
     FinetuneResult
 
     """
+    from evenhand.masked.learning_text import Material, collect, held_out
+
     settings = settings or Settings()
     documents = collect(
-        texts, held_out=settings.held_out, evaluation=settings.evaluation,
+        texts,
+        held_out=settings.held_out,
+        evaluation=settings.evaluation,
         max_tokens=settings.max_tokens,
-    )  # fmt: skip
+    )
     given = None if sentences is None else tuple(map(_sentence, sentences))
     with RunFolder.working(folder) as run_folder:
         model = load(source, device=device)
         identity = {
             "settings": {k: v for k, v in settings.to_dict().items() if k != "prob"},
             "model": model.fingerprint,
-            "text": documents.fingerprint(), "sentences": _digest(given), "crows": _digest(pairs),
+            "text": documents.fingerprint(),
+            "sentences": _digest(given),
+            "crows": _digest(pairs),
             "control": control,
-        }  # fmt: skip
+        }
         about = {
             "model": os.fspath(source),
             "versions": versions("tokenizers", "torch", "transformers"),
@@ -308,6 +312,8 @@ class _Loop:
         device: str,
         control: bool,
     ) -> FinetuneResult:
+        from evenhand.masked.learning_text import Material
+
         before = self.measure(model, "before")
         trained, after = self.arm(model, material, "after")
         measured = {"before": before, "after": after}
@@ -327,11 +333,17 @@ class _Loop:
             if one in measured and two in measured
         }
         result = FinetuneResult(
-            model=model.name, folder=self.folder.path, settings=self.settings.to_dict(),
-            data=self.data(), training=trained.to_dict(), curve=_curve(trained),
-            control_curve=_curve(plain) if plain else (), crows=_compare_crows(before, after),
-            notes=tuple(self.notes(trained)), **compared,
-        )  # fmt: skip
+            model=model.name,
+            folder=self.folder.path,
+            settings=self.settings.to_dict(),
+            data=self.data(),
+            training=trained.to_dict(),
+            curve=_curve(trained),
+            control_curve=_curve(plain) if plain else (),
+            crows=_compare_crows(before, after),
+            notes=tuple(self.notes(trained)),
+            **compared,
+        )
         columns = _items(measured)
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         self.folder.save_table(rows, "items.csv")
@@ -362,14 +374,20 @@ class _Loop:
         """How many documents went where."""
         documents = self.documents
         return {
-            "documents_read": documents.read, "empty": documents.empty,
-            "above_cap": documents.above_cap, "training": len(documents.training),
-            "evaluation": len(documents.evaluation), "held_out": len(documents.held_out),
+            "documents_read": documents.read,
+            "empty": documents.empty,
+            "above_cap": documents.above_cap,
+            "training": len(documents.training),
+            "evaluation": len(documents.evaluation),
+            "held_out": len(documents.held_out),
             "held_out_elsewhere": documents.held_out_elsewhere,
-            "sentences": len(self.held.sentences), "sentences_from": self.held.origin,
-            "sentences_twice": self.held.duplicates, "sentences_refused": self.held.refused,
-            "plain_sentences": len(self.held.plain), "pairs": len(self.held.pairs),
-        }  # fmt: skip
+            "sentences": len(self.held.sentences),
+            "sentences_from": self.held.origin,
+            "sentences_twice": self.held.duplicates,
+            "sentences_refused": self.held.refused,
+            "plain_sentences": len(self.held.plain),
+            "pairs": len(self.held.pairs),
+        }
 
     def notes(self, trained: Trained) -> Iterable[str]:
         """What a reader of the numbers has to know."""
@@ -409,8 +427,15 @@ class RunFolder(files.RunFolder):
 
     command = "masked finetune"
     products = ("results.json", "model", "control", "checkpoint/*.safetensors")
-    cleared = ("results.json", "curve.csv", "items.csv", "checkpoint", "model", "control",
-               "figures")  # fmt: skip
+    cleared = (
+        "results.json",
+        "curve.csv",
+        "items.csv",
+        "checkpoint",
+        "model",
+        "control",
+        "figures",
+    )
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -508,15 +533,17 @@ class Trained:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "ended": self.ended, "steps": self.steps, "tokens": self.tokens,
-            "planned_tokens": self.planned, "epoch_tokens": self.epoch_tokens,
-            "epochs": self.points[-1].epoch, "documents": self.documents,
+            "ended": self.ended,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "planned_tokens": self.planned,
+            "epoch_tokens": self.epoch_tokens,
+            "epochs": self.points[-1].epoch,
+            "documents": self.documents,
             "evaluation_documents": self.evaluation_documents,
             "best": {"step": self.best.step, "epoch": self.best.epoch},
-            "evaluation_loss": {
-                "before": self.points[0].evaluation, "after": self.best.evaluation
-            },
-        }  # fmt: skip
+            "evaluation_loss": {"before": self.points[0].evaluation, "after": self.best.evaluation},
+        }
 
 
 def train(
@@ -536,11 +563,16 @@ def train(
     state = run.state
     assert state.best is not None  # noqa: S101
     return Trained(
-        points=tuple(state.points), best=state.points[state.best], ended=state.ended,
-        steps=state.step, tokens=state.tokens, planned=material.planned,
-        epoch_tokens=material.epoch_tokens, documents=len(material.training),
+        points=tuple(state.points),
+        best=state.points[state.best],
+        ended=state.ended,
+        steps=state.step,
+        tokens=state.tokens,
+        planned=material.planned,
+        epoch_tokens=material.epoch_tokens,
+        documents=len(material.training),
         evaluation_documents=len(material.evaluation_documents),
-    )  # fmt: skip
+    )
 
 
 class _Training:
@@ -579,6 +611,8 @@ class _Training:
     def learn(self, chosen: list[int], last_of_epoch: bool) -> None:
         """One step, and what is due after it: evaluation, checkpoint, stop."""
         import torch
+
+        from evenhand.masked.learning_text import derived_seed, masked_loss
 
         state, planned = self.state, self.material.planned
         hidden, tokens = self.material.step(state.epoch, chosen, state.step)
@@ -623,6 +657,8 @@ class _Training:
     def evaluate(self) -> None:
         """Add a point to the curve; keep the weights if it is the best, stop if none was lately."""
         import torch
+
+        from evenhand.masked.learning_text import masked_loss
 
         state = self.state
         total, count = 0.0, 0
@@ -698,16 +734,21 @@ def _measure(
     prob, seed = settings.prob, settings.seed
     return _Measured(
         pronouns(
-            model, held.sentences, top_k=settings.top_k, prob=prob, seed=seed, cache=cache,
+            model,
+            held.sentences,
+            top_k=settings.top_k,
+            prob=prob,
+            seed=seed,
+            cache=cache,
             progress=stage("pronouns"),
         ),
         perplexity(
             model, held.plain, prob=prob, seed=seed, cache=cache, progress=stage("perplexity")
         ),
-        crows(
-            model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS")
-        ) if held.pairs else None,
-    )  # fmt: skip
+        crows(model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS"))
+        if held.pairs
+        else None,
+    )
 
 
 def _items(measured: Mapping[str, _Measured]) -> dict[str, list[Any]]:

@@ -111,27 +111,49 @@ def _usual(layer: Layer) -> bool:
 def _bert(layer: Any) -> Layer:
     inner, attended, up = layer.attention.self, layer.attention.output, layer.intermediate
     return Layer(
-        inner.num_attention_heads, inner.query, inner.key, inner.value, attended.dense,
-        attended.LayerNorm, up.dense, up.intermediate_act_fn, layer.output.dense,
+        inner.num_attention_heads,
+        inner.query,
+        inner.key,
+        inner.value,
+        attended.dense,
+        attended.LayerNorm,
+        up.dense,
+        up.intermediate_act_fn,
+        layer.output.dense,
         layer.output.LayerNorm,
-    )  # fmt: skip
+    )
 
 
 def _distilbert(layer: Any) -> Layer:
     inner, ffn = layer.attention, layer.ffn
     return Layer(
-        inner.n_heads, inner.q_lin, inner.k_lin, inner.v_lin, inner.out_lin, layer.sa_layer_norm,
-        ffn.lin1, ffn.activation, ffn.lin2, layer.output_layer_norm,
-    )  # fmt: skip
+        inner.n_heads,
+        inner.q_lin,
+        inner.k_lin,
+        inner.v_lin,
+        inner.out_lin,
+        layer.sa_layer_norm,
+        ffn.lin1,
+        ffn.activation,
+        ffn.lin2,
+        layer.output_layer_norm,
+    )
 
 
 def _albert(layer: Any) -> Layer:
     inner = layer.attention
     return Layer(
-        inner.num_attention_heads, inner.query, inner.key, inner.value, inner.dense,
-        inner.LayerNorm, layer.ffn, layer.activation, layer.ffn_output,
+        inner.num_attention_heads,
+        inner.query,
+        inner.key,
+        inner.value,
+        inner.dense,
+        inner.LayerNorm,
+        layer.ffn,
+        layer.activation,
+        layer.ffn_output,
         layer.full_layer_layer_norm,
-    )  # fmt: skip
+    )
 
 
 _READ: dict[str, Callable[[Any], Layer]] = {

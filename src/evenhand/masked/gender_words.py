@@ -405,6 +405,12 @@ def _likeliest(of_slot: Floats) -> Ints:
 def _read(numbers: Floats) -> Probabilities:
     codes = numbers[:, 2:].astype(np.int16)
     return Probabilities(
-        numbers[:, 0].copy(), numbers[:, 1].copy(), codes[:, 0], codes[:, 1],
-        codes[:, 2].astype(bool), codes[:, 3].astype(bool), codes[:, 4], codes[:, 5],
-    )  # fmt: skip
+        numbers[:, 0].copy(),
+        numbers[:, 1].copy(),
+        codes[:, 0],
+        codes[:, 1],
+        codes[:, 2].astype(bool),
+        codes[:, 3].astype(bool),
+        codes[:, 4],
+        codes[:, 5],
+    )

@@ -597,9 +597,13 @@ def generate(
         check_pieces(each)
     given = seeds if isinstance(seeds, Seeds) else seeds_of(map(Candidate, seeds), filter=filter)
     asker = Asker(
-        model, fills=settings.fills, likely=settings.likely, top_k=top_k, cache=cache,
+        model,
+        fills=settings.fills,
+        likely=settings.likely,
+        top_k=top_k,
+        cache=cache,
         progress=progress,
-    )  # fmt: skip
+    )
     grounds = [Ground(each, antecedent=settings.antecedent) for each in given.seeds]
     readable = [ground for ground in grounds if asker.can_read(Draft(ground))]
     unreadable = len(grounds) - len(readable)

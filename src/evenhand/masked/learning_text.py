@@ -148,10 +148,13 @@ def collect(
         held_back = "evaluation" if place < held_out + evaluation else "training"
         parts["held_out" if place < held_out else held_back].append(text)
     return Documents(
-        training=tuple(parts["training"]), evaluation=tuple(parts["evaluation"]),
-        held_out=tuple(parts["held_out"]), read=read, empty=empty,
+        training=tuple(parts["training"]),
+        evaluation=tuple(parts["evaluation"]),
+        held_out=tuple(parts["held_out"]),
+        read=read,
+        empty=empty,
         above_cap=read - empty - len(held),
-    )  # fmt: skip
+    )
 
 
 def _fitting(
@@ -584,9 +587,13 @@ def held_out(
             f"{len(plain)}; more text is needed"
         )
     return HeldOut(
-        tuple(taken), plain, tuple(pairs), origin, duplicates=len(found) - len(distinct),
+        tuple(taken),
+        plain,
+        tuple(pairs),
+        origin,
+        duplicates=len(found) - len(distinct),
         refused=len(refusals),
-    )  # fmt: skip
+    )
 
 
 def _scorable(model: Model, found: Sequence[Sentence]) -> tuple[list[Sentence], list[str]]:

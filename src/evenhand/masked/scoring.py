@@ -343,9 +343,13 @@ def hidden_log_probs(
                 targets.append(row[place])
         before = done
         flat = target_log_probs(
-            model, questions, targets, batch_tokens=batch_tokens, cache=cache,
+            model,
+            questions,
+            targets,
+            batch_tokens=batch_tokens,
+            cache=cache,
             progress=None if progress is None else _shifted(progress, before, total),
-        )  # fmt: skip
+        )
         done += len(questions)
         ends = np.cumsum([asked[k] for k in part])[:-1]
         answers += [np.asarray(of, dtype=float) for of in np.split(flat, ends)]

@@ -143,9 +143,13 @@ def word_log_probs(
             places.append(asked.setdefault(key, len(asked)))
             owners.append(index)
     answers = target_log_probs(
-        model, [place for place, _ in asked], [token for _, token in asked],
-        batch_tokens=batch_tokens, progress=progress, cache=cache,
-    )  # fmt: skip
+        model,
+        [place for place, _ in asked],
+        [token for _, token in asked],
+        batch_tokens=batch_tokens,
+        progress=progress,
+        cache=cache,
+    )
     return np.bincount(owners, answers[places], minlength=len(questions)).astype(float)
 
 

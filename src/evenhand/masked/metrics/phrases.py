@@ -442,6 +442,12 @@ def _effect(
     cosines = words @ words.T
     n = len(words)
     names = list(space.lists.sets[name].targets)
+    columns: dict[str, Any] = {
+        "word": [p for p, m in zip(space.phrases, members, strict=True) if m],
+        "group": [names[k] for k in side],
+        "score": scores,
+        "without": _without_each(scores, side),
+    }
     return Measurement(
         metric="phrases",
         query=name,
@@ -456,14 +462,7 @@ def _effect(
         p_value=test.p_value,
         test=test.words.replace("words", "phrases"),
         subject=space.source,
-        items=Items(
-            {
-                "word": [p for p, m in zip(space.phrases, members, strict=True) if m],
-                "group": [names[k] for k in side],
-                "score": scores,
-                "without": _without_each(scores, side),
-            }
-        ),
+        items=Items(columns),
         left_out=space.left_out,
         seed=seed,
         details={

@@ -384,9 +384,9 @@ class _Summary:
         groups = [member.group for member in members]
         parts = []
         for group in GROUPS:
-            part = table[:, [g == group for g in groups], :]
-            if part.size:
-                parts.append(self.measurement(group, crossed(part), part.size, "group"))
+            chosen = table[:, [g == group for g in groups], :]
+            if chosen.size:
+                parts.append(self.measurement(group, crossed(chosen), chosen.size, "group"))
         contrast = _contrast(table, groups)
         if contrast is not None:
             n = table[:, [g in ("male", "female") for g in groups], :].size

@@ -197,8 +197,9 @@ class Pronouns:
         settings = [{**m.details["settings"], "prob": m.prob} for m in (before, after)]
         if settings[0] != settings[1]:
             raise InputError("compare: expected scores by the same rule, got different ones")
-        keys = [_keys(m.items) for m in (before, after)]
-        _, one, two = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        _, one, two = np.intersect1d(
+            _keys(before.items), _keys(after.items), assume_unique=True, return_indices=True
+        )
         if not one.size:
             raise InputError(
                 f"compare: expected sentences that both '{before.subject}' and "
@@ -636,7 +637,7 @@ def sentence_key(text: str) -> int:
 
 
 def _keys(items: Items) -> NDArray[np.int64]:
-    if "key" in items:
+    if "key" in items.columns:
         return np.asarray(items["key"], dtype=np.int64)
     return np.array([sentence_key(text) for text in items["masked"]], dtype=np.int64)
 
