@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from evenhand.cli.declared import configure, declared_options, describe, given_options
 from evenhand.cli.options import (
+    configure,
+    declared_options,
+    describe,
     folder_option,
     form_of,
     format_option,
     format_options,
+    given_options,
     json_option,
     load_vectors,
     output_option,
