@@ -24,9 +24,10 @@ import torch
 from torch.nn import functional
 
 from evenhand.fewshot import Dataset, Episodes, read, sample
-from evenhand.fewshot.encoders import Tuned, frozen
+from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.networks import NAMES
-from evenhand.fewshot.training import Settings, Trained, evaluate, train
+from evenhand.fewshot.settings import TrainingSettings
+from evenhand.fewshot.training import Trained, evaluate, train
 from evenhand.masked import Model, load
 
 INTENTS = Path(__file__).resolve().parents[2] / "shared/data/intents/HWU64/full.jsonl"
@@ -75,9 +76,12 @@ class Usual:
         support, query = episodes.support[number], episodes.query[number]
         rows = [*support.ravel().tolist(), *query.ravel().tolist()]
         given = self.tokenizer(
-            [self.texts[row] for row in rows], padding=True, truncation=True,
-            max_length=self.longest, return_tensors="pt",
-        )  # fmt: skip
+            [self.texts[row] for row in rows],
+            padding=True,
+            truncation=True,
+            max_length=self.longest,
+            return_tensors="pt",
+        )
         states = self.encoder(**given).last_hidden_state
         weights = given["attention_mask"].unsqueeze(-1).float()
         points = (states * weights).sum(dim=1) / weights.sum(dim=1)
@@ -106,20 +110,26 @@ class Usual:
 
 
 def learning(
-    settings: Settings, source: np.ndarray | Tuned, training: Episodes, validation: Episodes
+    settings: TrainingSettings,
+    source: np.ndarray | TunedEncoder,
+    training: Episodes,
+    validation: Episodes,
 ) -> tuple[int, float]:
     """Our training, from the end of the first step to that of the last but one."""
     moments: list[tuple[int, float]] = []
     train(
-        settings, source, training, validation,
+        settings,
+        source,
+        training,
+        validation,
         progress=lambda what, done, total, words: moments.append((done, clock())),  # noqa: ARG005
-    )  # fmt: skip
+    )
     (first, began), (last, ended) = moments[0], moments[-2]
     return last - first, ended - began
 
 
 def evaluation(
-    trained: Trained, source: np.ndarray | Tuned, episodes: Episodes
+    trained: Trained, source: np.ndarray | TunedEncoder, episodes: Episodes
 ) -> tuple[int, float]:
     """Our evaluation of all episodes."""
     begin = clock()
@@ -134,14 +144,19 @@ def ways(given: argparse.Namespace, model: Model, texts: Dataset) -> list[Way]:
 
     def drawn(kind: str, count: int) -> Episodes:
         return sample(
-            texts, sides[kind], ways=5, shots=given.shots, queries=given.shots, episodes=count,
+            texts,
+            sides[kind],
+            ways=5,
+            shots=given.shots,
+            queries=given.shots,
+            episodes=count,
             purpose=kind,
-        )  # fmt: skip
+        )
 
     test, few = drawn("validation", 600), drawn("validation", 4)
-    long = Settings(validate_every=10**9)
+    long = TrainingSettings(validate_every=10**9)
     usual = Usual(model, texts.texts)
-    encoder = Tuned(model, texts.texts)
+    encoder = TunedEncoder(model, texts.texts)
     tuned = train(long, encoder, drawn("training", 1), few)
     learnt, asked = drawn("training", 16), 20
     made = [
@@ -151,31 +166,33 @@ def ways(given: argparse.Namespace, model: Model, texts: Dataset) -> list[Way]:
                 "fine-tuned training",
                 f"ours, {batch} a step",
                 lambda batch=batch: learning(
-                    Settings(batch=batch, validate_every=10**9), encoder,
-                    drawn("training", 16 + 2 * batch), few,
+                    TrainingSettings(batch=batch, validate_every=10**9),
+                    encoder,
+                    drawn("training", 16 + 2 * batch),
+                    few,
                 ),
             )
             for batch in (1, 8)
         ),
         Way("evaluation", "usual loop", lambda: usual.evaluate(test, asked)),
         Way("evaluation", "ours, fine-tuned", lambda: evaluation(tuned, encoder, test)),
-    ]  # fmt: skip
-    features = frozen(model, texts.texts)
+    ]
+    features = encode(model, texts.texts)
     for name in NAMES:
-        settings = Settings(network=name, validate_every=10**9)
+        settings = TrainingSettings(network=name, validate_every=10**9)
         trained = train(settings, features, drawn("training", 16), few)
         made += [
             Way(
-                "evaluation", f"ours, frozen, {name}",
+                "evaluation",
+                f"ours, frozen, {name}",
                 lambda trained=trained: evaluation(trained, features, test),
             ),
             Way(
-                "frozen training", name,
-                lambda settings=settings: learning(
-                    settings, features, drawn("training", 320), few
-                ),
+                "frozen training",
+                name,
+                lambda settings=settings: learning(settings, features, drawn("training", 320), few),
             ),
-        ]  # fmt: skip
+        ]
     return made
 
 
@@ -189,15 +206,25 @@ def measured(given: argparse.Namespace) -> dict[str, object]:
             way.rates.append(episodes / seconds)
     usual = {way.task: way.rate for way in listed if way.name == "usual loop"}
     rows = [
-        {"task": way.task, "way": way.name, "rate": way.rate,
-         "times_usual": way.rate / usual[way.task] if way.task in usual else None}
+        {
+            "task": way.task,
+            "way": way.name,
+            "rate": way.rate,
+            "times_usual": way.rate / usual[way.task] if way.task in usual else None,
+        }
         for way in sorted(listed, key=lambda way: way.task)
-    ]  # fmt: skip
+    ]
     return {
-        "model": model.name, "data": texts.name, "texts": len(texts), "ways": 5,
-        "shots": given.shots, "queries": given.shots, "threads": torch.get_num_threads(),
-        "rounds": given.rounds, "rows": rows,
-    }  # fmt: skip
+        "model": model.name,
+        "data": texts.name,
+        "texts": len(texts),
+        "ways": 5,
+        "shots": given.shots,
+        "queries": given.shots,
+        "threads": torch.get_num_threads(),
+        "rounds": given.rounds,
+        "rows": rows,
+    }
 
 
 def show(told: dict[str, object]) -> None:

@@ -1,10 +1,10 @@
-"""Measured bias against the bias that is there: every network and mitigation, simulated texts.
+"""Measured bias against the true bias: every network and mitigation, simulated texts.
 
     python benchmarks/fewshot_leak.py [--worlds 40] [--fewer 10] [--workers 2] [--out FILE]
 
-A world is a set of simulated biographies with a leak, the share of texts that tell of the gender
-recorded. At leak 0 no bias is there: intervals should hold 0 in 95 % of the worlds. The dial is
-then turned up, on `--fewer` worlds, and at leak 1 each mitigation is tried on the same worlds.
+A world is a set of simulated biographies with a leak, the share of texts that state the recorded
+gender. At leak 0 there is no bias: intervals should contain 0 in 95 % of the worlds. The leak is
+then raised, on `--fewer` worlds, and at leak 1 each mitigation is tried on the same worlds.
 """
 
 from __future__ import annotations
@@ -23,89 +23,107 @@ import numpy as np
 
 from evenhand.fewshot import read
 from evenhand.fewshot.networks import NAMES
-from evenhand.fewshot.runs import EpisodeCounts, RunSettings, bias_of, changes, run
-from evenhand.fewshot.training import Settings
-from evenhand.results import document, save_json
+from evenhand.fewshot.runs import run
+from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
+from evenhand.files import document, save_json
+from evenhand.instruments import compare
 
 MEASURES = ("association", "epsilon", "skew", "stereotype")
 MITIGATIONS = ("none", "augment", "neutralize", "calibrate", "augment+calibrate")
 
 
 def work(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """One world: every network with the mitigations asked for."""
+    """One world: every network with the mitigations of the job."""
     dataset = read(f"simulated:leak={job['leak']},seed={job['world']}")
     rows = []
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as root:
         for network in NAMES:
             before = None
             for mitigation in job["mitigations"]:
                 settings = RunSettings(
-                    training=Settings(network=network, seed=job["world"], validate_every=100),
-                    ways=job["ways"], shots=4, queries=5, mitigation=mitigation,
-                    episodes=EpisodeCounts.parse(job["episodes"]), split_seed=job["world"],
-                )  # fmt: skip
-                folder = Path(place) / f"{network}-{mitigation}"
-                found = bias_of(run(dataset, settings, folder, cache=Path(place) / "cache"))
-                moved = None if before is None else changes(before, [found])[0][1]
-                before = before or found
+                    training=TrainingSettings(
+                        network=network, seed=job["world"], validate_every=100
+                    ),
+                    ways=job["ways"],
+                    shots=4,
+                    queries=5,
+                    mitigation=mitigation,
+                    episodes=EpisodeCounts.parse(job["episodes"]),
+                    split_seed=job["world"],
+                )
+                folder = Path(root) / f"{network}-{mitigation}"
+                results = run(dataset, settings, folder, cache=Path(root) / "cache").results
+                change = None if before is None else compare(before, results.bias).change.value
+                before = before or results.bias
                 rows.append(
                     {
-                        "leak": job["leak"], "world": job["world"], "network": network,
-                        "mitigation": mitigation, "accuracy": found.bias.accuracy.value,
-                        **{name: found.bias[name].as_dict() for name in MEASURES},
-                        "change": None if moved is None else moved.as_dict(),
+                        "leak": job["leak"],
+                        "world": job["world"],
+                        "network": network,
+                        "mitigation": mitigation,
+                        "accuracy": results.accuracy.value,
+                        **{
+                            part.query: {**part.estimate.to_dict(), **part.details}
+                            for part in results.bias.select("measure")
+                        },
+                        "change": change,
                     }
-                )  # fmt: skip
+                )
     return rows
 
 
-def holds_zero(one: dict[str, Any]) -> bool:
-    """Whether the interval has no bias in it."""
-    return bool(one["signed_low"] <= 0 <= one["signed_high"])
+def contains_zero(measure: dict[str, Any]) -> bool:
+    """Whether the interval contains no bias."""
+    return bool(measure["low"] <= 0 <= measure["high"])
 
 
-def printed(rows: list[dict[str, Any]]) -> None:
-    """Rates of false alarms at leak 0, the dial, and what each mitigation leaves."""
+def print_tables(rows: list[dict[str, Any]]) -> None:
+    """Rates of false alarms at leak 0, bias by leak, and what each mitigation leaves."""
 
-    def chosen(**asked: Any) -> list[dict[str, Any]]:
-        return [row for row in rows if all(row[name] == value for name, value in asked.items())]
+    def chosen(**arguments: Any) -> list[dict[str, Any]]:
+        return [row for row in rows if all(row[name] == value for name, value in arguments.items())]
 
-    print("leak 0: worlds whose interval holds 0 | whose p of chance is below .05")
+    print("leak 0: worlds whose interval contains 0 | whose p of chance is below .05")
     for network in NAMES:
         here = chosen(leak=0.0, mitigation="none", network=network)
-        told = [
-            f"{name} {np.mean([holds_zero(row[name]) for row in here]):.0%} | "
+        texts = [
+            f"{name} {np.mean([contains_zero(row[name]) for row in here]):.0%} | "
             f"{np.mean([row[name]['null_p'] < 0.05 for row in here]):.0%}"
             for name in MEASURES
         ]
-        print(f"  {network:20}", "   ".join(told), f"  ({len(here)} worlds)")
+        print(f"  {network:20}", "   ".join(texts), f"  ({len(here)} worlds)")
     for name in ("association", "epsilon"):
         leaks = sorted({row["leak"] for row in rows})
         print(f"{name}, mean over worlds ± standard error, by leak:", *leaks)
         for network in NAMES:
-            told = []
+            texts = []
             for leak in leaks:
-                values = [row[name]["signed"] for row in
-                          chosen(leak=leak, mitigation="none", network=network)]  # fmt: skip
-                told.append(f"{np.mean(values):+.3f} ± {np.std(values) / len(values) ** 0.5:.3f}")
-            print(f"  {network:20}", "   ".join(told))
+                values = [
+                    row[name]["value"]
+                    for row in chosen(leak=leak, mitigation="none", network=network)
+                ]
+                texts.append(f"{np.mean(values):+.3f} ± {np.std(values) / len(values) ** 0.5:.3f}")
+            print(f"  {network:20}", "   ".join(texts))
     print("leak 1: association (accuracy) with each mitigation, and in how many worlds it is less")
     worlds = {row["world"] for row in rows if row["mitigation"] != "none"}
     for network in NAMES:
-        told = []
+        texts = []
         for mitigation in MITIGATIONS:
-            here = [row for row in chosen(leak=1.0, mitigation=mitigation, network=network)
-                    if row["world"] in worlds]  # fmt: skip
+            here = [
+                row
+                for row in chosen(leak=1.0, mitigation=mitigation, network=network)
+                if row["world"] in worlds
+            ]
             if not here:
                 continue
-            mean = np.mean([row["association"]["signed"] for row in here])
+            mean = np.mean([row["association"]["value"] for row in here])
             right = np.mean([row["accuracy"] for row in here])
             less = ""
             if mitigation != "none":
-                fell = [row["change"]["association"]["change"] < 0 for row in here]
+                fell = [row["change"] < 0 for row in here]
                 less = f" {sum(fell)}/{len(fell)}"
-            told.append(f"{mitigation} {mean:+.3f} ({right:.1%}){less}")
-        print(f"  {network:20}", "   ".join(told))
+            texts.append(f"{mitigation} {mean:+.3f} ({right:.1%}){less}")
+        print(f"  {network:20}", "   ".join(texts))
 
 
 def main() -> None:
@@ -118,21 +136,26 @@ def main() -> None:
     parser.add_argument("--episodes", default="400/100/200")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     jobs = [
-        {"leak": leak, "world": world, "ways": asked.ways, "episodes": asked.episodes,
-         "mitigations": MITIGATIONS if leak == 1.0 else ("none",)}
-        for leak in (*sorted(asked.leaks, reverse=True), 0.0)
-        for world in range(asked.fewer if leak else asked.worlds)
-    ]  # fmt: skip
+        {
+            "leak": leak,
+            "world": world,
+            "ways": arguments.ways,
+            "episodes": arguments.episodes,
+            "mitigations": MITIGATIONS if leak == 1.0 else ("none",),
+        }
+        for leak in (*sorted(arguments.leaks, reverse=True), 0.0)
+        for world in range(arguments.fewer if leak else arguments.worlds)
+    ]
     rows = []
-    with ProcessPoolExecutor(asked.workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
         for done, found in enumerate(pool.map(work, jobs), 1):
             rows += found
             print(f"{done} of {len(jobs)} worlds", flush=True)
-            if asked.out:
-                save_json(asked.out, document(rows=rows))
-    printed(rows)
+            if arguments.out:
+                save_json(arguments.out, document(rows=rows))
+    print_tables(rows)
 
 
 if __name__ == "__main__":

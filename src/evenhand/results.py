@@ -519,24 +519,25 @@ class Comparison:
         """The change and those of the parts, one row each."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "metric": c.metric,
-                    "query": c.query,
-                    "by": c.before.by,
-                    "before": c.before.value,
-                    "after": c.after.value,
-                    "change": c.change.value,
-                    "low": c.change.low,
-                    "high": c.change.high,
-                    "prob": c.change.prob,
-                    "p_value": c.p_value,
-                    "paired": c.paired,
-                }
-                for c in (self, *self.parts)
-            ]
-        )
+        return pd.DataFrame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metric": c.metric,
+                "query": c.query,
+                "by": c.before.by,
+                "before": c.before.value,
+                "after": c.after.value,
+                "change": c.change.value,
+                "low": c.change.low,
+                "high": c.change.high,
+                "prob": c.change.prob,
+                "p_value": c.p_value,
+                "paired": c.paired,
+            }
+            for c in (self, *self.parts)
+        ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison, items and parts included, as one JSON document."""
@@ -559,7 +560,7 @@ class Comparison:
         return forest(rows, title=f"Change of {self.metric} {self.query}", **options)
 
     def _repr_html_(self) -> str:
-        return _html_table(self.to_frame().to_dict("records"))
+        return _html_table(self._rows())
 
 
 class Measurements(Sequence[Measurement]):
@@ -665,9 +666,8 @@ def _walk(measurements: Iterable[Measurement], parts: bool) -> Iterator[Measurem
 
 def _table_rows(measurements: Iterable[Measurement], *, parts: bool) -> list[dict[str, Any]]:
     listed = list(_walk(measurements, parts))
-    names = ("subject", *_SHOWN) if any(m.subject for m in listed) else _SHOWN
-    if not any(m.by for m in listed):
-        names = tuple(name for name in names if name != "by")
+    absent = {name for name in ("subject", "by") if not any(getattr(m, name) for m in listed)}
+    names = [name for name in ("subject", *_SHOWN) if name not in absent]
     return [{name: getattr(m, name) for name in names} for m in listed]
 
 

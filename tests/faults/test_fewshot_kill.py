@@ -13,7 +13,8 @@ from small_encoder import save_small
 RUN = """
 import sys
 from pathlib import Path
-from evenhand.fewshot import Dataset, encoders, sample, training
+from evenhand import training
+from evenhand.fewshot import Dataset, encoders, sample
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import evaluate, train

@@ -14,7 +14,8 @@ RUN = """
 import sys
 from contextlib import contextmanager
 from evenhand.cli import fewshot, run
-from evenhand.fewshot import encoders, runs, training
+from evenhand import training
+from evenhand.fewshot import encoders, runs
 
 encoders.TOKENS, encoders.STORED = 512, 1
 training.INTERVAL, training.SHARE = 0.0, 1e9

@@ -215,8 +215,8 @@ def stopping(after):
 
 def broken_off(monkeypatch, tmp_path, settings, make_source, drawn, moments):
     """A run that was stopped at some moments and one that was not: what both left."""
-    monkeypatch.setattr(loop, "INTERVAL", 0.0)
-    monkeypatch.setattr(loop, "SHARE", 1e9)
+    monkeypatch.setattr("evenhand.training.INTERVAL", 0.0)
+    monkeypatch.setattr("evenhand.training.SHARE", 1e9)
     whole = run(settings, make_source(), drawn, tmp_path / "whole")
     for after in moments:
         with pytest.raises(KeyboardInterrupt):
@@ -310,7 +310,7 @@ def test_what_does_not_fit_is_refused(tmp_path, dataset, features, drawn):
     with pytest.raises(InputError, match="the loss is nan: expected smaller learning rates"):
         run(replace(SETTINGS, learning_rate=1e30, clip=1e30), features * 1e6, drawn)
     (tmp_path / "trained.safetensors").write_bytes(b"cut off")
-    with pytest.raises(FileError, match=r"trained\.safetensors: not the file of a training"):
+    with pytest.raises(FileError, match=r"trained\.safetensors: not a trained network"):
         Trained.load(tmp_path)
 
 

@@ -8,40 +8,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from evenhand import __version__
-from evenhand.cli.lazy import LazyGroup
-from evenhand.errors import EvenhandError, PartialFailure
+from evenhand.errors import EvenhandError, PartialFailure, UnknownNameError
 
 __all__ = ["command", "main", "run"]
 
 
+COMMANDS = {
+    "audit": "Audit word vectors, a masked language model and data; write one page.",
+    "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
+    "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
+    "list": "List what there is, such as every metric with its formula and options.",
+    "masked": "Measure, fine-tune and probe masked language models.",
+    "posterior": "Posteriors of cosine bias, and how many words a study needs.",
+    "report": "Write the page of an audit again, or compare audits.",
+    "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",
+    "vectors": "Inspect, measure and debias static word vectors.",
+}
+"""Every command with its short help; `evenhand.cli.NAME` has the command `NAME`."""
+
+
+class Commands(click.Group):
+    """The commands, imported when they are used, so that `--help` is fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            raise UnknownNameError("command", cmd_name, COMMANDS)
+        name = "reference" if cmd_name == "list" else cmd_name
+        command: click.Command = getattr(import_module(f"evenhand.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 @click.group(
-    cls=LazyGroup,
-    places={
-        "audit": "evenhand.cli.audit:audit",
-        "fewshot": "evenhand.cli.fewshot:fewshot",
-        "grid": "evenhand.cli.grid:grid",
-        "list": "evenhand.cli.reference:reference",
-        "masked": "evenhand.cli.masked:masked",
-        "posterior": "evenhand.cli.posterior:posterior",
-        "report": "evenhand.cli.report:report",
-        "text": "evenhand.cli.text:text",
-        "vectors": "evenhand.cli.vectors:vectors",
-    },
-    helps={
-        "audit": "Audit word vectors, a masked language model and data; write one page.",
-        "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
-        "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
-        "list": "List what there is, such as every metric with its formula and options.",
-        "masked": "Measure, fine-tune and probe masked language models.",
-        "posterior": "Posteriors of cosine bias, and how many words a study needs.",
-        "report": "Write the page of an audit again, or compare audits.",
-        "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",
-        "vectors": "Inspect, measure and debias static word vectors.",
-    },
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender\n"
     '  echo "Her neighbour waved to her." | evenhand text swap\n'
@@ -76,8 +86,8 @@ def run(arguments: Sequence[str]) -> int:
     except EvenhandError as error:
         return _fail(str(error), 2)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}", 2)
+        file = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{file}{error.strerror or error}", 2)
 
 
 def _fail(message: str, code: int) -> int:

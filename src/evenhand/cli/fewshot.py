@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from evenhand.cli.declared import configure, declared_options
-from evenhand.cli.options import format_option, json_option, prob_option
+from evenhand.cli.options import (
+    configure,
+    declared_options,
+    format_option,
+    json_option,
+    prob_option,
+)
 from evenhand.cli.output import (
     bar,
     number,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from evenhand.cli.lazy import LazyGroup
 from evenhand.cli.options import json_option, prob_option
 from evenhand.cli.output import StepProgress, number, p_text, shortened, step_bars, table
 from evenhand.errors import InputError, PartialFailure
@@ -23,15 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["grid"]
 
 
-@click.group(
-    cls=LazyGroup,
-    short_help="Grids of experiments: run, status, report.",
-    places={
-        "run": "evenhand.cli.grid:run_command",
-        "status": "evenhand.cli.grid:status_command",
-        "report": "evenhand.cli.grid:report_command",
-    },
-)
+@click.group(short_help="Grids of experiments: run, status, report.")
 def grid() -> None:
     """Grids of experiments: run, status, report.
 
@@ -46,7 +37,7 @@ def grid() -> None:
 # ---- grid run
 
 
-@click.command("run", short_help="Compute the cells of a grid that have no result yet.")
+@grid.command("run", short_help="Compute the cells of a grid that have no result yet.")
 @click.argument(
     "file", metavar="G.yaml", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -303,7 +294,7 @@ def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
 SHOWN_CELLS = 20
 
 
-@click.command("status", short_help="Cells done, running, failed and waiting; time left.")
+@grid.command("status", short_help="Cells done, running, failed and waiting; time left.")
 @click.argument(
     "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
@@ -399,7 +390,7 @@ FIGURES = {
 Row = Mapping[str, Any]
 
 
-@click.command("report", short_help="Tables and heat maps of a grid, with intervals.")
+@grid.command("report", short_help="Tables and heat maps of a grid, with intervals.")
 @click.argument(
     "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )

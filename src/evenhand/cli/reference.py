@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from evenhand.cli.declared import flags_of
-from evenhand.cli.options import json_option
+from evenhand.cli.options import flags_of, json_option
 from evenhand.cli.output import print_json, table
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import Declaration, Option, all_declarations

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from evenhand.cli.declared import configure, declared_options
 from evenhand.cli.options import (
     combine,
+    configure,
+    declared_options,
     form_of,
     format_options,
     json_option,

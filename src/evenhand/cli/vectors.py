@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.declared import declared_options, describe, given_options
 from evenhand.cli.options import (
     case_option,
+    declared_options,
+    describe,
+    given_options,
     json_option,
     load_vectors,
     output_option,

@@ -33,15 +33,19 @@ from evenhand.fewshot.networks import make
 from evenhand.fewshot.networks.base import Network
 from evenhand.fewshot.settings import StepProgress, TrainingSettings
 from evenhand.files import RunFolder, replace_file
+from evenhand.training import (
+    Checkpoint,
+    copy_weights,
+    load_weights,
+    rate_share,
+    read_tensors,
+    save_tensors,
+    select,
+)
 
 __all__ = ["Point", "Predictions", "Trained", "evaluate", "train"]
 
-INTERVAL = 30.0
-"""The shortest time between checkpoints in seconds."""
-SHARE = 0.05
-"""Share of the time that checkpoints may take, where they are large and the disk is slow."""
 TRAINED, CHECKPOINT, CURVE = "trained.safetensors", "checkpoint.safetensors", "curve.csv"
-MOMENTS = ("exp_avg", "exp_avg_sq")
 
 FITTED = 4096
 """Training texts that a scaling is fitted on, at most."""
@@ -335,16 +339,16 @@ class Trained:
             "best": self.points.index(self.best),
             "identity": self.identity,
         }
-        _save_tensors(Path(folder) / TRAINED, tensors, record)
+        save_tensors(Path(folder) / TRAINED, tensors, record)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Trained:
         """Read what `save` wrote."""
-        tensors, record = _read_tensors(Path(folder) / TRAINED)
+        tensors, record = read_tensors(Path(folder) / TRAINED, "trained network")
         settings = TrainingSettings(**record["settings"])
-        encoder = _strip("encoder.", tensors)
+        encoder = select("encoder.", tensors)
         network = make_network(settings, record["dim"], tuned=bool(encoder))
-        network.load_state_dict(_strip("network.", tensors))
+        network.load_state_dict(select("network.", tensors))
         points = tuple(Point(**point) for point in record["points"])
         scaled = "mean" in tensors
         return cls(
@@ -466,7 +470,7 @@ class _Training:
     ) -> None:
         self.settings, self.source = settings, source
         self.training, self.validation = training, validation
-        self.identity, self.folder, self.progress = dict(identity), folder, progress
+        self.identity, self.progress = dict(identity), progress
         self.network = make_network(settings, source.dim, tuned=bool(source.weights()))
         self.network.to(source.device)
         source.reset()
@@ -479,12 +483,12 @@ class _Training:
         self.state = _State()
         self.best: dict[str, Tensor] = {}
         self.scaling: Scaling | None = None
-        if folder is not None and (folder / CHECKPOINT).is_file():
-            self.restore(folder / CHECKPOINT)
+        self.checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT)
+        if self.checkpoint is not None and self.checkpoint.path.is_file():
+            self.restore(self.checkpoint)
         elif settings.standardise:
             self.scaling = Scaling.fit(source, training)
-        self.began = self.saved = time.monotonic()
-        self.began_at, self.pause = self.state.episodes, INTERVAL
+        self.began, self.began_at = time.monotonic(), self.state.episodes
 
     def run(self) -> Trained:
         """Train to the end; the network and the encoder then have the best weights."""
@@ -493,9 +497,7 @@ class _Training:
             self.validate()
         while not state.ended:
             self.advance()
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(self.best[name])
+        load_weights(self.weights, self.best)
         tuned = self.source if isinstance(self.source, TunedEncoder) else None
         return Trained(
             settings=self.settings,
@@ -513,7 +515,7 @@ class _Training:
         """One step, and what is due after it: validation, checkpoint, end."""
         state, total = self.state, len(self.training)
         first, end = state.episodes, min(state.episodes + self.settings.batch, total)
-        share = _rate_share((first + end) / 2 / total, self.settings.warmup)
+        share = rate_share((first + end) / 2 / total, self.settings.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = share * group["full"]
         loss, right, asked = self.step(slice(first, end))
@@ -532,8 +534,8 @@ class _Training:
             self.validate()
         if self.progress is not None:
             self.progress("training", end, total, self.status(loss))
-        if self.folder is not None and (state.ended or time.monotonic() - self.saved > self.pause):
-            self.save(self.folder / CHECKPOINT)
+        if self.checkpoint is not None and (state.ended or self.checkpoint.due):
+            self.save(self.checkpoint)
 
     def step(self, part: slice) -> tuple[float, int, int]:
         """Learn from some episodes: the loss, and how many queries were right of how many."""
@@ -581,43 +583,33 @@ class _Training:
         best = state.points[state.best].validation_accuracy
         if len(state.points) == 1 or state.points[-1].validation_accuracy > best:
             state.best, state.waited = len(state.points) - 1, 0
-            self.best = {name: w.detach().cpu().clone() for name, w in self.weights.items()}
+            self.best = copy_weights(self.weights)
             return
         state.waited += 1
         if state.waited >= self.settings.patience and not state.ended:
             state.ended = "patience"
 
-    def save(self, path: Path) -> None:
-        began = time.monotonic()
-        tensors = {f"best.{name}": weight for name, weight in self.best.items()}
+    def save(self, checkpoint: Checkpoint) -> None:
+        record = {
+            "step": self.state.step,
+            "state": asdict(self.state),
+            "identity": self.identity,
+        }
+        scaling = {}
         if self.scaling is not None:
-            tensors |= {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
-        for name, weight in self.weights.items():
-            tensors[f"weight.{name}"] = weight
-            moments = self.optimizer.state.get(weight, {})
-            tensors |= {f"{m}.{name}": moments[m] for m in MOMENTS if m in moments}
-        _save_tensors(path, tensors, {"state": asdict(self.state), "identity": self.identity})
-        self.saved = time.monotonic()
-        self.pause = max(INTERVAL, (self.saved - began) / SHARE)
+            scaling = {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
+        checkpoint.save(record, self.weights, self.optimizer, self.best, scaling)
 
-    def restore(self, path: Path) -> None:
-        """Restore weights, moments and state from a checkpoint."""
-        tensors, record = _read_tensors(path)
-        _check_identity(path.parent, record["identity"], self.identity)
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Restore weights, moments and state; the checkpoint of another training is refused."""
+        _, record = read_tensors(checkpoint.path, "checkpoint")
+        _check_identity(checkpoint.path.parent, record["identity"], self.identity)
+        record, self.best, scaling = checkpoint.restore(self.weights, self.optimizer)
         points = [Point(**point) for point in record["state"].pop("points")]
         self.state = _State(**record["state"], points=points)
-        device = self.source.device
-        if "mean" in tensors:
-            self.scaling = Scaling(tensors["mean"].to(device), tensors["deviation"].to(device))
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(tensors[f"weight.{name}"])
-                self.best[name] = tensors[f"best.{name}"]
-                if f"{MOMENTS[0]}.{name}" in tensors:
-                    self.optimizer.state[weight] = {
-                        "step": torch.tensor(float(self.state.step), device=device),
-                        **{m: tensors[f"{m}.{name}"].to(device) for m in MOMENTS},
-                    }
+        if scaling:
+            device = self.source.device
+            self.scaling = Scaling(scaling["mean"].to(device), scaling["deviation"].to(device))
 
     def status(self, loss: float) -> str:
         done = self.state.episodes - self.began_at
@@ -647,15 +639,6 @@ def _optimizer(
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=0.0, fused=True)
 
 
-def _rate_share(done: float, warmup: float) -> float:
-    """The share of a learning rate: rises linearly over the warm-up, then falls linearly to 0.
-
-    >>> [round(_rate_share(done, 0.1), 2) for done in (0, 0.05, 0.1, 0.55, 1)]
-    [0.0, 0.5, 1.0, 0.5, 0.0]
-    """
-    return done / warmup if done < warmup else (1 - done) / (1 - warmup)
-
-
 def _check_classes(training: Episodes, validation: Episodes) -> None:
     if training.dataset != validation.dataset:
         raise InputError("episodes: expected training and validation of one data set, got two")
@@ -676,35 +659,6 @@ def _check_identity(folder: Path, there: Mapping[str, Any], now: Mapping[str, An
             f"has another training (other {', '.join(other)}): give another folder, or restart to "
             "start over here",
         )
-
-
-# tensors in files
-
-
-def _save_tensors(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> None:
-    """Write tensors and a record in one file, atomically."""
-    from safetensors.torch import save
-
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replace_file(path) as file:
-        file.write(save(contiguous, metadata={"record": json.dumps(record)}))
-
-
-def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            record = json.loads(file.metadata()["record"])
-            return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118
-    except FileNotFoundError:
-        raise FileError(path, "expected a trained network, got no such file") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise FileError(path, f"not the file of a training: {error}") from error
-
-
-def _strip(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 
 
 @contextmanager

@@ -8,9 +8,11 @@ without each word (leave-one-out, and the jackknife of comparisons) and the valu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from itertools import combinations
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +20,15 @@ from numpy.typing import NDArray
 from evenhand import lexicon
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run, option
-from evenhand.lexicon import Query, Topic
+from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.nulls import null_distribution
-from evenhand.vectors.questions import Material, Question, resolve
 from evenhand.vectors.store import Vectors, load
 from evenhand.vectors.vocabulary import Groups
 
+Question: TypeAlias = Query | WefatQuery | Topic
+Material: TypeAlias = Question | str | os.PathLike[str]
 Labels = NDArray[np.intp]
 Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
 
@@ -257,3 +260,52 @@ def without_each(statistic: Statistic, scores: Floats, labels: Labels) -> Floats
 def items_of(groups: Groups, columns: Columns) -> Items:
     """One row per word: word, group, then the columns."""
     return Items({"word": groups.words, "group": groups.label_names(), **columns})
+
+
+def resolve(material: Material) -> Question:
+    """The material itself, or the topic of that name or path."""
+    if isinstance(material, str | os.PathLike):
+        return lexicon.topic(material)
+    if isinstance(material, Query | WefatQuery | Topic):
+        return material
+    raise InputError(
+        f"material: expected a topic, its name or a query, got {type(material).__name__}"
+    )
+
+
+def all_classes(topic: Topic, *, extended: bool = False) -> Query:
+    """The protected words of all classes against the stereotypes of all classes."""
+    return Query(
+        name=topic.name,
+        targets=topic.protected,
+        attributes=_stereotypes(topic, topic.classes, extended),
+    )
+
+
+def class_pairs(topic: Topic, *, extended: bool = False) -> list[Query]:
+    """The same for each two classes."""
+    return [
+        Query(
+            name=topic.name if len(topic.classes) == 2 else f"{topic.name}: {first}/{second}",
+            targets={name: topic.protected[name] for name in (first, second)},
+            attributes=_stereotypes(topic, (first, second), extended),
+        )
+        for first, second in combinations(topic.classes, 2)
+    ]
+
+
+def _stereotypes(
+    topic: Topic, classes: tuple[str, ...], extended: bool
+) -> dict[str, tuple[str, ...]]:
+    return {f"{name} stereotypes": topic.attributes(name, extended=extended) for name in classes}
+
+
+def all_attributes(query: Query) -> list[str]:
+    """The words of all attribute sets, each once."""
+    return list(dict.fromkeys(word for words in query.attributes.values() for word in words))
+
+
+def target_pairs(query: Query) -> list[tuple[str, str]]:
+    """The words of the two target sets, paired by position."""
+    first, second = query.targets.values()
+    return list(zip(first, second, strict=True))

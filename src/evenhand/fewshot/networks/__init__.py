@@ -1,4 +1,4 @@
-"""Nine few-shot classifiers on features, a file a family, all vectorised over many episodes.
+"""Nine few-shot classifiers on features, one file per family, vectorised over many episodes.
 
 >>> import torch
 >>> network = make("proto-euclidean", 2, scale=1.0)
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LOSSES", "NAMES", "make", "options"]
 
 LOSSES = ("ce", "mse")
-"""Cross-entropy, and the squared error D0 trains relation and induction networks with."""
+"""Cross-entropy, and the squared error of relation and induction networks in El Zein (2021)."""
 
 _HERE = "evenhand.fewshot.networks"
 _PRESET: Mapping[str, tuple[str, dict[str, str]]] = {
@@ -37,14 +37,16 @@ _PRESET: Mapping[str, tuple[str, dict[str, str]]] = {
     "induction": ("induction:Induction", {}),
     "maml": ("maml:MAML", {}),
 }
-_REGISTRY = Registry("network", {name: f"{_HERE}.{place}" for name, (place, _) in _PRESET.items()})
+_REGISTRY = Registry(
+    "network", {name: f"{_HERE}.{target}" for name, (target, _) in _PRESET.items()}
+)
 
 NAMES = tuple(_PRESET)
 """Every network by its name on the command line."""
 
 
 def options(name: str) -> tuple[str, ...]:
-    """What `make` takes for this network besides name, dim and seed.
+    """The settings that `make` takes for this network besides name, dim and seed.
 
     >>> options("relation-base")
     ('projection', 'hidden')
@@ -57,9 +59,9 @@ def options(name: str) -> tuple[str, ...]:
 def make(
     name: str, dim: int, *, projection: int | None = None, seed: int = 0, **settings: Any
 ) -> Network:
-    """A fresh network for features of this width; the same seed gives the same initial weights.
+    """A new network for features of width `dim`; the same seed gives the same initial weights.
 
-    `projection` puts a learnt linear map to that many dimensions before it, which begins as the
+    `projection` puts a learned linear map to that many dimensions before it, which begins as the
     identity (as a random rotation where the width changes): on frozen features matching and
     prototypical networks have little else to learn. Other settings are the family's own.
 
@@ -83,5 +85,5 @@ def make(
             raise InputError(f"network {name}: {key} must be at least 1, got {value}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made: Network = family(dim, projection=projection, **_PRESET[name][1], **settings)
-    return made
+        network: Network = family(dim, projection=projection, **_PRESET[name][1], **settings)
+    return network

@@ -1,4 +1,4 @@
-"""What all networks share: features in, a score a class out, probabilities and losses."""
+"""What all networks share: features in, one score per class out, probabilities and losses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Network(nn.Module):
     """A few-shot classifier of E episodes at once: C classes, K shots, M queries, dim features.
 
     Scores (E, M, C) are log-probabilities up to a constant of each query: P = softmax(scores).
-    A relation network scores each pair of query and class on its own, by the log odds that they
-    match: with one match among C classes, all as likely at first, Bayes' rule
-    gives the softmax too.
+    A relation network scores each pair of query and class separately, by the log odds that they
+    match: with one match among C classes, all equally likely before, Bayes' rule gives the softmax
+    too.
     """
 
     default_loss: ClassVar[str] = "ce"
     uses_unlabelled: ClassVar[bool] = False
-    """Whether unlabelled points change the scores; the other networks leave them aside."""
+    """Whether unlabelled points change the scores; the other networks ignore them."""
 
     def __init__(self, dim: int, projection: int | None) -> None:
         super().__init__()
@@ -71,14 +71,14 @@ class Network(nn.Module):
         return functional.softmax(scores, dim=-1)
 
     def responses(self, scores: Tensor) -> Tensor:
-        """What the squared error compares with 1 for the right class and 0 for the others."""
+        """What the squared error compares with 1 for the true class and 0 for the others."""
         return self.probabilities(scores)
 
     def loss(self, scores: Tensor, targets: Tensor, kind: str | None = None) -> Tensor:
-        """The mean over queries of the loss against the classes' places, targets (E, M).
+        """The mean over queries of the loss against targets (E, M), indices of the classes.
 
-        ce: -log P(right class). mse: the sum over classes of squared errors (D0 eq. 10), which on
-        probabilities is Brier's score. None: `default_loss`.
+        ce: -log P(true class). mse: the sum over classes of squared errors (El Zein 2021, eq. 10),
+        which on probabilities is Brier's score. None: `default_loss`.
         """
         kind = kind or self.default_loss
         if kind == "ce":
@@ -90,7 +90,7 @@ class Network(nn.Module):
 
 
 def _near_identity(dim: int, width: int) -> Tensor:
-    """A linear map that keeps distances: exactly, or on average where dimensions are dropped."""
+    """A linear map that preserves distances: exactly, or on average if dimensions are dropped."""
     if width == dim:
         return torch.eye(dim)
     return nn.init.orthogonal_(torch.empty(width, dim), gain=max(1.0, dim / width) ** 0.5)

@@ -16,7 +16,7 @@ class Induction(Relation):
 
     x̂_k = squash(W x_k + b), W and b shared by all; logits b_k = 0; then `iterations` times
     d = softmax(b) over the shots, c = squash(Σ_k d_k x̂_k), b_k += x̂_k · c (Geng 2019, eq. 3 to 8).
-    D0 eq. 16 drops the coupling coefficients d_k, without which nothing would be routed.
+    El Zein (2021, eq. 16) drops the coupling coefficients d_k, without which nothing is routed.
     """
 
     def __init__(

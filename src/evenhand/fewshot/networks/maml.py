@@ -19,12 +19,12 @@ class MAML(Network):
 
     W_c ← W_c - a ∘ Σ_i (P(c | x_i) - [y_i = c]) x_i / (C K), and b likewise.
 
-    Classes have no order and any number of them may come, so all begin with one row. Which row is
-    of no effect, as a softmax sees differences only: it is 0. What is learnt are the rates a, one a
-    feature as in Meta-SGD (Li 2017), which begin at `rate`, by default 1/√dim; and, through the
-    queries, whatever makes the features: the projection or the encoder. First order: the outer
-    gradient holds the inner gradients fixed. Features are measured from the support's mean, since
-    an offset common to all would only slow the steps.
+    Classes have no order and there may be any number of them, so all begin with the same row. Which
+    row has no effect, since a softmax depends on differences only: it is 0. The learned parameters
+    are the rates a, one per feature as in Meta-SGD (Li 2017), which begin at `rate`, by default
+    1/√dim; and, through the queries, those of the projection or the encoder. First order: the outer
+    gradient holds the inner gradients fixed. Features are centred at the support's mean, since a
+    common offset would only slow the steps.
     """
 
     def __init__(

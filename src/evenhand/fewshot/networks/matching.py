@@ -13,9 +13,9 @@ __all__ = ["Matching"]
 class Matching(Network):
     """P(c | x) = Σ of α(x, x_i) over the shots x_i of class c, α = softmax over all the support.
 
-    D0 eq. 1 and 2, with α = exp(likeness) / Σ exp(likeness): likeness is a scaled cosine or minus a
-    scaled squared distance (`Metric`). D0 writes exp of a distance, which would favour
-    the farthest.
+    El Zein (2021), eq. 1 and 2, with α = exp(similarity) / Σ exp(similarity): similarity is a
+    scaled cosine or minus a scaled squared distance (`Metric`). Eq. 2 has exp of a distance, which
+    would favour the farthest.
     """
 
     def __init__(
@@ -25,5 +25,5 @@ class Matching(Network):
         self.metric = Metric(metric, self.width, scale)
 
     def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        likeness: Tensor = self.metric(query, support.flatten(1, 2))
-        return likeness.reshape(*query.shape[:2], *support.shape[1:3]).logsumexp(dim=-1)
+        similarity: Tensor = self.metric(query, support.flatten(1, 2))
+        return similarity.reshape(*query.shape[:2], *support.shape[1:3]).logsumexp(dim=-1)

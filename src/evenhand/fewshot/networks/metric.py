@@ -1,4 +1,4 @@
-"""How alike two points are: a scaled cosine, or minus a scaled squared euclidean distance."""
+"""Similarity of two points: a scaled cosine, or minus a scaled squared euclidean distance."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ METRICS = ("cosine", "euclidean")
 
 
 class Metric(nn.Module):
-    """s · cos(x, y), or -s · |x - y|², with s > 0 one learnt number.
+    """s · cos(x, y), or -s · |x - y|², with s > 0 one learned number.
 
-    A metric alone fixes who is nearest, not how sure one may be: s does. Cosines lie within ±1, a
-    softmax of them is nearly flat: s begins at 10 (Gidaris & Komodakis 2018). Among random points
+    A metric alone determines which class is nearest, not how confident the softmax is: s does.
+    Cosines lie within ±1, a softmax of them is nearly flat: s begins at 10 (Gidaris & Komodakis
+    2018). Among random points
     |x - y|² varies as √dim: s begins at 1/√dim; Snell 2017 has s = 1. The distance is squared, a
     Bregman divergence, under which the mean of a class is its best single point (Snell 2017, §2.3),
     and smooth where points meet.
@@ -36,7 +37,7 @@ class Metric(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
 
     def forward(self, points: Tensor, others: Tensor) -> Tensor:
-        """Likeness (E, N, R) of points (E, N, d) to others (E, R, d).
+        """Similarity (E, N, R) of points (E, N, d) to others (E, R, d).
 
         The euclidean one leaves out |x|², the same for all others and so without effect on a
         softmax over them, and measures from the others' mean: 2xy - y² then loses no digits.
@@ -51,6 +52,6 @@ class Metric(nn.Module):
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Vectors of length 1; a zero vector stays zero and has no gradient, not an endless one."""
+    """Vectors of length 1; a zero vector stays zero and has no gradient, not an infinite one."""
     norm: Tensor = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     return vectors / norm.masked_fill(norm == 0, math.inf)

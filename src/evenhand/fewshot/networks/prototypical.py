@@ -13,9 +13,10 @@ __all__ = ["Prototypical", "SoftPrototypical"]
 
 
 class Prototypical(Network):
-    """P(c | x) = softmax over classes of likeness(x, p_c), p_c the mean of the class's shots.
+    """P(c | x) = softmax over classes of similarity(x, p_c), p_c the mean of the class's shots.
 
-    D0 eq. 4 to 6; likeness is minus a scaled squared distance or a scaled cosine (`Metric`).
+    El Zein (2021), eq. 4 to 6; similarity is minus a scaled squared distance or a scaled cosine
+    (`Metric`).
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Prototypical(Network):
 
 
 class SoftPrototypical(Prototypical):
-    """Prototypes moved by one step of soft k-means over unlabelled points u, D0 eq. 7:
+    """Prototypes moved by one step of soft k-means over unlabelled points u (El Zein 2021, eq. 7):
 
     p̃_c = (Σ_k x_ck + Σ_u r_uc u) / (K + Σ_u r_uc), with r_uc = P(c | u) under the same metric that
     classifies. Without unlabelled points it is the plain network.

@@ -1,4 +1,4 @@
-"""Relation networks: the likeness of a query and a class mean is itself learnt (Sung 2018)."""
+"""Relation networks: the similarity of a query and a class mean is learned (Sung 2018)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["NeuralTensor", "Relation", "RelationBase", "RelationNTL"]
 class Relation(Network):
     """A relation score sigmoid(g(x, p_c)) for each pair, trained towards 1 for the right class.
 
-    D0 eq. 8 to 10. `score` gives g, the log odds of a match, so that no digit is lost near 0 and 1.
+    El Zein (2021), eq. 8 to 10. `score` gives g, the log odds of a match, so that no digit is lost
+    near 0 and 1.
     """
 
     default_loss: ClassVar[str] = "mse"
@@ -27,9 +28,10 @@ class Relation(Network):
 
 
 class RelationBase(Relation):
-    """g(x, p) = ⟨w, M₂ ReLU(M₁ [x; p])⟩, D0 eq. 11, with biases; `hidden` units, by default 2 dim.
+    """g(x, p) = ⟨w, M₂ ReLU(M₁ [x; p])⟩ with biases (El Zein 2021, eq. 11); `hidden` units, by
+    default 2 dim.
 
-    The first layer acts on x and p apart, once each, and their sum is taken for every pair.
+    The first layer acts on x and p separately, once each, and their sum is taken for every pair.
     """
 
     def __init__(
@@ -47,18 +49,18 @@ class RelationBase(Relation):
         of_query, of_class = self.first.weight.chunk(2, dim=1)
         classes = functional.linear(support.mean(dim=2), of_class, self.first.bias)
         pairs = functional.linear(query, of_query)[:, :, None] + classes[:, None]
-        # nothing bends between the second layer and the last: they are one row
+        # no nonlinearity between the second layer and the last: they are one row
         row = self.last.weight @ self.second.weight
         shift = self.last(self.second.bias)
         return functional.linear(pairs.relu_(), row, shift).squeeze(-1)
 
 
 class NeuralTensor(nn.Module):
-    """g(x, p) = ⟨w, ReLU(xᵀ M_t p)⟩ + b over slices t = 1..h (Socher 2013; D0 eq. 12).
+    """g(x, p) = ⟨w, ReLU(xᵀ M_t p)⟩ + b over slices t = 1..h (Socher 2013; El Zein 2021, eq. 12).
 
-    The slices begin as plus and minus the identity with noise as large again, weighed by their
-    sign: about the dot product. Random slices alone know nothing of likeness, and come to tell
-    the training classes from each other, less so others.
+    The slices begin as plus and minus the identity with noise of the same size, weighted by their
+    sign: about the dot product. Purely random slices carry no similarity, and learn to separate the
+    training classes rather than others.
     """
 
     def __init__(self, dim: int, slices: int) -> None:
@@ -82,7 +84,7 @@ class NeuralTensor(nn.Module):
 
 
 class RelationNTL(Relation):
-    """A neural tensor layer of h slices as g (D0 eq. 12), on means over √dim: lengths near 1."""
+    """A neural tensor layer of h slices as g (El Zein 2021, eq. 12), on means over √dim."""
 
     def __init__(self, dim: int, *, projection: int | None = None, slices: int = 100) -> None:
         super().__init__(dim, projection)

@@ -14,8 +14,7 @@ from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.debias.subspace import bias_subspace
-from evenhand.vectors.probes import MeanScore, WordMetric
-from evenhand.vectors.questions import all_attributes, all_classes, target_pairs
+from evenhand.vectors.probes import MeanScore, WordMetric, all_attributes, all_classes, target_pairs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups
 

@@ -12,8 +12,7 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.probes import Labels, WordMetric
-from evenhand.vectors.questions import all_attributes, class_pairs
+from evenhand.vectors.probes import Labels, WordMetric, all_attributes, class_pairs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 

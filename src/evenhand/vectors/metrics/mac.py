@@ -12,8 +12,7 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, crossed_mean
-from evenhand.vectors.probes import Labels, WordMetric
-from evenhand.vectors.questions import all_classes
+from evenhand.vectors.probes import Labels, WordMetric, all_classes
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups
 

@@ -12,8 +12,7 @@ from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.probes import MeanScore, WordMetric
-from evenhand.vectors.questions import all_classes, target_pairs
+from evenhand.vectors.probes import MeanScore, WordMetric, all_classes, target_pairs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups, known_tuples
 

@@ -12,8 +12,7 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.probes import MeanScore, WordMetric
-from evenhand.vectors.questions import class_pairs
+from evenhand.vectors.probes import MeanScore, WordMetric, class_pairs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 

@@ -14,8 +14,7 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.probes import MeanScore, WordMetric
-from evenhand.vectors.questions import all_attributes, all_classes
+from evenhand.vectors.probes import MeanScore, WordMetric, all_attributes, all_classes
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups
 

@@ -15,8 +15,7 @@ from evenhand.results import Measurement
 from evenhand.statistics.association import association, effect, unit
 from evenhand.statistics.intervals import Floats, effect_size
 from evenhand.statistics.tests import two_sample
-from evenhand.vectors.probes import Labels, Outcome, WordMetric
-from evenhand.vectors.questions import class_pairs
+from evenhand.vectors.probes import Labels, Outcome, WordMetric, class_pairs
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 

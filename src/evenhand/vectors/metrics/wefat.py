@@ -14,8 +14,7 @@ from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.probes import MeanScore, WordMetric, items_of
-from evenhand.vectors.questions import Material, Question, resolve
+from evenhand.vectors.probes import Material, MeanScore, Question, WordMetric, items_of, resolve
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
 
