@@ -537,7 +537,6 @@ RECORDED = {
     "phrases": "phrase-weat",
 }
 """The names of metrics in version 0.1, which the numbers were recorded with."""
-HIDING = ("cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias")
 
 
 def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
@@ -552,14 +551,14 @@ def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
                 elif part["by"] == "contrast":
                     yield part
         elif data["metric"] == "phrases":
-            [raw] = _parts_by_name(data, "embedding")
+            [raw] = _parts(data, "embedding")
             yield {**raw, "query": data["query"]}
             yield {**data, "metric": "phrase-weat-centred"}
         elif data["details"].get("role") in ("accuracy", "bias"):
             run = data["details"]["run"]
             if data["metric"] == "accuracy":
                 yield {**data, "metric": "fewshot_accuracy", "query": run}
-            for part in _parts_by_name(data, "measure"):
+            for part in _parts(data, "measure"):
                 yield {**part, "metric": f"fewshot_{part['query']}", "query": run}
         elif data["metric"] != "phrases_pronouns" and "role" not in data["details"]:
             yield from parts if data["metric"] == "odds" and parts else [data]
@@ -570,18 +569,9 @@ def audit(document: Document) -> Iterator[Row]:
     names: set[str] = set()
     for stage in document["stages"]:
         of = stage["name"].replace("professions-model-", "profession-model-")
-        details = stage["details"]
         if stage["kind"] == "mitigation":
-            changes = stage["comparisons"]
-            data = {
-                "method": details.get("method"),
-                "debias": details.get("debias"),
-                "measures": [c for c in changes if c["metric"] not in HIDING],
-                "hiding": [c for c in changes if c["metric"] in HIDING],
-                "utility": stage["measurements"],
-            }
-            for row in debias(data) if changes else ():
-                yield f"{of}/{row[0]}", row[1]
+            for name, values in debias(stage):
+                yield f"{of}/{name}", values
             continue
         if stage["kind"] == "posterior":
             for data in stage["measurements"]:
