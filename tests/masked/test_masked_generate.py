@@ -188,7 +188,7 @@ def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     first, again = (generate(world, seeds, direction="both", seed=3) for _ in range(2))
     assert first.lines() == again.lines()
     assert first.controls == again.controls
-    assert first.as_dict() == again.as_dict()
+    assert first.to_dict() == again.to_dict()
     assert generate(world, seeds, direction="both", seed=4).lines() == first.lines()
     assert first.sentences
     for row in first.sentences + first.controls:

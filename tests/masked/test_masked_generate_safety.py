@@ -177,7 +177,7 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
     assert n > 0
     assert len(Cache(tmp_path / "answers")) == n
     assert again.lines() == first.lines()
-    assert again.as_dict() == first.as_dict()
+    assert again.to_dict() == first.to_dict()
     assert generate(mini, SOME, settings=few).lines() == first.lines()
     done = [at for at, _ in asked]
     assert done == sorted(done)

@@ -1223,7 +1223,7 @@ def generate(
     if output is not None:
         found.save(output)
     if as_json:
-        print_json(command="masked generate", file=file, output=output, **found.as_dict())
+        print_json(command="masked generate", file=file, output=output, **found.to_dict())
         return
     if output is None:
         click.echo(found.lines(), nl=False)
