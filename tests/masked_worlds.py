@@ -59,6 +59,11 @@ def base() -> BigramModel:
     return bigram_model({"[CLS]": dict.fromkeys(sorted(words | set(sum(PAIRS, ()))), 0.0)})
 
 
+def token_ids(text: str) -> list[int]:
+    ids: list[int] = base().tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
+
+
 @cache
 def leanings() -> tuple[tuple[str, float, int], ...]:
     """Token ids that carry a lean, longest first, their lean, and a number of their own."""
@@ -71,7 +76,7 @@ def leanings() -> tuple[tuple[str, float, int], ...]:
             told |= dict.fromkeys(side, float(sign))
     ids = [
         (
-            f" {' '.join(map(str, base().tokenizer(text, add_special_tokens=False)['input_ids']))} ",  # noqa: E501
+            f" {' '.join(map(str, token_ids(text)))} ",
             lean,
             number,
         )
