@@ -21,6 +21,7 @@ from evenhand.audit import masked
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.audit.text import text_stages
 from evenhand.fewshot.data import Dataset
+from evenhand.files import document, save_json
 from evenhand.lexicon.phrases import phrases
 from evenhand.lexicon.professions import TemplateSet, professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
@@ -28,7 +29,6 @@ from evenhand.masked import designs
 from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
 from evenhand.report.findings import Findings, read_findings
-from evenhand.results import document, save_json
 from evenhand.simulate.masked import BigramModel, bigram_model
 
 PAIRS = (
@@ -59,6 +59,11 @@ def base() -> BigramModel:
     return bigram_model({"[CLS]": dict.fromkeys(sorted(words | set(sum(PAIRS, ()))), 0.0)})
 
 
+def token_ids(text: str) -> list[int]:
+    ids: list[int] = base().tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
+
+
 @cache
 def leanings() -> tuple[tuple[str, float, int], ...]:
     """Token ids that carry a lean, longest first, their lean, and a number of their own."""
@@ -71,7 +76,7 @@ def leanings() -> tuple[tuple[str, float, int], ...]:
             told |= dict.fromkeys(side, float(sign))
     ids = [
         (
-            f" {' '.join(map(str, base().tokenizer(text, add_special_tokens=False)['input_ids']))} ",
+            f" {' '.join(map(str, token_ids(text)))} ",
             lean,
             number,
         )

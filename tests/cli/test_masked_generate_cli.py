@@ -5,6 +5,7 @@ import json
 import pytest
 from cli_shell import failure, output
 
+from evenhand.results import Measurement
 from evenhand.text.structural import Accepted, Filter
 
 TEXT = """The cook put her spoon on the table.
@@ -32,13 +33,13 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
     assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
     assert told["generated"] == len(rows) > 0
     assert told["generated"] + sum(told["nothing"].values()) == 4
-    assert [reading["model"] for reading in told["readings"]] == ["mini", "mini"]
-    mine, judged = (
-        [group["search"]["push"]["value"] for group in reading["groups"]]
-        for reading in told["readings"]
-    )
-    assert mine == pytest.approx(judged, abs=1e-5)
-    assert [group["toward"] for group in told["readings"][0]["groups"]] == ["male", "female"]
+    results = [Measurement.from_dict(row) for row in told["measurements"]]
+    assert [(m.subject, m.query) for m in results] == [
+        ("mini", "male"),
+        ("mini", "female"),
+    ] * 2
+    pushes = [m.part("found").part("push").value for m in results]
+    assert pushes[:2] == pytest.approx(pushes[2:], abs=1e-5)
     for row in rows:
         assert list(row)[:9] == ["line", "source", "sentence", "masked", "pronoun", "offset",
                                  "antecedent", "confidence", "resolver"]  # fmt: skip

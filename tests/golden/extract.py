@@ -220,19 +220,20 @@ def generation(document: Document) -> Iterator[Row]:
     """`masked generate`."""
     for name in ("read", "searches", "generated", "controls"):
         yield f"count/{name}", numbers(document[name])
-    for reading in document["readings"]:
-        for group in reading["groups"]:
-            prefix = f"{reading['model']}/{group['toward']}"
-            for part in ("seed", "search", "control"):
-                for name, data in group[part].items():
-                    if isinstance(data, Mapping):
-                        # the share above the threshold is called `beyond` in evenhand/1
-                        label = {"beyond": "above_threshold"}.get(name, name)
-                        yield f"{prefix}/{part}/{label}", estimate(data)
-            for part in ("against_seed", "against_control"):
-                for name in ("distance", "push"):
-                    data = group[part]
-                    yield f"{prefix}/{part}/{name}", estimate(data[name], data[f"{name}_p"])
+    kinds = {"seeds": "seed", "found": "search", "random": "control"}
+    for data in document["measurements"]:
+        for part in _parts(data, "sentences"):
+            prefix = f"{data['subject']}/{data['query']}/{kinds[part['query']]}"
+            yield f"{prefix}/distance", estimate(part)
+            for component in part["parts"]:
+                yield f"{prefix}/{component['query']}", estimate(component)
+    for data in document["comparisons"]:
+        before = data["before"]
+        kind = kinds[data["query"]]
+        prefix = f"{before['subject']}/{data['details']['toward']}/against_{kind}"
+        yield f"{prefix}/distance", estimate(data["change"], data["p_value"])
+        [push] = data["parts"]
+        yield f"{prefix}/push", estimate(push["change"], push["p_value"])
 
 
 def finetuning(document: Document) -> Iterator[Row]:
@@ -359,7 +360,7 @@ def plan(document: Document) -> Iterator[Row]:
 # few-shot
 
 
-def _parts(data: Mapping[str, Any], by: str) -> dict[str, Mapping[str, Any]]:
+def _parts_by_name(data: Mapping[str, Any], by: str) -> dict[str, Mapping[str, Any]]:
     return {part["query"]: part for part in data["parts"] if part["by"] == by}
 
 
@@ -379,7 +380,7 @@ def _overall(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _bias(data: Mapping[str, Any], name: str) -> Iterator[Row]:
-    for measure, part in _parts(data, "measure").items():
+    for measure, part in _parts_by_name(data, "measure").items():
         details = part["details"]
         yield f"{name}/{measure}", estimate(part)
         size = {
@@ -400,17 +401,17 @@ def fewshot(document: Document) -> Iterator[Row]:
             yield from _score(score, f"{prefix}{metric}")
     f1 = _overall(accuracy)["f1"]
     for metric, data in (("accuracy", accuracy), ("f1", f1)):
-        for name, part in _parts(data, "class").items():
+        for name, part in _parts_by_name(data, "class").items():
             yield f"class/{name}/{metric}", estimate(part)
-        for name, part in _parts(data, "gender").items():
+        for name, part in _parts_by_name(data, "gender").items():
             yield f"gender/{name}{'_f1' if metric == 'f1' else ''}", estimate(part)
-    for name, part in _parts(accuracy, "component").items():
+    for name, part in _parts_by_name(accuracy, "component").items():
         # it is called `split beyond its classes` in evenhand/1
         yield f"variance/{name.replace('without', 'beyond')}", estimate(part)
     for data in biases:
         yield from _bias(data, "bias")
-        for name, part in _parts(data, "class").items():
-            for gender, own in _parts(part, "gender").items():
+        for name, part in _parts_by_name(data, "class").items():
+            for gender, own in _parts_by_name(part, "gender").items():
                 yield f"association/{name}/{gender}", estimate(own)
     for split, points in document["curves"].items():
         for point in points:
@@ -551,14 +552,14 @@ def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
                 elif part["by"] == "contrast":
                     yield part
         elif data["metric"] == "phrases":
-            [raw] = _parts(data, "embedding")
+            [raw] = _parts_by_name(data, "embedding")
             yield {**raw, "query": data["query"]}
             yield {**data, "metric": "phrase-weat-centred"}
         elif data["details"].get("role") in ("accuracy", "bias"):
             run = data["details"]["run"]
             if data["metric"] == "accuracy":
                 yield {**data, "metric": "fewshot_accuracy", "query": run}
-            for part in _parts(data, "measure"):
+            for part in _parts_by_name(data, "measure"):
                 yield {**part, "metric": f"fewshot_{part['query']}", "query": run}
         elif data["metric"] != "phrases_pronouns" and "role" not in data["details"]:
             yield from parts if data["metric"] == "odds" and parts else [data]

@@ -188,7 +188,7 @@ def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     first, again = (generate(world, seeds, direction="both", seed=3) for _ in range(2))
     assert first.lines() == again.lines()
     assert first.controls == again.controls
-    assert first.as_dict() == again.as_dict()
+    assert first.to_dict() == again.to_dict()
     assert generate(world, seeds, direction="both", seed=4).lines() == first.lines()
     assert first.sentences
     for row in first.sentences + first.controls:
@@ -234,7 +234,8 @@ def test_why_there_is_nothing(sentence, world, reason):
     made = generate(chair_world(**world), [sentence], direction="male", control=False)
     assert made.sentences == []
     assert made.nothing == {reason: 1}
-    assert made.readings[0].groups[0].search == made.readings[0].groups[0].seed
+    [m] = made.measurements
+    assert m.part("found").estimate == m.part("seeds").estimate
 
 
 def test_the_head_of_the_antecedent_changes_only_when_asked():
@@ -254,12 +255,13 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
 def test_a_judge_reads_the_same_sentences():
     judge = chair_world(lifted={"his": 0.3, "her": 0.6})
     made = generate(chair_world(), [CHAIR], direction="male", judges=[judge])
-    mine, theirs = (reading.groups[0] for reading in made.readings)
-    assert mine.search.push.value == pytest.approx(7 / 9 - 0.5, abs=1e-5)
-    assert theirs.search.push.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
-    assert theirs.seed.push.value == 0
-    assert theirs.against_seed.push.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
-    assert theirs.search.distance.value == pytest.approx(1 / 6, abs=1e-5)
+    mine, theirs = made.measurements
+    assert mine.part("found").part("push").value == pytest.approx(7 / 9 - 0.5, abs=1e-5)
+    assert theirs.part("found").part("push").value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
+    assert theirs.part("seeds").part("push").value == 0
+    change = next(c for c in made.comparisons if c.before is theirs.part("seeds"))
+    assert change.part("push").change.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
+    assert theirs.value == pytest.approx(1 / 6, abs=1e-5)
 
 
 def test_what_the_model_cannot_read_is_counted():
@@ -282,8 +284,8 @@ def test_settings_out_of_range_are_refused(settings, told):
         Settings(**settings)
     with pytest.raises(InputError, match="direction"):
         generate(chair_world(), [CHAIR], direction="up")
-    with pytest.raises(InputError, match="beyond"):
-        generate(chair_world(), [CHAIR], beyond=0.5)
+    with pytest.raises(InputError, match="threshold"):
+        generate(chair_world(), [CHAIR], threshold=0.5)
 
 
 def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):

@@ -177,7 +177,7 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
     assert n > 0
     assert len(Cache(tmp_path / "answers")) == n
     assert again.lines() == first.lines()
-    assert again.as_dict() == first.as_dict()
+    assert again.to_dict() == first.to_dict()
     assert generate(mini, SOME, settings=few).lines() == first.lines()
     done = [at for at, _ in asked]
     assert done == sorted(done)
@@ -188,12 +188,11 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
 def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
     seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=60)
     made = generate(mini, seeds, direction="own")
-    (group,) = made.readings[0].groups
-    assert group.n == 60
-    assert group.against_control is not None
-    assert group.against_control.distance.low > 0
-    assert group.against_control.distance_p < 0.01
-    assert group.search.moved.value > group.control.moved.value
+    (m,) = made.measurements
+    [change] = [c for c in made.comparisons if c.query == "random"]
+    assert change.change.low > 0
+    assert change.p_value < 0.01
+    assert m.part("found").part("moved").value > m.part("random").part("moved").value
     assert len(made.sentences) >= 20
     for row in made.sentences:
         assert isinstance(Filter().sentence(row["sentence"]), Accepted)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from evenhand.lexicon.phrases import Phrases
     from evenhand.masked.designs import Design
     from evenhand.masked.finetuning import FinetuneResult
-    from evenhand.masked.generation import Generation, Group
+    from evenhand.masked.generation import Generation
     from evenhand.masked.model import Model
     from evenhand.results import Comparison, Estimate, Measurement
 
@@ -1214,7 +1214,7 @@ def generate(
             filter=chosen,
             control=control,
             judges=readers,
-            beyond=beyond,
+            threshold=beyond,
             prob=prob,
             seed=seed,
             cache=open_cache(cache),
@@ -1223,7 +1223,7 @@ def generate(
     if output is not None:
         found.save(output)
     if as_json:
-        print_json(command="masked generate", file=file, output=output, **found.as_dict())
+        print_json(command="masked generate", file=file, output=output, **found.to_dict())
         return
     if output is None:
         click.echo(found.lines(), nl=False)
@@ -1255,53 +1255,43 @@ def _print_generation(found: Generation) -> None:
         "top k",
         "wanted side",
         "moved",
-        "beyond",
+        "above",
     )
     table(
         "bias of the seeds, of the sentences found and of random edits",
         headers,
         (
-            (reading.model if first else "", group.toward if first else "", *row)
-            for reading in found.readings
-            for group in reading.groups
-            for first, row in _generation_rows(group)
+            (
+                m.subject if arm.query == "seeds" else "",
+                m.query if arm.query == "seeds" else "",
+                arm.query,
+                f"{arm.n:,}",
+                _rounded(arm.estimate),
+                _rounded(arm.part("distance_top").estimate),
+                _rounded(arm.part("push").estimate),
+                _rounded(arm.part("moved").estimate, 2) if arm.query != "seeds" else "",
+                _rounded(arm.part("above_threshold").estimate, 2),
+            )
+            for m in found.measurements
+            for arm in m.select("sentences")
         ),
     )
-    for reading in found.readings:
-        for group in reading.groups:
-            if group.against_control is None:
-                continue
-            by = group.against_control
+    for c in found.comparisons:
+        if c.query == "random":
+            [push] = c.parts
             click.echo(
-                f"{reading.model}, toward {group.toward}: found - random {_rounded(by.distance)} "
-                f"in |bias - .5| (p = {by.distance_p:.2g}), {_rounded(by.push)} toward the wanted "
-                f"side (p = {by.push_p:.2g}), paired over {group.n:,} seeds"
+                f"{c.before.subject}, toward {c.details['toward']}: found - random "
+                f"{_rounded(c.change)} in |bias - .5| (p = {c.p_value:.2g}), "
+                f"{_rounded(push.change)} toward the wanted side (p = {push.p_value:.2g}), paired "
+                f"over {c.paired:,} seeds"
             )
     rule = found.rule
     click.echo(
         f"intervals: {rule.prob:.0%}, bootstrap over seeds; p: sign test. wanted side: how far the "
-        "bias lies beyond .5 on the side pushed to. moved: share of seeds whose bias went "
-        f"{rule.gain:g} or more to that side; beyond: {rule.beyond:g} or more from .5 there. A "
-        "seed that yielded nothing counts with its own sentence."
+        "bias lies from .5 on the side pushed to. moved: share of seeds whose bias went "
+        f"{rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 there. A "
+        "seed without a result counts with its own sentence."
     )
-
-
-def _generation_rows(group: Group) -> Iterator[tuple[bool, tuple[str, ...]]]:
-    arms = (("seeds", group.seed), ("found", group.search), ("random", group.control))
-    for name, arm in arms:
-        if arm is not None:
-            yield (
-                name == "seeds",
-                (
-                    name,
-                    f"{group.n:,}",
-                    _rounded(arm.distance),
-                    _rounded(arm.distance_top),
-                    _rounded(arm.push),
-                    _rounded(arm.moved, 2) if name != "seeds" else "",
-                    _rounded(arm.beyond, 2),
-                ),
-            )
 
 
 def _rounded(value: Estimate, digits: int = 3) -> str:

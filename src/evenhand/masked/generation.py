@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +35,7 @@ from evenhand.masked.drafts import (
 from evenhand.masked.gender_words import check_pieces
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Progress
-from evenhand.results import Estimate
+from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_test
 from evenhand.text.structural import Accepted, Filter
@@ -326,70 +326,23 @@ def _without_repeats(found: Sequence[Found | Missed]) -> list[Found | Missed]:
     return kept
 
 
-INTERVAL = "studentised bootstrap over seeds; shares: Wilson"
+INTERVAL = "studentised bootstrap over seeds"
+SHARES = "Wilson's, over seeds"
 TEST = "exact sign test over seeds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """Sentences of one kind, one a seed: the seeds themselves, the found ones or the controls.
-
-    `distance` is the mean |bias - .5|, `push` the mean of how far the bias lies on the wanted side
-    of .5. `distance_top` is the distance by the top k alone, over the sentences that have a gender
-    word there; `without_top` have none. `moved` and `beyond` are the shares whose bias moved to
-    the wanted side, and that lie beyond the threshold there.
-    """
-
-    distance: Estimate
-    push: Estimate
-    distance_top: Estimate
-    without_top: int
-    moved: Estimate
-    beyond: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """Found sentences minus another kind, paired seed by seed, with exact sign tests."""
-
-    distance: Estimate
-    distance_p: float
-    push: Estimate
-    push_p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """The seeds pushed in one direction: male, female, or each its own."""
-
-    toward: str
-    n: int
-    seed: Arm
-    search: Arm
-    control: Arm | None
-    against_seed: Difference
-    against_control: Difference | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """All sentences as one model reads them: the one searched with, first, or a judge."""
-
-    model: str
-    groups: tuple[Group, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What counts as moved (a change of `gain`) and as beyond (so far from .5), and intervals."""
+    """What counts as moved (a change of `gain`), the threshold of a strong bias, and intervals."""
 
     gain: float
-    beyond: float
+    threshold: float
     prob: float
     seed: int
 
 
 def read(
+    model: str,
     sides: Sequence[Side],
     seeds: Sequence[Slot],
     search: Sequence[Slot],
@@ -397,58 +350,109 @@ def read(
     rule: Rule,
     *,
     own: bool,
-) -> tuple[Group, ...]:
-    """The groups, from what a model says of each seed, found sentence and control."""
-    groups = []
+) -> tuple[list[Measurement], list[Comparison]]:
+    """Seeds, generated sentences and random edits as one model reads them, and how they differ.
+
+    One measurement per direction, with parts by "sentences": seeds, found, random. Their value is
+    the mean |bias - .5|; their parts by "component" are `push` (how far the bias lies on the wanted
+    side of .5), `distance_top` (the distance by the top k, over sentences that have a gender word
+    there), and the shares `moved` (to the wanted side) and `above_threshold` (there). Comparisons
+    are paired seed by seed, with exact sign tests.
+    """
+    measurements, comparisons = [], []
     for toward in ("own",) if own else ("male", "female"):
         chosen = [i for i, side in enumerate(sides) if toward in ("own", side)]
         if not chosen:
             continue
         sign = np.array([1.0 if sides[i] == "male" else -1.0 for i in chosen])
-
-        def kind(
-            slots: Sequence[Slot], sign: Floats = sign, chosen: list[int] = chosen
-        ) -> tuple[Floats, Floats]:
-            picked = [slots[i] for i in chosen]
-            push = sign * (np.array([slot.bias for slot in picked]) - 0.5)
-            return push, np.abs(np.array([slot.bias_top for slot in picked]) - 0.5)
-
-        before, found = kind(seeds), kind(search)
-        random = kind(control) if control is not None else None
-        groups.append(
-            Group(
-                toward=toward,
-                n=len(chosen),
-                seed=_arm(*before, before[0], rule),
-                search=_arm(*found, before[0], rule),
-                control=_arm(*random, before[0], rule) if random else None,
-                against_seed=_difference(found[0], before[0], rule),
-                against_control=_difference(found[0], random[0], rule) if random else None,
+        kinds = {"seeds": seeds, "found": search} | ({"random": control} if control else {})
+        pushes = {
+            name: sign * (np.array([slots[i].bias for i in chosen]) - 0.5)
+            for name, slots in kinds.items()
+        }
+        arms = {
+            name: _arm(
+                model,
+                name,
+                pushes[name],
+                np.abs(np.array([slots[i].bias_top for i in chosen]) - 0.5),
+                pushes["seeds"],
+                rule,
             )
+            for name, slots in kinds.items()
+        }
+        details = {"toward": toward}
+        found = arms["found"]
+        measurements.append(
+            replace(found, query=toward, by="", parts=tuple(arms.values()), details=details)
         )
-    return tuple(groups)
+        comparisons += [
+            replace(
+                _difference(arms[name], found, pushes[name], pushes["found"], rule), details=details
+            )
+            for name in arms
+            if name != "found"
+        ]
+    return measurements, comparisons
 
 
-def _arm(push: Floats, top: Floats, before: Floats, rule: Rule) -> Arm:
-    there = top[np.isfinite(top)]
-    return Arm(
-        distance=_mean(np.abs(push), (0.0, 0.5), rule),
-        push=_mean(push, (-0.5, 0.5), rule),
-        distance_top=_mean(there, (0.0, 0.5), rule),
-        without_top=len(top) - len(there),
-        moved=_share(push - before >= rule.gain - 1e-9, rule),
-        beyond=_share(push >= rule.beyond, rule),
+def _arm(
+    model: str, name: str, push: Floats, top: Floats, before: Floats, rule: Rule
+) -> Measurement:
+    known = top[np.isfinite(top)]
+
+    def part(
+        query: str, estimate: Estimate, n: int, *, by: str, interval: str = INTERVAL
+    ) -> Measurement:
+        return Measurement(
+            metric="generation",
+            query=query,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            prob=rule.prob,
+            n=n,
+            ideal=None if interval == SHARES else 0.0,
+            worse="higher",
+            interval=interval,
+            subject=model,
+            by=by,
+            seed=rule.seed,
+        )
+
+    n = int(push.size)
+    moved = _share(push - before >= rule.gain - 1e-9, rule)
+    strong = _share(push >= rule.threshold, rule)
+    components = (
+        part("push", _mean(push, (-0.5, 0.5), rule), n, by="component"),
+        part("distance_top", _mean(known, (0.0, 0.5), rule), len(known), by="component"),
+        part("moved", moved, n, by="component", interval=SHARES),
+        part("above_threshold", strong, n, by="component", interval=SHARES),
     )
+    distance = part(name, _mean(np.abs(push), (0.0, 0.5), rule), n, by="sentences")
+    return replace(distance, parts=components, details={"without_top": len(top) - len(known)})
 
 
-def _difference(found: Floats, other: Floats, rule: Rule) -> Difference:
-    distance, push = np.abs(found) - np.abs(other), found - other
-    return Difference(
-        distance=_mean(distance, (-0.5, 0.5), rule),
-        distance_p=sign_test(distance),
-        push=_mean(push, (-1.0, 1.0), rule),
-        push_p=sign_test(push),
-    )
+def _difference(
+    before: Measurement, after: Measurement, one: Floats, two: Floats, rule: Rule
+) -> Comparison:
+    distance, push = np.abs(two) - np.abs(one), two - one
+
+    def comparison(
+        first: Measurement, second: Measurement, x: Floats, bounds: tuple[float, float]
+    ) -> Comparison:
+        return Comparison(
+            before=first,
+            after=second,
+            change=_mean(x, bounds, rule),
+            interval=f"{INTERVAL}, paired",
+            paired=int(x.size),
+            p_value=sign_test(x),
+            test=TEST,
+        )
+
+    part = comparison(before.part("push"), after.part("push"), push, (-1.0, 1.0))
+    return replace(comparison(before, after, distance, (-0.5, 0.5)), parts=(part,))
 
 
 def _mean(values: Floats, bounds: tuple[float, float], rule: Rule) -> Estimate:
@@ -483,7 +487,8 @@ class Generation:
     read: int
     left_out: Mapping[str, int]
     outcomes: tuple[Outcome, ...] = field(repr=False)
-    readings: tuple[Reading, ...]
+    measurements: tuple[Measurement, ...]
+    comparisons: tuple[Comparison, ...]
     rule: Rule
 
     @property
@@ -513,7 +518,7 @@ class Generation:
         with replace_file(path) as file:
             file.write(self.lines())
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The summary; the sentences stand apart."""
         return {
             "model": self.model,
@@ -527,10 +532,9 @@ class Generation:
             "nothing": self.nothing,
             "controls": len(self.controls),
             "control_nothing": _reasons(o.control for o in self.outcomes),
-            "beyond": self.rule.beyond,
-            "interval": INTERVAL,
-            "test": TEST,
-            "readings": [asdict(reading) for reading in self.readings],
+            "threshold": self.rule.threshold,
+            "measurements": [m.to_dict(items=False) for m in self.measurements],
+            "comparisons": [c.to_dict(items=False) for c in self.comparisons],
         }
 
 
@@ -548,7 +552,7 @@ def _record(model: str, task: Task, found: Found) -> dict[str, Any]:
         "model": model,
         "direction": task.side,
         "seed": seed.found.sentence,
-        "edits": [edit.as_dict() for edit in found.draft.edits],
+        "edits": [edit.to_dict() for edit in found.draft.edits],
         "bias_before": task.before.bias,
         "bias_after": found.slot.bias,
         "perplexity_ratio": found.fluency.ratio,
@@ -569,7 +573,7 @@ def generate(
     control: bool = True,
     judges: Sequence[MaskedLM] = (),
     top_k: int = 10,
-    beyond: float = 0.4,
+    threshold: float = 0.4,
     prob: float = 0.95,
     seed: int = 0,
     cache: Cache | None = None,
@@ -591,8 +595,8 @@ def generate(
     """
     if direction not in DIRECTIONS:
         raise UnknownNameError("direction", direction, DIRECTIONS)
-    if not 0 <= beyond < 0.5:
-        raise InputError(f"beyond: expected 0 to below .5, got {beyond}")
+    if not 0 <= threshold < 0.5:
+        raise InputError(f"threshold: expected 0 to below .5, got {threshold}")
     for each in (model, *judges):
         check_pieces(each)
     given = seeds if isinstance(seeds, Seeds) else seeds_of(map(Candidate, seeds), filter=filter)
@@ -620,8 +624,11 @@ def generate(
     if control:
         lengths = [len(each.draft.changes) if isinstance(each, Found) else 1 for each in found]
         drawn = random_edits(asker, tasks, lengths, settings, filter, seed)
-    rule = Rule(gain=settings.gain, beyond=beyond, prob=prob, seed=seed)
+    rule = Rule(gain=settings.gain, threshold=threshold, prob=prob, seed=seed)
     askers = [asker, *(Asker(each, top_k=top_k, cache=cache, progress=progress) for each in judges)]
+    readings = [
+        _reading(reader, tasks, found, drawn, rule, own=direction == "own") for reader in askers
+    ]
     return Generation(
         model=model.name,
         direction=direction,
@@ -632,9 +639,8 @@ def generate(
             Outcome(task, each, drawn[i] if drawn is not None else None)
             for i, (task, each) in enumerate(zip(tasks, found, strict=True))
         ),
-        readings=tuple(
-            _reading(reader, tasks, found, drawn, rule, own=direction == "own") for reader in askers
-        ),
+        measurements=tuple(m for measured, _ in readings for m in measured),
+        comparisons=tuple(c for _, compared in readings for c in compared),
         rule=rule,
     )
 
@@ -658,7 +664,7 @@ def _reading(
     rule: Rule,
     *,
     own: bool,
-) -> Reading:
+) -> tuple[list[Measurement], list[Comparison]]:
     """All sentences as one model reads them; a seed that yielded nothing stands for itself."""
 
     def slots(kind: Sequence[Found | Missed]) -> list[Slot]:
@@ -667,7 +673,8 @@ def _reading(
             for each, task in zip(kind, tasks, strict=True)
         )
 
-    groups = read(
+    return read(
+        asker.model.name,
         [task.side for task in tasks],
         asker.slots(Draft(task.ground) for task in tasks),
         slots(found),
@@ -675,4 +682,3 @@ def _reading(
         rule,
         own=own,
     )
-    return Reading(model=asker.model.name, groups=groups)
