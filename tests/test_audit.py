@@ -187,7 +187,7 @@ def test_same_seed_same_bytes(finished: Audit, tmp_path: Path, biased: World) ->
         assert (again.out / name).read_bytes() == (finished.out / name).read_bytes(), name
 
 
-def test_files_of_a_topic_no_longer_asked_for_go(copied: Path, biased: World) -> None:
+def test_files_of_a_topic_no_longer_chosen_are_removed(copied: Path, biased: World) -> None:
     fields = {name: getattr(biased.topic, name) for name in biased.topic.__slots__}
     second = Topic(**{**fields, "name": "second"})
     mine = copied / "tables" / "mine.csv"

@@ -356,7 +356,7 @@ def forests(
         The rows of each panel by its title.
     columns : int
     title, subtitle : str
-        Of the whole figure.
+        Of the figure.
     x : str or Mapping
         The title of the value axis, or that of each panel.
     scale : callable, optional
@@ -388,7 +388,7 @@ def forests(
     series = {row.get("series") for rows in drawn.values() for row in rows}
     named = [name for name in every.get("looks") or () if name in series]
     last = len(drawn) - columns
-    for place, (name, rows) in enumerate(drawn.items()):
+    for index, (name, rows) in enumerate(drawn.items()):
         own = {**every, **(options or {}).get(name, {})}
         alike = [_forest_row(row, digits, line) for row in groups[scale(name) if scale else name]]
         if own.get("domain") is None:
@@ -403,11 +403,11 @@ def forests(
         single = isinstance(x, str) and columns == 1 and scale is not None
         chart = forest(
             rows,
-            x=axis if not single or place >= last else "",
+            x=axis if not single or index >= last else "",
             width=width,
-            labels=place % columns == 0,
-            extent=min(320, 14 + 6 * longest) if place % columns == 0 else 0,
-            key=named if place == 0 else False,
+            labels=index % columns == 0,
+            extent=min(320, 14 + 6 * longest) if index % columns == 0 else 0,
+            key=named if index == 0 else False,
             **own,
         )
         charts.append(chart.properties(title=panel_heading(name, width=max(20, width // 6))))
@@ -583,9 +583,9 @@ def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Char
             band = alt.Chart(data([ends])).mark_rect(color=colour, opacity=0.14)
             layers.append(band.encode(x="low:Q", x2="high:Q"))
         layers.append(rule(row["value"], colour=colour))
-    for place, row in enumerate(named):
+    for index, row in enumerate(named):
         side: Any = (
-            {"align": "left", "dx": 3} if place or len(named) == 1 else {"align": "right", "dx": -3}
+            {"align": "left", "dx": 3} if index or len(named) == 1 else {"align": "right", "dx": -3}
         )
         label = alt.Chart(data([{"at": row["value"], "text": row["text"]}]))
         layers.append(
@@ -607,8 +607,8 @@ def _points(
     import altair as alt
 
     values = [
-        {**point, "shift": 0.1 + 0.8 * (place * 0.6180339887 % 1)}
-        for place, point in enumerate(_labelled(points, line))
+        {**point, "shift": 0.1 + 0.8 * (index * 0.6180339887 % 1)}
+        for index, point in enumerate(_labelled(points, line))
     ]
     base = alt.Chart(data(values)).encode(
         x=x,

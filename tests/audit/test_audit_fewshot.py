@@ -108,7 +108,7 @@ def test_content_is_that_of_the_runs(found):
     assert moved["change"] == pytest.approx(moved["after"] - moved["before"])
 
 
-def test_planted_bias_is_found_and_neutralize_takes_it_away(found):
+def test_planted_bias_is_found_and_neutralize_removes_it(found):
     content = content_of(found[1].of("fewshot")[0])
     before, after = (content["runs"][m]["bias"]["association"] for m in ("none", "neutralize"))
     assert before["signed"] > 0.05
@@ -129,12 +129,12 @@ def test_measurements_have_their_run_and_a_method(found):
     assert ("accuracy", "proto-euclidean neutralize") in by
 
 
-def test_trained_weights_are_not_kept(found):
+def test_trained_weights_are_removed(found):
     assert not list(found[0].rglob("*.safetensors"))
     assert list(found[0].rglob("answers.npz"))
 
 
-def test_goes_on_after_a_break_with_the_same_numbers(encoder, people, found, tmp_path):
+def test_resumes_after_a_break_with_the_same_numbers(encoder, people, found, tmp_path):
     steps = found[2].steps
     assert steps == sorted(steps)
     assert steps[-1] == 1

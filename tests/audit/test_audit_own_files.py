@@ -162,7 +162,7 @@ def test_what_the_parts_do_not_need_is_not_read(here, words):
         (["--data", "my.csv", "--out", "my.vec/in"], "my.vec is one"),
     ],
 )
-def test_a_wrong_name_is_told_of_at_once(here, capsys, monkeypatch, arguments, told):
+def test_a_wrong_name_is_an_error_at_once(here, capsys, monkeypatch, arguments, told):
     monkeypatch.setattr("evenhand.masked.model.load", lambda *_: pytest.fail("a model was read"))
     monkeypatch.setattr("evenhand.vectors.store.load", lambda *_: pytest.fail("vectors were read"))
     monkeypatch.setattr("evenhand.fewshot.data.read", lambda *_: pytest.fail("data were read"))
@@ -170,9 +170,9 @@ def test_a_wrong_name_is_told_of_at_once(here, capsys, monkeypatch, arguments, t
 
 
 @pytest.mark.parametrize("wrong", ["vectors", "model", "data"])
-def test_a_wrong_third_is_told_of_before_the_others_are_read(here, capsys, monkeypatch, wrong):
+def test_a_wrong_third_is_an_error_before_the_others_are_read(here, capsys, monkeypatch, wrong):
     given = {"vectors": "my.vec", "model": "my-bert", "data": "my.csv", wrong: "nowhere.at-all"}
-    test_a_wrong_name_is_told_of_at_once(
+    test_a_wrong_name_is_an_error_at_once(
         here,
         capsys,
         monkeypatch,
@@ -293,7 +293,7 @@ def test_a_checkpoint_of_old_is_taken(here):
     assert load("my-bert").fingerprint == before
 
 
-def test_from_python_a_wrong_argument_is_told_of_too(here, words):
+def test_from_python_a_wrong_argument_is_an_error_too(here, words):
     with pytest.raises(UnknownNameError, match="did you mean 'label'"):
         audit(data="my.csv", columns={"lable": "job"})
     with pytest.raises(FileError, match=r"my\.cvs"):

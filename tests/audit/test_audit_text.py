@@ -50,7 +50,7 @@ def test_odds_are_those_of_the_counts(tmp_path):
     assert content["unknown"] == 0
 
 
-def test_texts_of_unknown_gender_and_classes_without_any_are_told(tmp_path):
+def test_texts_of_unknown_gender_and_classes_without_any_are_counted(tmp_path):
     data = Dataset.of(
         [f"text {i}" for i in range(9)],
         "aaaabbbbc",

@@ -191,7 +191,7 @@ def test_the_data_card_counts_and_has_every_class(of_data: Findings) -> None:
     assert "classifiers were trained" not in text
 
 
-def test_what_the_data_lack_is_told(mixed: Findings) -> None:
+def test_what_the_data_lack_is_named(mixed: Findings) -> None:
     text = data_card(mixed)
     assert "| Left out: empty text | 4 |" in text
     assert DatasetCard(text).data.size_categories == ["1K<n<10K"]

@@ -8,6 +8,7 @@ import json
 import pytest
 from fewshot_documents import NAMES, SHARES, measured
 
+from evenhand.files import to_json
 from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
 from evenhand.report.fewshot import (
@@ -22,7 +23,6 @@ from evenhand.report.fewshot import (
 )
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
-from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
@@ -135,14 +135,14 @@ def test_rows_for_csv_have_every_run(contents):
     assert len(tables["fewshot-classes"]) == 3 * 2 * len(NAMES)
 
 
-def test_nothing_asked_for_nothing_shown():
+def test_without_stages_there_is_no_section():
     assert judge_classifiers(findings_of([])) == []
     section = fewshot_section(findings_of([]))
     assert not section.blocks
     assert not section.parts
 
 
-def test_what_could_not_be_measured_is_told():
+def test_what_could_not_be_measured_is_named():
     skip = {"metric": "few-shot classifiers", "query": "mine", "reason": "no genders"}
     findings = findings_of([], skipped=(skip,))
     (text,) = fewshot_section(findings).blocks

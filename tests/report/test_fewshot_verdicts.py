@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
+from evenhand.files import to_json
 from evenhand.report.fewshot import bias_rows
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import judge_classifiers, prose
-from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
@@ -108,7 +108,7 @@ def test_strong_evidence_shows_the_number_that_carries_it():
     assert len({one.label for one in verdict.numbers}) == 6
 
 
-def test_the_p_for_new_classes_is_corrected_for_all_that_were_asked():
+def test_the_p_for_new_classes_is_corrected_for_all_tests():
     """One of six at p = .009 is no news; that the others are weak does not make it one."""
     verdict = only_last(0.0005, 0.009)
     assert verdict.level == "some evidence"
@@ -153,7 +153,7 @@ def test_of_two_as_sure_the_one_surer_in_new_classes_is_shown():
     assert verdict.numbers[0].label.startswith("Accuracy gap, induction")
 
 
-def test_a_finding_against_the_stereotype_is_told_with_its_number():
+def test_a_result_against_the_stereotype_has_its_number():
     verdict = only_last(0.0005, 0.001, value=-0.034, low=-0.058, high=-0.010)
     assert verdict.level == "some evidence"
     assert verdict.numbers[0].value == -0.034
@@ -161,7 +161,7 @@ def test_a_finding_against_the_stereotype_is_told_with_its_number():
     assert "the accuracy gap with induction is −3.4 points" in verdict.sentence
 
 
-def test_a_finding_wholly_against_the_stereotype_is_not_told_as_one_in_part():
+def test_a_result_entirely_against_the_stereotype_is_not_called_partial():
     verdict = judged([measured(-0.034, 0.0005, 0.001, -0.058, -0.010) for _ in PLACES])
     assert verdict.level == "some evidence"
     assert "but against the stereotype" in verdict.sentence

@@ -169,7 +169,7 @@ def test_the_verdict_gets_the_contrast(planted: World, saved: StageResult) -> No
 
 @pytest.mark.usefixtures("_undrawn")
 @pytest.mark.parametrize("missing", ["rhat_max", "ess_min", None])
-def test_bad_draws_are_warned_of_and_kept_from_the_verdict(
+def test_unreliable_draws_are_warned_of_and_left_out_of_the_verdict(
     planted: World, saved: StageResult, missing: str | None
 ) -> None:
     bad = {**GOOD, missing: None} if missing else BAD
@@ -219,7 +219,7 @@ def test_the_answer_says_nearer_farther_or_open() -> None:
     assert "not the same as none" in answer(unsure)
 
 
-def test_what_was_skipped_or_not_asked_for_is_said(planted: World, saved: StageResult) -> None:
+def test_what_was_skipped_or_not_chosen_is_named(planted: World, saved: StageResult) -> None:
     skip = {"metric": "posterior", "query": "simulated", "reason": "too few words"}
     only = StageResult(name="p", kind="posterior", title="p", topic="simulated", skipped=(skip,))
     (warning,) = texts(posterior_section(findings(planted, only)), "warning")

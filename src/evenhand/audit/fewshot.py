@@ -395,9 +395,9 @@ def _largest(data: Dataset, classes: list[str], many: int) -> list[str]:
     order = []
     for sides in (("male",), ("female",), ("even", "unknown")):
         places = [p for p in data.indices(classes) if data.leaning[p] in sides]
-        places.sort(key=lambda place: -int(data.sizes[place]))
+        places.sort(key=lambda i: -int(data.sizes[i]))
         later = len(classes) * (sides[0] == "even")
-        order += [(turn + later, data.classes[place]) for turn, place in enumerate(places)]
+        order += [(turn + later, data.classes[i]) for turn, i in enumerate(places)]
     return [name for _, name in sorted(order, key=lambda one: one[0])[:many]]
 
 

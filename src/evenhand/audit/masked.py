@@ -280,7 +280,7 @@ def tune(
 
 
 def seconds_for(tokens: int, speed: float) -> float:
-    """The time of the whole stage for so many tokens at a speed, in tokens a second.
+    """The time of the stage for so many tokens at a speed in tokens per second.
 
     What else is done takes a share of the time of `mini` (`PHASES`), and as much longer for
     another model as its steps do.

@@ -74,8 +74,8 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
                 )
             except InputError as error:
                 skipped.append(_skip("hard debiasing", topic, error))
-        whole = change is not None and not change.unpaired["before"]
-        fitted = change.before if change and whole else fit(table, draws=DRAWS, seed=seed)
+        complete = change is not None and not change.unpaired["before"]
+        fitted = change.before if change and complete else fit(table, draws=DRAWS, seed=seed)
     except InputError as error:
         return {"skipped": (_skip("posterior", topic, error),)}
     progress.step(min(FITS, total), total)

@@ -248,14 +248,14 @@ def _common(
             (
                 (
                     _about(verdict),
-                    one.label,
-                    number(one.value),
-                    span(one.low, one.high),
-                    p_value(one.p_value),
-                    "–" if one.ideal is None else f"{one.ideal:g}".replace("-", "−"),
+                    shown.label,
+                    number(shown.value),
+                    span(shown.low, shown.high),
+                    p_value(shown.p_value),
+                    "–" if shown.ideal is None else f"{shown.ideal:g}".replace("-", "−"),
                 )
                 for verdict in judged
-                for one in numbers_of(findings, verdict)
+                for shown in numbers_of(findings, verdict)
             ),
         ),
         "limits": list(dict.fromkeys(v.cannot_mean for v in judged if v.cannot_mean)),
@@ -285,8 +285,8 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
             if (instrument := find(m.metric)) is not None and instrument.declaration.decides
         ]
     first: dict[str, Number] = {}
-    for one in numbers:
-        first.setdefault(one.label, one)
+    for shown in numbers:
+        first.setdefault(shown.label, shown)
     return list(first.values())
 
 
@@ -363,8 +363,8 @@ def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
         for key, words in FACTS.items():
             value = subject.get(key)
             if value:
-                shown = f"{value:,}" if isinstance(value, int) else str(value)
-                rows.append((f"{kind.capitalize()}: {words}", shown))
+                text = f"{value:,}" if isinstance(value, int) else str(value)
+                rows.append((f"{kind.capitalize()}: {words}", text))
     rows.append(("Seed", str(findings.run["seed"])))
     rows += [(f"Version of {name}", str(v)) for name, v in findings.run["versions"].items()]
     return table(("What", "Value"), rows)
@@ -445,10 +445,10 @@ def _model_metadata(name: str, findings: Findings, judged: Sequence[Verdict]) ->
     from huggingface_hub import ModelCardData
 
     results = [
-        _result(findings, verdict, one)
+        _result(findings, verdict, shown)
         for verdict in judged
-        for one in numbers_of(findings, verdict)
-        if _known(one.value)
+        for shown in numbers_of(findings, verdict)
+        if _known(shown.value)
     ]
     if not results:
         return ""
@@ -472,27 +472,27 @@ def without_aside(label: str) -> str:
     return re.sub(r"\s*\([^()]*\)$", "", label)
 
 
-def _result(findings: Findings, verdict: Verdict, one: Number) -> EvalResult:
+def _result(findings: Findings, verdict: Verdict, shown: Number) -> EvalResult:
     from huggingface_hub import EvalResult
 
     task, task_name = TASKS[verdict.subject]
     dataset, dataset_name = _dataset(findings, verdict)
     prob = findings.settings["prob"]
     values = {
-        "low": one.low,
-        "high": one.high,
+        "low": shown.low,
+        "high": shown.high,
         "prob": prob,
-        "p_value": one.p_value,
-        "ideal": one.ideal,
+        "p_value": shown.p_value,
+        "ideal": shown.ideal,
     }
     return EvalResult(
         task_type=task,
         task_name=task_name,
         dataset_type=dataset,
         dataset_name=dataset_name,
-        metric_type=slug(without_aside(one.label)).replace("-", "_"),
-        metric_value=_short(one.value),
-        metric_name=f"{one.label} ({percent(prob)} interval {span(one.low, one.high)})",
+        metric_type=slug(without_aside(shown.label)).replace("-", "_"),
+        metric_value=_short(shown.value),
+        metric_name=f"{shown.label} ({percent(prob)} interval {span(shown.low, shown.high)})",
         metric_args={key: _short(value) for key, value in values.items() if _known(value)},
     )
 

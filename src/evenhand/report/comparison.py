@@ -291,23 +291,23 @@ def _measured(side: Side) -> dict[Key, Measurement]:
     known = {(m.value, m.low, m.high) for m in found.values()}
     prob = side.findings.settings["prob"]
     for verdict in side.findings.verdicts:
-        for one in verdict.numbers:
-            if (one.value, one.low, one.high) not in known:
-                query = without_aside(one.label)
+        for shown in verdict.numbers:
+            if (shown.value, shown.low, shown.high) not in known:
+                query = without_aside(shown.label)
                 found.setdefault(
                     (verdict.subject, verdict.topic, "", query),
                     Measurement(
                         metric="",
                         query=query,
-                        value=one.value,
-                        low=one.low,
-                        high=one.high,
+                        value=shown.value,
+                        low=shown.low,
+                        high=shown.high,
                         n=0,
-                        ideal=one.ideal,
+                        ideal=shown.ideal,
                         worse="away",
                         interval="",
                         prob=prob,
-                        p_value=one.p_value,
+                        p_value=shown.p_value,
                     ),
                 )
     return found
@@ -329,41 +329,41 @@ def _estimates(stage: StageResult) -> Iterable[Measurement]:
 
 
 def _difference(
-    one: Side, two: Side, key: Key, first: Measurement | None, second: Measurement | None
+    before: Side, after: Side, key: Key, first: Measurement | None, second: Measurement | None
 ) -> Difference | None:
     if first is None or second is None:
         return None
     subject, topic, metric, _ = key
     if subject == "vectors":
-        reason = _not_comparable(one.findings, two.findings, topic, metric)
+        reason = _not_comparable(before.findings, after.findings, topic, metric)
         if reason:
             return Difference(kind="none", how=reason)
-    return difference(first, second, same_input=_same(one.findings, two.findings, subject))
+    return difference(first, second, same_input=_same(before.findings, after.findings, subject))
 
 
-def _same(one: Findings, two: Findings, subject: str) -> bool:
+def _same(before: Findings, after: Findings, subject: str) -> bool:
     """Both audits had the same input."""
     return all(
-        one.subjects.get(kind, {}).get(IDENTITY[kind])
-        == two.subjects.get(kind, {}).get(IDENTITY[kind])
+        before.subjects.get(kind, {}).get(IDENTITY[kind])
+        == after.subjects.get(kind, {}).get(IDENTITY[kind])
         for kind in DEPENDS_ON[subject]
     )
 
 
-def _not_comparable(one: Findings, two: Findings, topic: str, metric: str) -> str:
+def _not_comparable(before: Findings, after: Findings, topic: str, metric: str) -> str:
     """Why two values on vectors are not comparable; empty where they are."""
     lists = [
         {given.name: _words(given) for given in findings.topics}.get(topic)
-        for findings in (one, two)
+        for findings in (before, after)
     ]
     if topic and lists[0] != lists[1]:
         return prose.other_words(topic)
-    if _same(one, two, "vectors"):
+    if _same(before, after, "vectors"):
         return ""
     scale = scale_of(metric)
     if scale == PRODUCTS:
         return prose.other_lengths()
-    dims = [findings.subjects["vectors"]["dim"] for findings in (one, two)]
+    dims = [findings.subjects["vectors"]["dim"] for findings in (before, after)]
     if dims[0] != dims[1] and (scale == COSINES or metric == "mac"):
         return prose.other_dimensions(*dims)
     return ""
@@ -386,9 +386,9 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
         return Difference(
             kind="same", how=prose.same_input(), value=0.0, low=0.0, high=0.0, prob=first.prob
         )
-    one, two = _with_replicates(first), _with_replicates(second)
-    if len(one.items) and _keys(one) and _keys(one) == _keys(two):
-        compared = paired_jackknife(one, two)
+    before, after = _with_replicates(first), _with_replicates(second)
+    if len(before.items) and _keys(before) and _keys(before) == _keys(after):
+        compared = paired_jackknife(before, after)
         change = compared.change
         if math.isfinite(change.low) and math.isfinite(change.high):
             return Difference(
@@ -483,13 +483,13 @@ def _with_replicates(m: Measurement) -> Measurement:
     return replace(m, items=Items({"word": names, "without": without}))
 
 
-def worse(line: Line, place: int, letters: tuple[str, str]) -> str:
+def worse(line: Line, index: int, letters: tuple[str, str]) -> str:
     """Which of the first audit and another reads worse, where the difference is clear.
 
     For a measure that is worse on either side of its ideal, only where both values lie on the
     same side of it. Controls have no worse.
     """
-    found, first, second = line.differences[place], line.sides[0], line.sides[place]
+    found, first, second = line.differences[index], line.sides[0], line.sides[index]
     if found is None or first is None or second is None or found.kind == "none":
         return "–"
     if (line.metric, line.query) in CONTROLS:
@@ -658,7 +658,8 @@ def _about(subject: str, topic: str, which: str) -> str:
 
 def _numbers(verdict: Verdict) -> str:
     return "; ".join(
-        f"{one.label} {number(one.value)} {interval(one.low, one.high)}" for one in verdict.numbers
+        f"{shown.label} {number(shown.value)} {interval(shown.low, shown.high)}"
+        for shown in verdict.numbers
     )
 
 
@@ -768,7 +769,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
     level = percent(first.findings.settings["prob"])
     rows: list[list[Cell | str]] = []
     for line in lines:
-        for place, (found, side) in enumerate(zip(line.differences, compared.sides, strict=True)):
+        for index, (found, side) in enumerate(zip(line.differences, compared.sides, strict=True)):
             if found is not None and found.kind != "none":
                 digits = 2 if found.ratio else 3
                 sign, times = ("÷", "× ") if found.ratio else ("−", "")
@@ -780,7 +781,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
                         Cell(times + number(found.value, digits), found.value),
                         span(found.low, found.high, digits),
                         "same input" if found.kind == "same" else how,
-                        worse(line, place, (first.letter, side.letter)),
+                        worse(line, index, (first.letter, side.letter)),
                     ]
                 )
     return Table.of(

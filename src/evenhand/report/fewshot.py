@@ -68,27 +68,27 @@ DIRECTIONS = {
 
 def run_charts(result: Row) -> ChartSet:
     """The figures of `fewshot run` from its document, in the order of reading."""
-    made = ChartSet()
+    figures = ChartSet()
     name = str(result.get("name") or "run")
     prob = (result.get("accuracy") or {}).get("prob")
     chance = result.get("chance")
     baseline = (result.get("baseline") or {}).get("accuracy")
-    made.add(
+    figures.add(
         "accuracy",
         lambda: accuracies(
             [{"name": name, **_part(result, "accuracy")}], chance=chance, baseline=baseline
         ),
     )
-    made.add("classes", lambda: by_class(_part(result, "by_class"), chance=chance, prob=prob))
-    made.add("curves", lambda: learning_curves(_part(result, "curves")))
-    made.add("bias", lambda: bias_measures({name: _part(result, "bias")}))
-    made.add("associations", lambda: associations(_part(result, "associations")))
-    return made
+    figures.add("classes", lambda: by_class(_part(result, "by_class"), chance=chance, prob=prob))
+    figures.add("curves", lambda: learning_curves(_part(result, "curves")))
+    figures.add("bias", lambda: bias_measures({name: _part(result, "bias")}))
+    figures.add("associations", lambda: associations(_part(result, "associations")))
+    return figures
 
 
 def bias_charts(result: Row) -> ChartSet:
     """The figures of `fewshot bias` from its document; a run without a part gets an empty row."""
-    made = ChartSet()
+    figures = ChartSet()
     runs: Mapping[str, Row] = result.get("runs") or {}
 
     def every(key: str) -> dict[str, Row]:
@@ -97,13 +97,13 @@ def bias_charts(result: Row) -> ChartSet:
             raise InputError(f"{key}: the result has none")
         return found
 
-    made.add(
+    figures.add(
         "accuracy",
         lambda: accuracies([{"name": name, **score} for name, score in every("accuracy").items()]),
     )
-    made.add("bias", lambda: bias_measures(every("bias")))
-    made.add("changes", lambda: bias_changes(_part(result, "changes")))
-    return made
+    figures.add("bias", lambda: bias_measures(every("bias")))
+    figures.add("changes", lambda: bias_changes(_part(result, "changes")))
+    return figures
 
 
 def _part(result: Row, key: str) -> Any:
@@ -454,8 +454,8 @@ def learning_curves(every: Mapping[str, Points]) -> Chart:
     start, last = (end(row["episodes"] for row in rows) for end in (min, max))
     domains = {measure: _curve_domain(rows, measure) for measure in heights}
     charts = []
-    for place, (name, part) in enumerate(values.items()):
-        left, lowest = place % columns == 0, place >= len(values) - columns
+    for index, (name, part) in enumerate(values.items()):
+        left, lowest = index % columns == 0, index >= len(values) - columns
         stack = [
             curves(
                 [row for row in part if row["measure"] == measure],
@@ -521,9 +521,9 @@ def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> Rows:
             "series": series,
             "measure": measure,
             "value": finite(point[f"{series}_{measure}"]),
-            "chosen": place == best and series == "validation",
+            "chosen": index == best and series == "validation",
         }
-        for place, point in enumerate(points)
+        for index, point in enumerate(points)
         for measure in measures
         for series in ("training", "validation")
     ]

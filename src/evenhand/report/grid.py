@@ -18,7 +18,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def grid_charts(report: Mapping[str, Any]) -> ChartSet:
     """All maps of the document of `grid report`; one set for each setting beside the tasks'."""
-    made = ChartSet()
+    figures = ChartSet()
     prob = float(report.get("prob") or 0.95)
     for setting, results in _by_setting(report.get("results") or ()).items():
         best = _by_setting(report.get("best") or ()).get(setting, [])
@@ -29,12 +29,12 @@ def grid_charts(report: Mapping[str, Any]) -> ChartSet:
             part = [row for row in results if row["mitigation"] == name]
             first = [row for row in best if row["mitigation"] == name]
             own = f"-{slug(name)}{end}"
-            made.add(f"accuracy{own}", partial(accuracy_map, part, best=first, **given))
-            made.add(f"bias{own}", partial(bias_maps, part, **given))
+            figures.add(f"accuracy{own}", partial(accuracy_map, part, best=first, **given))
+            figures.add(f"bias{own}", partial(bias_maps, part, **given))
         for name in dict.fromkeys(row["mitigation"] for row in changes):
             part = [row for row in changes if row["mitigation"] == name]
-            made.add(f"change-{slug(name)}{end}", partial(change_maps, part, **given))
-    return made
+            figures.add(f"change-{slug(name)}{end}", partial(change_maps, part, **given))
+    return figures
 
 
 def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: Rows = ()) -> Chart:

@@ -57,11 +57,11 @@ Row = Mapping[str, Any]
 
 def score_charts(scores: Sequence[Measurement], comparisons: Sequence[Comparison]) -> ChartSet:
     """The figures of `masked score`: the distribution of each model, and their differences."""
-    made = ChartSet()
-    made.add("scores", lambda: distributions(scores))
+    figures = ChartSet()
+    figures.add("scores", lambda: distributions(scores))
     if len(scores) > 1:
-        made.add("differences", lambda: differences(comparisons))
-    return made
+        figures.add("differences", lambda: differences(comparisons))
+    return figures
 
 
 def _top(m: Measurement) -> Measurement:
@@ -80,7 +80,7 @@ def distributions(scores: Sequence[Measurement]) -> Chart:
         raise InputError("no sentence is decided: there is no distribution to draw")
     settings, last = scores[0].details["settings"], len(scores) - 1
     return panels(
-        [_distribution(m, axis=place == last) for place, m in enumerate(scores)],
+        [_distribution(m, axis=index == last) for index, m in enumerate(scores)],
         title="Pronoun score: P(male) / (P(male) + P(female))",
         subtitle=[
             f"bars: sentences decided by the {settings['top_k']} likeliest words; outline: by the "
@@ -199,13 +199,13 @@ def _ends(row: Row) -> dict[str, Any]:
 
 def association_charts(results: Sequence[Measurement]) -> ChartSet:
     """The figures of `masked associate`; the name of the model is added where there are several."""
-    made = ChartSet()
+    figures = ChartSet()
     for m in results:
         model = re.sub(r"[^\w.-]+", "-", m.subject)
         name = f"-{model}" if len(results) > 1 else ""
-        made.add(f"professions{name}", partial(professions, m))
-        made.add(f"templates{name}", partial(templates, m))
-    return made
+        figures.add(f"professions{name}", partial(professions, m))
+        figures.add(f"templates{name}", partial(templates, m))
+    return figures
 
 
 def professions(m: Measurement) -> Chart:
@@ -277,8 +277,8 @@ def _bounded(m: Measurement, label: str) -> dict[str, Any]:
 
 def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     """The figures of `masked phrases`: effect sizes, and a scatter for each correlation."""
-    made = ChartSet()
-    made.add("effect-sizes", lambda: phrase_forest(_effects(results)))
+    figures = ChartSet()
+    figures.add("effect-sizes", lambda: phrase_forest(_effects(results)))
     for m in results:
         if m.metric == CORRELATION:
             model = m.details["pronouns"]
@@ -286,8 +286,8 @@ def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
             for part in (m.part("raw", "embedding"), m):
                 kind = "centred" if part.details["centred"] else "raw"
                 name = f"pronouns-{_file_part(m.subject)}{by}-{kind}"
-                made.add(name, partial(phrase_scatter, part))
-    return made
+                figures.add(name, partial(phrase_scatter, part))
+    return figures
 
 
 def _effects(results: Sequence[Measurement]) -> list[Measurement]:
@@ -382,12 +382,12 @@ def _file_part(name: str) -> str:
 
 def finetune_charts(result: Any) -> ChartSet:
     """The figures of `masked finetune`: the loss, that of the control, and the bias."""
-    made, row = ChartSet(), plain(result)
-    made.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["best"]["step"]))
+    figures, row = ChartSet(), plain(result)
+    figures.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["best"]["step"]))
     if row.get("control_curve"):
-        made.add("loss_control", lambda: loss_curve(row["control_curve"]))
-    made.add("bias", lambda: bias_changes([_change_row(change) for change in row["changes"]]))
-    return made
+        figures.add("loss_control", lambda: loss_curve(row["control_curve"]))
+    figures.add("bias", lambda: bias_changes([_change_row(change) for change in row["changes"]]))
+    return figures
 
 
 def _change_row(change: Row) -> Row:
@@ -482,7 +482,7 @@ def measure_label(measure: str) -> str:
 
 
 def masked_section(findings: Findings) -> Section:
-    """What the model expects of men and women, asked in four ways."""
+    """What the model expects of men and women, measured in four ways."""
     parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
     return Section(
         "masked", "The masked language model", parts=[part for part in parts if part.blocks]

@@ -84,8 +84,8 @@ def methods(part: str) -> dict[str, Method]:
     declared = {
         each.name: _declared(each) for each in all_declarations([subject] if subject else [])
     }
-    others = {name: one for name, one in _others().items() if one.part == part}
-    return {**declared, **{name: one for name, one in others.items() if name not in declared}}
+    others = {name: known for name, known in _others().items() if known.part == part}
+    return {**declared, **{name: known for name, known in others.items() if name not in declared}}
 
 
 def label_of(measured: str | Measurement, topic: str = "", query: str = "") -> str:

@@ -90,39 +90,39 @@ def fit_charts(
     crossed, naive = fits.get("crossed"), fits.get("coefficients")
     order = ("crossed", "separate", "paper", "coefficients")
     chosen = next((fits[name] for name in order if name in fits), None)
-    made = ChartSet()
+    figures = ChartSet()
     if crossed:
-        made.add("contrasts", partial(contrasts, crossed, naive, prob))
-        made.add("word-deltas", partial(word_deltas, crossed, prob))
+        figures.add("contrasts", partial(contrasts, crossed, naive, prob))
+        figures.add("word-deltas", partial(word_deltas, crossed, prob))
     if chosen:
         named = {f"{_name(table)}, {chosen.model}": chosen}
-        made.add("levels", partial(levels, named, prob))
-        made.add("word-means", partial(word_means, named, prob))
+        figures.add("levels", partial(levels, named, prob))
+        figures.add("word-means", partial(word_means, named, prob))
     if naive and naive is not chosen:
-        made.add("coefficients", partial(levels, {_name(table): naive}, prob))
-    made.add("densities", partial(distance_densities, table))
+        figures.add("coefficients", partial(levels, {_name(table): naive}, prob))
+    figures.add("densities", partial(distance_densities, table))
     for word in words or telling_words(table):
         name = "radial-" + re.sub(r"\W+", "-", word)
-        while name in made.charts:
+        while name in figures.charts:
             name += "-"
-        made.add(name, partial(radial, table, word, seed=seed))
+        figures.add(name, partial(radial, table, word, seed=seed))
     for fit in (crossed, naive):
         if fit:
-            made.add(f"priors-{fit.model}", partial(prior_curves, fit, priors))
+            figures.add(f"priors-{fit.model}", partial(prior_curves, fit, priors))
     found = report.checks or {name: check_posterior(fit, seed=seed) for name, fit in fits.items()}
     rows = {name: [each.to_dict() for each in part] for name, part in found.items()}
-    made.add("check", partial(check_forest, rows))
-    return made
+    figures.add("check", partial(check_forest, rows))
+    return figures
 
 
 def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
     """The figures of `posterior compare`."""
     times = {"before": change.before, "after": change.after}
-    made = ChartSet()
-    made.add("changes", partial(changes, change, prob))
-    made.add("levels", partial(levels, times, prob))
-    made.add("word-means", partial(word_means, times, prob))
-    return made
+    figures = ChartSet()
+    figures.add("changes", partial(changes, change, prob))
+    figures.add("levels", partial(levels, times, prob))
+    figures.add("word-means", partial(word_means, times, prob))
+    return figures
 
 
 # --------------------------------------------------------------------------------------- forests
@@ -340,10 +340,10 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
         for part in m.parts
     ]
     order = sorted(dict.fromkeys((row["group"], row["label"]) for row in rows))
-    place = {word: i for i, (_, word) in enumerate(order)}
+    index = {word: i for i, (_, word) in enumerate(order)}
     parts = {
         level: sorted(
-            (row for row in rows if row["of"] == level), key=lambda row: place[row["label"]]
+            (row for row in rows if row["of"] == level), key=lambda row: index[row["label"]]
         )
         for level in CONNECTIONS
         if any(row["of"] == level for row in rows)
@@ -881,7 +881,7 @@ def _distance_blocks(
             title=title,
         )
         blocks += [] if isinstance(figure, Text) else [figure]
-    for place, word in enumerate(telling_words(table), 1):
+    for index, word in enumerate(telling_words(table), 1):
         own = table.select_words([word])
         near = sorted(
             (float(distance), own.attributes[attribute])
@@ -892,11 +892,11 @@ def _distance_blocks(
         )
         blocks.append(
             prose.figure(
-                f"posterior-radial-{place}-{name}",
+                f"posterior-radial-{index}-{name}",
                 lambda word=word: radial(table, word, seed=seed),  # type: ignore[misc]
                 "radial",
                 word=word,
-                nearest=place == 1,
+                nearest=index == 1,
                 near=near,
             )
         )

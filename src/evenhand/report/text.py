@@ -152,7 +152,7 @@ def _filter(findings: Findings) -> Section:
     content = findings.details("filter")
     if content is None:
         return Section("data-filter", prose.title_filter(), not_measured(findings, "filter"))
-    steps, kept = content["steps"], content["steps"]["accepted"]
+    steps, accepted = content["steps"], content["steps"]["accepted"]
     read = max(steps["read"], 1)
     blocks: list[Block] = [
         prose.text("filter", content=content, read=read),
@@ -168,14 +168,14 @@ def _filter(findings: Findings) -> Section:
                 )
                 for step in ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
             ),
-            folded=kept > 0,
+            folded=accepted > 0,
         ),
     ]
-    if kept:
+    if accepted:
         examples = content["examples"]
         blocks.append(
             Table.of(
-                prose.table_examples(shown=len(examples), found=kept),
+                prose.table_examples(shown=len(examples), found=accepted),
                 ("Sentence", "Pronoun", "Refers to", "Class"),
                 ((e["sentence"], e["pronoun"], e["antecedent"], e["class"]) for e in examples),
                 words=True,
