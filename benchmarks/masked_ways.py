@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from evenhand.masked.metrics.likelihood import pseudo_log_likelihood
 
 from evenhand.masked import Model, Place
 from evenhand.masked.forward import layers_of
 from evenhand.masked.gender_words import probabilities
+from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
 from evenhand.masked.scoring import ask, log_probs
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
@@ -136,7 +136,7 @@ def ours_associations(model: Model, texts: Sequence[str]) -> object:
 
 def ours_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
     """The pseudo-log-likelihood of all sentences in one pass."""
-    return pseudo_log_likelihood(model, [text for pair in asked for text in pair]).log_probs
+    return pseudo_log_likelihoods(model, [text for pair in asked for text in pair])[0]
 
 
 @torch.no_grad()

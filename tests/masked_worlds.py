@@ -21,6 +21,7 @@ from evenhand.audit import masked
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.audit.text import text_stages
 from evenhand.fewshot.data import Dataset
+from evenhand.files import document, save_json
 from evenhand.lexicon.phrases import phrases
 from evenhand.lexicon.professions import TemplateSet, professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
@@ -28,7 +29,6 @@ from evenhand.masked import designs
 from evenhand.masked.designs import Design, design
 from evenhand.masked.metrics import phrases as phrase_metric
 from evenhand.report.findings import Findings, read_findings
-from evenhand.results import document, save_json
 from evenhand.simulate.masked import BigramModel, bigram_model
 
 PAIRS = (

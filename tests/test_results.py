@@ -7,9 +7,10 @@ import pytest
 
 import evenhand
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import document, replace_file, save_json, to_json
 from evenhand.instruments import compare
 from evenhand.registry import Registry
-from evenhand.results import Measurement, document, replace_file, save_json, to_json
+from evenhand.results import Measurement
 
 
 def measurement(values, **changes):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import lexicon
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 from evenhand.vectors.formats.npz import write_npz
 from evenhand.vectors.vocabulary import spellings
 

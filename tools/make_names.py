@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from evenhand.files import replace_file
 from evenhand.lexicon.names import ambiguous_names
-from evenhand.results import replace_file
 from name_shares import births
 
 FIRST, LAST = 1880, 2016

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evenhand.files import replace_file
 from evenhand.lexicon.names import names, persons
-from evenhand.results import replace_file
 
 LOWER = re.compile(r"(?<![\w'-])[a-z]{2,}(?![\w'-])")
 PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|[Aa]t|[Tt]he|into|across|a|an) ([A-Z][a-z]+)")

@@ -60,8 +60,6 @@ def plain(value: Any) -> Any:
     """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
-    elif hasattr(value, "as_dict"):
-        value = value.as_dict()
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):

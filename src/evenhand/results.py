@@ -18,35 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.files import (
-    SCHEMA,
-    document,
-    plain,
-    read_document,
-    replace_file,
-    save_csv,
-    save_json,
-    to_json,
-)
+from evenhand.files import document, plain, read_document, save_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "SCHEMA",
     "Comparison",
     "Estimate",
-    "Item",
     "Items",
     "Measurement",
     "Measurements",
     "Worse",
-    "document",
     "load",
-    "replace_file",
-    "save_csv",
-    "save_json",
-    "to_json",
 ]
 
 Worse = Literal["higher", "lower", "away"]
@@ -228,8 +212,6 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         return {"value": self.value, "low": self.low, "high": self.high, "prob": self.prob}
 
-    as_dict = to_dict
-
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Estimate:
         return cls(**{**row, **_interval(row)})
@@ -381,9 +363,6 @@ class Measurement:
             row["items"] = self.items.to_dict()
         return row
 
-    def as_dict(self, *, items: bool = False) -> dict[str, Any]:
-        return self.to_dict(items=items)
-
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Measurement:
         """Read what `to_dict` wrote, parts at any depth."""
@@ -501,9 +480,6 @@ class Comparison:
         row["change"] = self.change.to_dict()
         row["parts"] = [part.to_dict(items=items) for part in self.parts]
         return {"metric": self.metric, "query": self.query, **row}
-
-    def as_dict(self, *, items: bool = False) -> dict[str, Any]:
-        return self.to_dict(items=items)
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Comparison:

@@ -100,11 +100,15 @@ def test_a_run_leaves_all_in_its_folder(here):
             )
         ),
     }
-    told = strict((here / "base" / "results.json").read_text())
-    assert told["command"] == "fewshot run"
-    assert told["settings"]["episodes"] == "16/6/24"
-    right, own, baseline = told["measurements"]
-    assert [m["metric"] for m in told["measurements"]] == ["accuracy", "fewshot_bias", "accuracy"]
+    document = strict((here / "base" / "results.json").read_text())
+    assert document["command"] == "fewshot run"
+    assert document["settings"]["episodes"] == "16/6/24"
+    right, own, baseline = document["measurements"]
+    assert [m["metric"] for m in document["measurements"]] == [
+        "accuracy",
+        "fewshot_bias",
+        "accuracy",
+    ]
     assert baseline["low"] < baseline["value"]
     for one in (right, *(part for part in right["parts"] if part["by"] == "score")):
         assert one["low"] <= one["value"] <= one["high"]
@@ -117,7 +121,9 @@ def test_a_run_leaves_all_in_its_folder(here):
     record = strict((here / "base" / "run.json").read_text())
     assert record["data"]["texts"] == 14 * 28
     assert record["versions"]["torch"]
-    assert not [line for line in str(told).split() if line.startswith(str(here))]  # no such paths
+    assert not [
+        line for line in str(document).split() if line.startswith(str(here))
+    ]  # no such paths
 
 
 def test_a_finished_run_again_says_the_same(here, capsys):
@@ -125,9 +131,9 @@ def test_a_finished_run_again_says_the_same(here, capsys):
     before = results.read_bytes()
     shown = output(capsys, *QUICK, "--out", "base")
     assert shown == output(capsys, *QUICK, "--out", "base")
-    told = strict(output(capsys, *QUICK, "--out", "base", "--json"))
+    document = strict(output(capsys, *QUICK, "--out", "base", "--json"))
     assert results.read_bytes() == before
-    assert told == without_items(strict(before))
+    assert document == without_items(strict(before))
     found = summarise(read_run("base"))
     accuracy = found.accuracy
     assert f"{accuracy.value:.3f}" in shown
@@ -167,28 +173,28 @@ def test_other_intervals_of_a_finished_run(here, capsys, tmp_path):
 
 
 def test_bias_of_one_run(here, capsys):
-    told = strict(output(capsys, "fewshot", "bias", "base", "--json"))
-    right, own = told["measurements"]
+    document = strict(output(capsys, "fewshot", "bias", "base", "--json"))
+    right, own = document["measurements"]
     for row in (right, *parts(own).values()):
         low, value, high = (row[key] for key in ("low", "value", "high"))
         assert all(type(number) is float and math.isfinite(number) for number in (low, value, high))
         assert low <= value <= high
     run_told = strict((here / "base" / "results.json").read_text())
-    assert told["measurements"] == without_items(run_told["measurements"][:2])
+    assert document["measurements"] == without_items(run_told["measurements"][:2])
     shown = output(capsys, "fewshot", "bias", "base")
     assert "Gender bias of proto-euclidean" in shown
     assert "ε-robust at 0.05" in shown
 
 
 def test_what_a_mitigation_changed(here, capsys, tmp_path):
-    told = strict(
+    document = strict(
         output(capsys, "fewshot", "bias", "base", "neutral", "--figures", str(tmp_path), "--json")
     )
-    assert told["runs"] == {"proto-euclidean": "base", "proto-euclidean neutralize": "neutral"}
-    right, before, other, after = told["measurements"]
-    assert (before["subject"], after["subject"]) == tuple(told["runs"])
+    assert document["runs"] == {"proto-euclidean": "base", "proto-euclidean neutralize": "neutral"}
+    right, before, other, after = document["measurements"]
+    assert (before["subject"], after["subject"]) == tuple(document["runs"])
     assert abs(after["value"]) < 0.02
-    cost, moved = told["comparisons"]
+    cost, moved = document["comparisons"]
     for name in MEASURES:
         gap = parts(after)[name]["value"] - parts(before)[name]["value"]
         change = parts(moved)[name]["change"]
@@ -207,15 +213,16 @@ def test_what_a_mitigation_changed(here, capsys, tmp_path):
 def test_runs_that_cannot_be_compared(here, capsys, tmp_path):
     other = tmp_path / "other"
     output(capsys, *QUICK, "--data", "simulated:per_class=14,leak=0", "--out", str(other))
-    told = failure(capsys, "fewshot", "bias", "base", str(other))
+    message = failure(capsys, "fewshot", "bias", "base", str(other))
     assert (
-        f"proto-euclidean (base) and proto-euclidean ({other}): expected runs on the same" in told
+        f"proto-euclidean (base) and proto-euclidean ({other}): expected runs on the same"
+        in message
     )
     assert "expected each folder once" in failure(capsys, "fewshot", "bias", "base", "./base")
     output(capsys, *QUICK, "--split-seed", "3", "--out", str(other), "--restart")
-    told = failure(capsys, "fewshot", "bias", "base", str(other))
-    assert "expected the same test queries" in told
-    assert "(--each-gender, in Python each_gender=, leaves such classes out)" in told
+    message = failure(capsys, "fewshot", "bias", "base", str(other))
+    assert "expected the same test queries" in message
+    assert "(--each-gender, in Python each_gender=, leaves such classes out)" in message
 
 
 def test_files_of_every_kind_are_the_same_data(here, capsys, tmp_path):
@@ -245,7 +252,7 @@ def test_files_of_every_kind_are_the_same_data(here, capsys, tmp_path):
         }
     )
     numbers.to_csv(tmp_path / "bios.csv", index=False)
-    told = strict(
+    document = strict(
         output(
             capsys,
             *QUICK,
@@ -257,10 +264,10 @@ def test_files_of_every_kind_are_the_same_data(here, capsys, tmp_path):
             "--json",
         )
     )
-    assert told["data"]["classes"].keys() == set(PROFESSIONS)
+    assert document["data"]["classes"].keys() == set(PROFESSIONS)
     expected = strict((here / "base/results.json").read_text())["measurements"][0]
     for key in ("value", "low", "high", "n"):
-        assert told["measurements"][0][key] == expected[key]
+        assert document["measurements"][0][key] == expected[key]
 
 
 def test_without_genders(here, capsys, tmp_path):
@@ -279,12 +286,12 @@ def test_without_genders(here, capsys, tmp_path):
     assert "(left out: duplicate text: 1)" in captured.out
     assert not (tmp_path / "plain" / "associations.csv").exists()
     assert "no bias can be measured" in failure(capsys, "fewshot", "bias", out)
-    told = strict(
+    document = strict(
         output(capsys, *QUICK, "--data", str(tmp_path / "plain.jsonl"), "--out", out, "--json")
     )
-    assert [m["metric"] for m in told["measurements"]] == ["accuracy", "accuracy"]
-    assert [skip["metric"] for skip in told["skipped"]] == ["fewshot_bias"]
-    assert not parts(told["measurements"][0], "gender")
+    assert [m["metric"] for m in document["measurements"]] == ["accuracy", "accuracy"]
+    assert [skip["metric"] for skip in document["skipped"]] == ["fewshot_bias"]
+    assert not parts(document["measurements"][0], "gender")
 
 
 def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
@@ -335,14 +342,14 @@ def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
         assert saved.answers.same_queries(
             SavedAnswers.load(tmp_path / "many" / name / "answers.npz").answers
         )
-    told = failure(
+    message = failure(
         capsys, *QUICK, "--out", str(tmp_path / "x"), "--splits-from", str(labels), "--splits", "3"
     )
-    assert "splits: expected 3 in what was given, got 2" in told
+    assert "splits: expected 3 in what was given, got 2" in message
 
 
 def test_fine_tuning(here, capsys, tmp_path):
-    told = strict(
+    document = strict(
         output(
             capsys,
             *QUICK,
@@ -360,14 +367,16 @@ def test_fine_tuning(here, capsys, tmp_path):
             "--json",
         )
     )
-    assert told["settings"]["finetune"] is True
-    assert told["settings"]["unlabelled"] == 3
-    assert any("fewer than 2 texts of one gender" in reason for reason in told["data"]["left_out"])
-    assert len(told["curves"]["split 0, seed 0"]) >= 3
+    assert document["settings"]["finetune"] is True
+    assert document["settings"]["unlabelled"] == 3
+    assert any(
+        "fewer than 2 texts of one gender" in reason for reason in document["data"]["left_out"]
+    )
+    assert len(document["curves"]["split 0, seed 0"]) >= 3
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("--network protos", "unknown network 'protos': did you mean 'proto-soft'"),
         ("--mitigation neutralise", "did you mean 'neutralize'"),
@@ -387,9 +396,9 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--device moon", "device: expected auto, cpu or cuda, got 'moon'"),
     ],
 )
-def test_bad_input_is_one_line(here, capsys, tmp_path, words, told):
+def test_bad_input_is_one_line(here, capsys, tmp_path, words, message):
     out = () if "--out" in words else ("--out", str(tmp_path / "bad"))
-    assert told in failure(capsys, *QUICK, *out, *shlex.split(words))
+    assert message in failure(capsys, *QUICK, *out, *shlex.split(words))
     assert not list(tmp_path.glob("bad/*"))
 
 
@@ -398,40 +407,43 @@ def test_too_small_classes_are_named_with_the_option(here, capsys, tmp_path):
     assert re.search(
         r"expected 23 texts per class .* fewer in '.*' \(14\), .*; --at-least 23 ", many
     )
-    told = failure(capsys, *QUICK, "--mitigation", "calibrate", "--out", str(tmp_path / "x"))
-    assert re.search(r"fewer in '.*' \(\d+ men, \d+ women\).*; --at-least 5 --each-gender 1 ", told)
-    options = re.search(r"--at-least \d+ --each-gender \d+", told)[0].split()
+    message = failure(capsys, *QUICK, "--mitigation", "calibrate", "--out", str(tmp_path / "x"))
+    assert re.search(
+        r"fewer in '.*' \(\d+ men, \d+ women\).*; --at-least 5 --each-gender 1 ", message
+    )
+    options = re.search(r"--at-least \d+ --each-gender \d+", message)[0].split()
     output(capsys, *QUICK, "--mitigation", "calibrate", *options, "--out", str(tmp_path / "x"))
     (tmp_path / "codes.csv").write_text("text,label,gender\na,x,1\nb,y,2\n")
-    told = failure(capsys, *QUICK, "--data", str(tmp_path / "codes.csv"))
-    assert "codes.csv: row 1: gender: expected M or F" in told
-    assert "named with --male and --female" in told
+    message = failure(capsys, *QUICK, "--data", str(tmp_path / "codes.csv"))
+    assert "codes.csv: row 1: gender: expected M or F" in message
+    assert "named with --male and --female" in message
     (tmp_path / "codes.csv").write_text("a,b\n1,2\n")
-    told = failure(capsys, *QUICK, "--data", str(tmp_path / "codes.csv"))
+    message = failure(capsys, *QUICK, "--data", str(tmp_path / "codes.csv"))
     assert (
-        "others named with --text and --label (in Python text= and label=); the columns are" in told
+        "others named with --text and --label (in Python text= and label=); the columns are"
+        in message
     )
 
 
 def test_folders_of_others(here, capsys, tmp_path):
     copied = shutil.copytree("base", tmp_path / "base")
-    told = failure(capsys, *QUICK, "--out", str(copied), "--shots", "4")
-    assert "has another run (shots: 2 there, 4 now): give another folder, or --restart" in told
+    message = failure(capsys, *QUICK, "--out", str(copied), "--shots", "4")
+    assert "has another run (shots: 2 there, 4 now): give another folder, or --restart" in message
     (copied / "split-0" / "seed-0" / "answers.npz").write_bytes(b"PK\x03\x04")
-    told = failure(capsys, "fewshot", "bias", str(copied))
-    assert "answers.npz: expected the answers of a few-shot run" in told
-    assert "delete it and repeat the command of the run" in told
+    message = failure(capsys, "fewshot", "bias", str(copied))
+    assert "answers.npz: expected the answers of a few-shot run" in message
+    assert "delete it and repeat the command of the run" in message
     (copied / "split-0" / "seed-0" / "answers.npz").unlink()
-    told = failure(capsys, "fewshot", "bias", str(copied))
-    assert "answers.npz: missing, this run is not finished: repeat its command" in told
+    message = failure(capsys, "fewshot", "bias", str(copied))
+    assert "answers.npz: missing, this run is not finished: repeat its command" in message
     (copied / "run.json").write_text("{")
     assert "not valid JSON" in failure(capsys, "fewshot", "bias", str(copied))
     assert "--restart starts over" in failure(capsys, *QUICK, "--out", str(copied))
     output(capsys, *QUICK, "--out", str(copied), "--restart")
     assert (copied / "results.json").read_bytes() == (here / "base/results.json").read_bytes()
     (tmp_path / "run.json").write_text('{"command": "masked finetune", "identity": {}}')
-    told = failure(capsys, *QUICK, "--out", str(tmp_path), "--restart")
-    assert "has the run.json of 'masked finetune', not of 'fewshot run'" in told
+    message = failure(capsys, *QUICK, "--out", str(tmp_path), "--restart")
+    assert "has the run.json of 'masked finetune', not of 'fewshot run'" in message
     assert "it has no run.json" in failure(capsys, "fewshot", "bias", "small")
 
 
@@ -444,9 +456,9 @@ def test_a_full_disk_and_the_same_command_again(here, capsys, tmp_path, monkeypa
     with monkeypatch.context() as patched:
         patched.setattr("evenhand.fewshot.runs.save_json", full)
         assert run([*QUICK, "--out", str(copied)]) == 1
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert re.fullmatch(
-        r"error: .*base: No space left on device; results saved .* resumes.*\n", told
+        r"error: .*base: No space left on device; results saved .* resumes.*\n", message
     )
     output(capsys, *QUICK, "--out", str(copied))
     assert (copied / "results.json").read_bytes() == (here / "base/results.json").read_bytes()

@@ -18,9 +18,9 @@ from transformers import BertConfig, BertForMaskedLM
 
 from evenhand import training
 from evenhand.errors import FileError, PartialFailure
+from evenhand.files import to_json
 from evenhand.masked import load
 from evenhand.masked.finetuning import Settings, finetune
-from evenhand.results import to_json
 
 JOBS = ("nurse", "doctor", "teacher", "guard", "clerk", "cook")
 TEXT = [

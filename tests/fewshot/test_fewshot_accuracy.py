@@ -143,7 +143,7 @@ def test_a_zero_probability_is_not_the_end():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"log_probs": np.full((2, 4, 2), np.nan)}, "episode 0, query 0: not a number"),
         ({"log_probs": np.zeros((2, 4))}, "episodes × queries × classes"),
@@ -152,8 +152,8 @@ def test_a_zero_probability_is_not_the_end():
         ({"classes": np.full((2, 2), 5), "names": ("a", "b")}, "classes: expected 0 to 1"),
     ],
 )
-def test_bad_input(change, told):
-    with pytest.raises(InputError, match=told):
+def test_bad_input(change, message):
+    with pytest.raises(InputError, match=message):
         replace(small(), **change)
 
 

@@ -116,12 +116,12 @@ class TestDataset:
         with pytest.raises(InputError, match=r"no text with a class is left \(empty text: 1\)"):
             Dataset.of([" "], ["x"], name="t")
         plain: dict[str, Any] = {"texts": ("a",), "classes": ("x",), "name": "t"}
-        for labels, genders, told in (
+        for labels, genders, message in (
             ([1], [0], "labels"),
             ([0], [2], "genders"),
             ([0, 0], [0], "labels: expected 1"),
         ):
-            with pytest.raises(InputError, match=told):
+            with pytest.raises(InputError, match=message):
                 Dataset(labels=np.array(labels), genders=np.array(genders), **plain)
 
     def test_numbers_are_genders_but_their_text_is_not(self) -> None:
@@ -233,11 +233,12 @@ class TestRead:
 
     def test_simulated_by_name_and_parameters(self, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.chdir(tmp_path)
-        told = biographies(6, leak=1.0, seed=4)
+        message = biographies(6, leak=1.0, seed=4)
         made = read("simulated:per_class=6, leak=1,seed=4")
         assert made.name == "simulated:per_class=6, leak=1,seed=4"
         assert (
-            made.digest == Dataset.of(told.texts, told.occupations, told.genders, name="any").digest
+            made.digest
+            == Dataset.of(message.texts, message.occupations, message.genders, name="any").digest
         )
         assert made.digest != read("simulated:per_class=6,leak=1,seed=5").digest
         assert len(read("simulated:per_class=2").classes) == 28
@@ -245,7 +246,7 @@ class TestRead:
         assert read("simulated").texts == ("a",)  # a file of that name comes first
 
     @pytest.mark.parametrize(
-        ("source", "told"),
+        ("source", "message"),
         [
             ("simulated:leek=1", "unknown parameter of simulated data 'leek': did you mean 'leak'"),
             ("simulated:leak", "leak: expected a number such as leak=0.5, got 'leak'"),
@@ -257,8 +258,8 @@ class TestRead:
             ("simulated:leak=1,leak=0", "leak: expected once, got it twice"),
         ],
     )
-    def test_wrong_parameters(self, source: str, told: str) -> None:
-        with pytest.raises(InputError, match=told):
+    def test_wrong_parameters(self, source: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
             read(source)
 
 

@@ -288,15 +288,17 @@ class TestErrors:
             draw(self.dataset, queries=3, balanced_queries=True)
 
     def test_small_classes_are_named(self) -> None:
-        told = r"made: expected 8 texts per class .* fewer in 'class 2' \(5\); .*at_least\(8\)"
-        with pytest.raises(InputError, match=told):
+        message = r"made: expected 8 texts per class .* fewer in 'class 2' \(5\); .*at_least\(8\)"
+        with pytest.raises(InputError, match=message):
             draw(self.dataset, shots=5, queries=3)
         draw(self.dataset.at_least(8), shots=5, queries=3)
 
     def test_classes_with_few_of_a_gender_are_named(self) -> None:
         large = self.dataset.at_least(9)
-        told = r"expected 3 texts of each gender per class, fewer in 'class 1' \(9 men, 2 women\)"
-        with pytest.raises(InputError, match=told):
+        message = (
+            r"expected 3 texts of each gender per class, fewer in 'class 1' \(9 men, 2 women\)"
+        )
+        with pytest.raises(InputError, match=message):
             draw(large, shots=6, queries=3, calibrated=True)
         draw(large.at_least(9, each_gender=3), shots=6, queries=3, calibrated=True)
         with pytest.raises(InputError, match="expected 3 texts of each gender"):

@@ -326,7 +326,7 @@ def test_a_measure_that_a_split_does_not_have_still_has_its_interval(runs):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"repeats": 7}, "expected 360 episodes to be as many in each of 3 splits and 7 repeats"),
         ({"repeats": 0}, "3 splits and 0 repeats"),
@@ -335,8 +335,8 @@ def test_a_measure_that_a_split_does_not_have_still_has_its_interval(runs):
         ({"genders": np.tile(np.arange(360)[:, None], 25)}, "genders: expected the same in every"),
     ],
 )
-def test_bad_blocks(runs, change, told):
-    with pytest.raises(InputError, match=told):
+def test_bad_blocks(runs, change, message):
+    with pytest.raises(InputError, match=message):
         replace(join(originals(runs)), **change)
 
 
@@ -353,7 +353,7 @@ def test_runs_that_do_not_go_together(runs):
     fewer = cut(a, **{name: getattr(a, name)[:, :9] for name in ARRAYS if name != "classes"})
     more = np.hstack([a.classes, a.classes[:, :1]])
     wider = cut(a, log_probs=np.full((60, 25, 6), -1.8), classes=more)
-    for wrong, told in (
+    for wrong, message in (
         ([], r"as many seeds in every split, got \[\]"),
         ([[], []], r"as many seeds in every split, got \[0, 0\]"),
         ([whole[0], whole[1][:1]], r"as many seeds in every split, got \[2, 1\]"),
@@ -364,7 +364,7 @@ def test_runs_that_do_not_go_together(runs):
         ([[a], [wider]], r"as many classes per episode in every split, got \[5, 6\]"),
         ([[join(whole)]], "split 1: expected single runs"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             join(wrong)
     with pytest.raises(InputError, match="split 2: expected the same leanings"):
         Counterfactuals.join([runs[0], [replace(run, leaning=1 - run.leaning) for run in runs[1]]])

@@ -259,8 +259,8 @@ class TestSettings:
             chosen("proto-soft", mitigation="calibrate", limit=9),
             chosen("relation-ntl", options={"slices": 3}, finetune=True),
         ):
-            told = json.loads(to_json(settings.to_dict()))
-            assert RunSettings.from_dict(told) == settings
+            message = json.loads(to_json(settings.to_dict()))
+            assert RunSettings.from_dict(message) == settings
 
     def test_names(self):
         assert chosen().name == "proto-euclidean"
@@ -270,7 +270,7 @@ class TestSettings:
         assert str(EpisodeCounts.parse("3/2/1")) == "3/2/1"
 
     @pytest.mark.parametrize(
-        ("more", "told"),
+        ("more", "message"),
         [
             ({"ways": 1}, "ways: expected a whole number from 2 up, got 1"),
             ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
@@ -283,8 +283,8 @@ class TestSettings:
             ({"episodes": "9/0/9"}, "episodes: valid: expected a whole number from 1 up, got 0"),
         ],
     )
-    def test_wrong_ones(self, more, told):
-        with pytest.raises(InputError, match=told):
+    def test_wrong_ones(self, more, message):
+        with pytest.raises(InputError, match=message):
             chosen(**more)
 
     def test_unknown_names(self):
@@ -294,12 +294,12 @@ class TestSettings:
             chosen(pooling="max")
 
     @pytest.mark.parametrize(
-        ("options", "told"),
+        ("options", "message"),
         [({"slice": 2}, "no option 'slice'"), ({"slices": 2.5}, "whole numbers, got slices=2.5")],
     )
-    def test_options_are_checked_before_the_work(self, runs, tmp_path, options, told):
+    def test_options_are_checked_before_the_work(self, runs, tmp_path, options, message):
         settings = chosen("relation-ntl", options=options)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             runs.make(settings, tmp_path / "run", cache=tmp_path / "cache")
         assert not (tmp_path / "cache").exists()
 

@@ -106,8 +106,8 @@ class TestFolder:
 
     def test_another_run_is_refused_and_a_restart_clears_its_own_alone(self, runs, copied):
         other = chosen("proto-cosine")
-        told = r"has another run \(network: proto-euclidean there, proto-cosine now\)"
-        with pytest.raises(FileError, match=told):
+        message = r"has another run \(network: proto-euclidean there, proto-cosine now\)"
+        with pytest.raises(FileError, match=message):
             runs.make(other, copied)
         with pytest.raises(FileError, match=r"another run .*another data"):
             runs.make(chosen(), copied, runs.people.subset(runs.people.classes[:-1]))
@@ -145,7 +145,7 @@ class TestFolder:
             read_run(copied)
 
     @pytest.mark.parametrize(
-        ("content", "told"),
+        ("content", "message"),
         [
             ("{", "not valid JSON"),
             ("[]", "expected the record of 'fewshot run'"),
@@ -158,17 +158,17 @@ class TestFolder:
             ('{"command": "fewshot run", "settings": {"training": {}, "way": 3}}', "'way'"),
         ],
     )
-    def test_a_bad_record(self, tmp_path, content, told):
+    def test_a_bad_record(self, tmp_path, content, message):
         (tmp_path / "run.json").write_text(content)
-        with pytest.raises(FileError, match=rf"run\.json: .*{told}"):
+        with pytest.raises(FileError, match=rf"run\.json: .*{message}"):
             read_run(tmp_path)
 
     def test_a_full_disk_leaves_what_was_computed(self, runs, tmp_path, monkeypatch):
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(SavedAnswers, "save", full)
         settings = runs.done().settings
+        monkeypatch.setattr(SavedAnswers, "save", full)
         with pytest.raises(PartialFailure, match="run: No space left on device; results saved"):
             runs.make(settings, tmp_path / "run")
         assert (tmp_path / "run" / "split-0" / "seed-0" / "trained.safetensors").is_file()
@@ -186,15 +186,16 @@ class TestFolder:
             runs.make(chosen(), tmp_path / "run", cache=tmp_path / "saved here")
 
     def test_cached_word_vectors(self, runs, tmp_path):
+        settings = runs.done().settings
         cache = shutil.copytree(runs.cache, tmp_path / "cache")
         (file,) = (cache / ".baseline").iterdir()
         damaged = bytearray(file.read_bytes())
         damaged[len(damaged) // 2] ^= 1
         file.write_bytes(damaged)
-        runs.make(runs.done().settings, tmp_path / "run", cache=cache)
+        runs.make(settings, tmp_path / "run", cache=cache)
         shutil.rmtree(cache / ".baseline")
         (cache / ".baseline").write_text("no folder")
-        runs.make(runs.done().settings, tmp_path / "again", cache=cache)
+        runs.make(settings, tmp_path / "again", cache=cache)
         expected = (runs.done().folder / "split-0" / "baseline.npz").read_bytes()
         for name in ("run", "again"):
             assert (tmp_path / name / "split-0" / "baseline.npz").read_bytes() == expected

@@ -133,7 +133,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("{", "not valid JSON"),
         ("[]", "splits: expected a list of splits, got none"),
@@ -143,10 +143,10 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         ({"train": ["a"], "valid": ["b"], "test": ["c"], "seed": "x"}, "seed: expected a whole"),
     ],
 )
-def test_damaged_files(tmp_path: Path, content: object, told: str) -> None:
+def test_damaged_files(tmp_path: Path, content: object, message: str) -> None:
     path = tmp_path / "splits.json"
     path.write_text(content if isinstance(content, str) else json.dumps({"splits": [content]}))
-    with pytest.raises(FileError, match=rf"splits\.json: .*{told}"):
+    with pytest.raises(FileError, match=rf"splits\.json: .*{message}"):
         load_splits(path)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from evenhand.errors import InputError
+from evenhand.files import replace_file
 from evenhand.grid.spec import digest
 from evenhand.grid.task import Workspace
-from evenhand.results import replace_file
 
 
 class Squares(BaseModel):

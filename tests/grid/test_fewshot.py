@@ -21,10 +21,11 @@ from evenhand.fewshot.answers import Tallies, check_same_queries
 from evenhand.fewshot.metrics.bias import bias_replicates, read_measure
 from evenhand.fewshot.runs import run
 from evenhand.fewshot.settings import RunSettings, TrainingSettings
+from evenhand.files import to_json
 from evenhand.grid import fewshot, read_grid
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
-from evenhand.results import Measurement, to_json
+from evenhand.results import Measurement
 from small_encoder import save_small
 
 DATA = "simulated:per_class=24,leak=1"
@@ -163,7 +164,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace
-from evenhand.results import to_json
+from evenhand.files import to_json
 folder = Path(sys.argv[1])
 print("begun", flush=True)
 place = Workspace(work=folder / "work", cache=folder / "cache", device="cpu", threads=1,

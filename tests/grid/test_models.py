@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import to_json
 from evenhand.grid.measures import MODELS as TASK
 from evenhand.grid.measures import ModelSettings
 from evenhand.grid.task import Workspace
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file
 from evenhand.masked.model import Model, load
-from evenhand.results import to_json
 
 TEXTS = [*pronoun_sentences().sentences[:40], "[MASK] " + "waves and " * 400 + "leaves."]
 

@@ -16,8 +16,8 @@ from evenhand.fewshot.metrics.accuracy import scores
 from evenhand.fewshot.metrics.bias import MEASURES, bias_replicates, read_measure
 from evenhand.grid import Store, make_grid, run
 from evenhand.grid.summary import collect, group_by_setting, mean, summarize
-from evenhand.intervals import holm
 from evenhand.statistics.jackknife import JoinedReplicates, Replicates
+from evenhand.statistics.tests import holm
 
 TASKS = ((2, 4), (2, 8), (3, 4))
 

@@ -11,11 +11,11 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
+from evenhand.files import to_json
 from evenhand.grid.measures import VECTORS as TASK
 from evenhand.grid.measures import VectorSettings
 from evenhand.grid.task import Workspace
 from evenhand.instruments import measure
-from evenhand.results import to_json
 from evenhand.vectors import Vectors
 from evenhand.vectors.mitigation import mitigate
 

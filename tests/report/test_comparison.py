@@ -15,8 +15,8 @@ import pytest
 
 from evenhand.audit import audit, main
 from evenhand.errors import FileError, InputError
+from evenhand.files import to_json
 from evenhand.instruments import compare
-from evenhand.intervals import t_mean, wilson
 from evenhand.lexicon import Topic
 from evenhand.report.comparison import (
     AuditComparison,
@@ -30,8 +30,9 @@ from evenhand.report.comparison import (
     write_comparison,
 )
 from evenhand.report.findings import read_findings
-from evenhand.results import Items, Measurement, to_json
+from evenhand.results import Items, Measurement
 from evenhand.simulate import world
+from evenhand.statistics.intervals import t_mean, wilson
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
 

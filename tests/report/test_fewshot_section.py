@@ -8,6 +8,7 @@ import json
 import pytest
 from fewshot_documents import NAMES, SHARES, measured
 
+from evenhand.files import to_json
 from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
 from evenhand.report.fewshot import (
@@ -22,7 +23,6 @@ from evenhand.report.fewshot import (
 )
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
-from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 

@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
+from evenhand.files import to_json
 from evenhand.report.fewshot import bias_rows
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import judge_classifiers, prose
-from evenhand.results import to_json
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]

@@ -10,9 +10,9 @@ from fewshot_documents import below_title, data, words
 import grid_worlds
 from evenhand.charts import to_svg
 from evenhand.errors import InputError
+from evenhand.files import to_json
 from evenhand.grid.summary import summarize
 from evenhand.report.grid import accuracy_map, bias_maps, change_maps, grid_charts
-from evenhand.results import to_json
 from evenhand.wording import interval, number
 
 

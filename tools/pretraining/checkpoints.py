@@ -18,7 +18,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from evenhand.errors import FileError, UnknownNameError
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 
 from .recipe import Recipe
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from evenhand.errors import InputError
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 
 from . import checkpoints, export
 from .checks import Reader, plain, pronouns, pseudo_perplexity

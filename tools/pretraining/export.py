@@ -12,7 +12,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from evenhand.errors import EvenhandError, FileError
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 
 from .model import EPSILON, Batch, Model
 from .recipe import Recipe

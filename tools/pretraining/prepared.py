@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 
 from .corpus import documents, held_out, sentences
 from .tokenizer import load_tokenizer

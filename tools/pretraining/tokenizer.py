@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import FileError
-from evenhand.results import replace_file
+from evenhand.files import replace_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -442,7 +442,7 @@ def train(
 class _State:
     """The state of a training; with the weights and the optimiser's moments, all it needs.
 
-    `loss`, `right` and `asked` are sums since the last validation: losses times queries, correct
+    `loss`, `right` and `queries` are sums since the last validation: losses times queries, correct
     queries, queries. `best` is the index of the best point.
     """
 
@@ -450,7 +450,7 @@ class _State:
     episodes: int = 0
     loss: float = 0.0
     right: int = 0
-    asked: int = 0
+    queries: int = 0
     waited: int = 0
     best: int = 0
     ended: str = ""
@@ -518,15 +518,15 @@ class _Training:
         share = rate_share((first + end) / 2 / total, self.settings.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = share * group["full"]
-        loss, right, asked = self.step(slice(first, end))
+        loss, right, queries = self.step(slice(first, end))
         if not math.isfinite(loss):
             raise InputError(
                 f"step {state.step}: the loss is {loss}: expected smaller learning rates than "
                 f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
             )
         state.step, state.episodes = state.step + 1, end
-        state.loss, state.right = state.loss + loss * asked, state.right + right
-        state.asked += asked
+        state.loss, state.right = state.loss + loss * queries, state.right + right
+        state.queries += queries
         every = self.settings.validate_every
         if end == total:
             state.ended = "episodes"
@@ -563,23 +563,23 @@ class _Training:
         """Add a point to the curves; store the weights of the best; end after too many others."""
         state = self.state
         wanted = torch.from_numpy(targets(self.validation)).to(self.source.device)
-        loss, right, asked = 0.0, 0, 0
+        loss, right, queries = 0.0, 0, 0
         for output in scores(self.network, self.scaling, self.source, self.validation):
             labels = wanted.expand(len(output), -1)
             loss += self.network.loss(output, labels, self.settings.loss).item() * labels.numel()
             right += int((output.argmax(dim=-1) == labels).sum())
-            asked += labels.numel()
-        since = state.asked
+            queries += labels.numel()
+        since = state.queries
         state.points.append(
             Point(
                 state.episodes,
                 state.loss / since if since else None,
                 state.right / since if since else None,
-                loss / asked,
-                right / asked,
+                loss / queries,
+                right / queries,
             )
         )
-        state.loss, state.right, state.asked = 0.0, 0, 0
+        state.loss, state.right, state.queries = 0.0, 0, 0
         best = state.points[state.best].validation_accuracy
         if len(state.points) == 1 or state.points[-1].validation_accuracy > best:
             state.best, state.waited = len(state.points) - 1, 0

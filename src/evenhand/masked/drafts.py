@@ -314,7 +314,7 @@ class Edit:
     old: str
     new: str
 
-    def as_dict(self) -> dict[str, int | str]:
+    def to_dict(self) -> dict[str, int | str]:
         return {"offset": self.offset, "old": self.old, "new": self.new}
 
 

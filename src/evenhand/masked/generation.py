@@ -552,7 +552,7 @@ def _record(model: str, task: Task, found: Found) -> dict[str, Any]:
         "model": model,
         "direction": task.side,
         "seed": seed.found.sentence,
-        "edits": [edit.as_dict() for edit in found.draft.edits],
+        "edits": [edit.to_dict() for edit in found.draft.edits],
         "bias_before": task.before.bias,
         "bias_after": found.slot.bias,
         "perplexity_ratio": found.fluency.ratio,

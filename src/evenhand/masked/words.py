@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.intervals import Floats
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
+from evenhand.statistics.intervals import Floats
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache

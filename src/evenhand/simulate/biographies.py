@@ -45,9 +45,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import replace_file
 from evenhand.lexicon.names import names
 from evenhand.lexicon.schema import STRICT, Name, Percentage, Rows, WordPair, Words, read_toml
-from evenhand.results import replace_file
 from evenhand.text.rewrite.names import known_names
 
 if TYPE_CHECKING:

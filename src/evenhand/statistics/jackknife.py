@@ -288,7 +288,7 @@ def replicates(statistic: Statistic, counts: Floats, classes: Ints) -> Replicate
 
     Examples
     --------
-    >>> counts = np.array([[[4.0, 4.0], [4.0, 2.0]], [[4.0, 4.0], [4.0, 3.0]]])  # asked, right
+    >>> counts = np.array([[[4.0, 4.0], [4.0, 2.0]], [[4.0, 4.0], [4.0, 3.0]]])  # queries, correct
     >>> def share(sums):
     ...     return sums[..., 1].sum(-1) / sums[..., 0].sum(-1)
     >>> accuracy = replicates(share, counts, np.array([[0, 1], [0, 2]]))

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import to_json
 from evenhand.masked import load
 from evenhand.masked.finetuning import RunFolder, Settings, finetune, train
 from evenhand.masked.learning_text import (
@@ -27,7 +28,6 @@ from evenhand.masked.learning_text import (
 )
 from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.pairs import Pair
-from evenhand.results import to_json
 
 JOBS = ("nurse", "doctor", "teacher", "engineer")
 TEXTS = [
