@@ -109,7 +109,7 @@ def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
     """Where trying it ends another process, oneDNN is switched off in this one."""
     was = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.set_flags(_enabled=True)
-    monkeypatch.setattr(forward, "_processor", lambda: flags)
+    monkeypatch.setattr(forward, "_processor_flags", lambda: flags)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=code))
     guard_half.cache_clear()
     try:

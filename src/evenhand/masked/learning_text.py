@@ -581,8 +581,8 @@ def held_out(
         candidates = list(islice(_filtered(documents.held_out), MAX_SENTENCES))
         distinct = {key(sentence.text): sentence for sentence in reversed(candidates)}
         origin = (
-            f"structural filter, someone accepted, one per document, on {len(documents.held_out):,} "
-            "held-out documents"
+            "structural filter, someone accepted, one per document, on "
+            f"{len(documents.held_out):,} held-out documents"
         )
     scorable, refusals = _scorable(model, list(reversed(distinct.values())))
     if len(scorable) < MIN_SENTENCES:
