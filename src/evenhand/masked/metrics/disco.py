@@ -119,8 +119,8 @@ class Disco:
         names, genders = self._names()
         k = min(self.fills, len(subject.tokenizer))
         texts = [template.replace(NAME, name) for template in templates for name in names]
-        places = [cloze(subject, text) for text in texts]
-        answers = top_k(subject, places, k, progress=run.progress, cache=run.cache)
+        positions = [cloze(subject, text) for text in texts]
+        answers = top_k(subject, positions, k, progress=run.progress, cache=run.cache)
         filled = answers.ids.reshape(len(templates), len(names), k)
         return self._result(subject, templates, filled, genders, material is None, run)
 
@@ -164,7 +164,7 @@ class Disco:
                 for _ in range(self.permutations)
             ]
         ) / len(templates)
-        words = [model.tokenizer.decode([token]).strip() for token in tokens]
+        words = [str(model.tokenizer.decode([token])).strip() for token in tokens]
         items = {
             "template": [templates[t] for t in owners],
             "fill": words,

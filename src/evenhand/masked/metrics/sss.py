@@ -29,7 +29,7 @@ from evenhand.masked.pairs import (
     score_pairs,
     shared_positions,
 )
-from evenhand.masked.scoring import Place, Tokens, target_log_probs
+from evenhand.masked.scoring import MaskedPosition, Tokens, target_log_probs
 from evenhand.results import Measurement
 
 __all__ = ["Sss", "sss"]
@@ -77,16 +77,16 @@ class Sss:
     ) -> Measurement:
         def score(rows: Sequence[tuple[int, ...]], positions: Sequence[Positions]) -> list[float]:
             mask = int(subject.tokenizer.mask_token_id)
-            places: list[Place] = []
+            queries: list[MaskedPosition] = []
             targets: list[int] = []
             for row, changed in zip(rows, positions, strict=True):
                 hidden = list(row)
                 for i in changed:
                     hidden[i] = mask
-                places += [Place(tuple(hidden), i) for i in changed]
+                queries += [MaskedPosition(tuple(hidden), i) for i in changed]
                 targets += [row[i] for i in changed]
             answers = target_log_probs(
-                subject, places, targets, progress=run.progress, cache=run.cache
+                subject, queries, targets, progress=run.progress, cache=run.cache
             )
             ends = np.cumsum([len(changed) for changed in positions])[:-1]
             total = [float(part.sum()) for part in np.split(answers, ends)]
