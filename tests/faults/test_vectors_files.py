@@ -66,7 +66,7 @@ TEXT = {
     "prose": (b"It was the best of times\nit was the worst\n", 1, "expected a number"),
     "a list of words": (b"the\nof\nand\n", 1, "expected a word and its numbers, got 'the'"),
     "comma separated": (b"word,x,y\nthe,0.1,0.2\n", 1, "expected a word and its numbers"),
-    "blank lines only": (b"\n\n \n", None, "the file holds no vectors"),
+    "blank lines only": (b"\n\n \n", None, "the file has no vectors"),
     "one number in all": (b"7\n", 1, "expected a word and its numbers, got '7'"),
 }
 

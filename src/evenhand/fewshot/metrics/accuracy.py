@@ -66,8 +66,7 @@ GENDERS = ("male", "female", "gap")
     label="Few-shot accuracy",
     question="How often is a text of a class never trained on classified correctly, from a few "
     "examples of it?",
-    formula=r"\frac{1}{E} \sum_e \frac{\text{correct queries of episode } e}"
-    r"{\text{queries of episode } e}",
+    formula="mean over episodes of the share of queries that are classified correctly",
     source="Vinyals et al. (2016); the interval for new classes is our own",
     ideal=1.0,
     worse="lower",

@@ -90,8 +90,8 @@ Direction = Literal["less bias", "more bias", "no clear change"]
     subject="classifier",
     label="Few-shot gender bias",
     question="Does the classifier do better on the version of a text that fits the stereotype?",
-    formula=r"\operatorname{mean}_c\ \operatorname{mean}_{x \in c} \left[\log p(c \mid "
-    r"x_\text{pro}) - \log p(c \mid x_\text{anti})\right]",
+    formula="mean over classes c and texts x of c of log p(c | x_pro) - log p(c | x_anti); x_pro "
+    "fits the stereotype of c, x_anti does not",
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
     ideal=0.0,
     worse="away",
