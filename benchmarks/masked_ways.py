@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evenhand.masked import Model, Place
+from evenhand.masked import MaskedPosition, Model
 from evenhand.masked.forward import layers_of
 from evenhand.masked.gender_words import probabilities
 from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
-from evenhand.masked.scoring import ask, log_probs
+from evenhand.masked.scoring import log_probs, query_tokens
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 PRONOUN = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
@@ -85,8 +85,8 @@ def ours(model: Model, texts: Sequence[str]) -> np.ndarray:
     """The scoring core: the pronouns' log probabilities and the ten likeliest words."""
     tokenizer = model.tokenizer
     rows = [tuple(ids) for ids in tokenizer(list(texts))["input_ids"]]
-    places = [Place(row, row.index(tokenizer.mask_token_id)) for row in rows]
-    return ask(model, places, tokens=pronouns(model), k=10).log_probs
+    positions = [MaskedPosition(row, row.index(tokenizer.mask_token_id)) for row in rows]
+    return query_tokens(model, positions, tokens=pronouns(model), k=10).log_probs
 
 
 def pronouns(model: Model) -> list[int]:
@@ -130,8 +130,8 @@ def ours_associations(model: Model, texts: Sequence[str]) -> object:
     """The pronouns at the first mask of every text; texts that are the same are computed once."""
     tokenizer = model.tokenizer
     rows = [tuple(ids) for ids in tokenizer(list(texts))["input_ids"]]
-    places = [Place(row, row.index(tokenizer.mask_token_id)) for row in rows]
-    return log_probs(model, places, pronouns(model))
+    positions = [MaskedPosition(row, row.index(tokenizer.mask_token_id)) for row in rows]
+    return log_probs(model, positions, pronouns(model))
 
 
 def ours_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
@@ -146,11 +146,11 @@ def naive_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
     for text in itertools.chain.from_iterable(asked):
         ids = model.tokenizer(text, return_tensors="pt")["input_ids"]
         total = 0.0
-        for place in range(1, ids.shape[1] - 1):
+        for position in range(1, ids.shape[1] - 1):
             hidden = ids.clone()
-            hidden[0, place] = model.tokenizer.mask_token_id
-            chances = torch.log_softmax(model.network(input_ids=hidden).logits[0, place], dim=-1)
-            total += float(chances[ids[0, place]])
+            hidden[0, position] = model.tokenizer.mask_token_id
+            chances = torch.log_softmax(model.network(input_ids=hidden).logits[0, position], dim=-1)
+            total += float(chances[ids[0, position]])
         sums.append(total)
     return np.array(sums)
 

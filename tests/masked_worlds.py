@@ -132,7 +132,7 @@ class World:
             )
         return lean_of[row]
 
-    def logits(self, rows, places):  # noqa: ARG002
+    def logits(self, rows, positions):  # noqa: ARG002
         x = self.odds(rows)
         size = len(self.tokenizer)
         found = np.full((len(rows), size), 0.1 / size)

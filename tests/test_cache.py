@@ -14,22 +14,22 @@ from evenhand.cache import Cache, content_key
 from evenhand.errors import FileError
 from evenhand.masked import forward
 from evenhand.masked.model import load
-from evenhand.masked.scoring import Place, ask, log_probs, target_log_probs, top_k
+from evenhand.masked.scoring import MaskedPosition, log_probs, query_tokens, target_log_probs, top_k
 from evenhand.simulate.masked import bigram_model
 
-PLACES = [Place((2, *range(300, 300 + 3 + k % 5), 700 + k, 3), 2) for k in range(60)]
+POSITIONS = [MaskedPosition((2, *range(300, 300 + 3 + k % 5), 700 + k, 3), 2) for k in range(60)]
 BATCH = 60
 
 CHILD = """
 import sys, time
 sys.path.insert(0, {here!r})
-from test_cache import BATCH, PLACES, Cache, ask, load
+from test_cache import BATCH, POSITIONS, Cache, query_tokens, load
 
 def report(done, total):
     print(done, flush=True)
     time.sleep(0.05)
 
-ask(load("mini"), PLACES, tokens=[5, 6], k=3, batch_tokens=BATCH, progress=report, cache=Cache({folder!r}))
+query_tokens(load("mini"), POSITIONS, tokens=[5, 6], k=3, batch_tokens=BATCH, progress=report, cache=Cache({folder!r}))
 """  # noqa: E501
 
 
@@ -38,16 +38,16 @@ def rows_run(monkeypatch):
     """How many rows were run, pass by pass."""
     seen: list[int] = []
 
-    def counted(self, network, rows, stages, plain=forward.Pass.__init__):
+    def counted(self, network, rows, stages, plain=forward.ForwardPass.__init__):
         seen.append(len(rows))
         plain(self, network, rows, stages)
 
-    monkeypatch.setattr(forward.Pass, "__init__", counted)
+    monkeypatch.setattr(forward.ForwardPass, "__init__", counted)
     return seen
 
 
 def answers(model, cache):
-    found = ask(model, PLACES, tokens=[5, 6], k=3, batch_tokens=BATCH, cache=cache)
+    found = query_tokens(model, POSITIONS, tokens=[5, 6], k=3, batch_tokens=BATCH, cache=cache)
     return np.hstack([found.log_probs, found.top.log_probs, found.top.ids])
 
 
@@ -71,15 +71,16 @@ def test_a_killed_run_resumes_and_ends_with_the_same_bits(tmp_path, rows_run):
     whole = answers(model, None)
     cache = Cache(folder)
     already = len(cache)
-    assert 20 < already < len(PLACES)
+    assert 20 < already < len(POSITIONS)
     rows_run.clear()
     assert np.array_equal(answers(model, cache), whole)
-    assert sum(rows_run) == len(PLACES) - already
+    assert sum(rows_run) == len(POSITIONS) - already
     rows_run.clear()
     told: list[tuple[int, int]] = []
-    ask(
-        model, PLACES, tokens=[5, 6], k=3, cache=Cache(folder), progress=lambda *n: told.append(n)
-    )  # fmt: skip
+    cache = Cache(folder)
+    query_tokens(
+        model, POSITIONS, tokens=[5, 6], k=3, cache=cache, progress=lambda *n: told.append(n)
+    )
     assert rows_run == []
     assert told == [(60, 60)]
 
@@ -137,38 +138,40 @@ def test_missing_names_each_key_once_and_refresh_reads_what_others_stored(tmp_pa
 def test_two_at_once_share_a_folder(tmp_path, rows_run):
     model = load("mini")
     one, two = Cache(tmp_path), Cache(tmp_path)
-    first = log_probs(model, PLACES[:40], [5], batch_tokens=30, cache=one)
-    second = log_probs(model, PLACES[20:], [5], batch_tokens=45, cache=two)
+    first = log_probs(model, POSITIONS[:40], [5], batch_tokens=30, cache=one)
+    second = log_probs(model, POSITIONS[20:], [5], batch_tokens=45, cache=two)
     assert np.allclose(first[20:], second[:20], atol=1e-5)
     rows_run.clear()
     both = Cache(tmp_path)
     assert len(both) == 60
-    log_probs(model, PLACES, [5], cache=both)
+    log_probs(model, POSITIONS, [5], cache=both)
     assert rows_run == []
 
 
 def test_only_the_same_question_is_the_same(tmp_path, rows_run):
     model, cache = load("mini"), Cache(tmp_path)
-    exact = log_probs(model, PLACES, [5, 6], cache=cache)
+    exact = log_probs(model, POSITIONS, [5, 6], cache=cache)
     for question in (
-        lambda: log_probs(model, PLACES, [6, 5], cache=cache),
-        lambda: log_probs(model, PLACES, [5], cache=cache),
-        lambda: top_k(model, PLACES, 2, cache=cache),
-        lambda: ask(model, PLACES, tokens=[5, 6], k=1, cache=cache),
-        lambda: log_probs(model, [Place(p.ids, 1) for p in PLACES], [5, 6], cache=cache),
+        lambda: log_probs(model, POSITIONS, [6, 5], cache=cache),
+        lambda: log_probs(model, POSITIONS, [5], cache=cache),
+        lambda: top_k(model, POSITIONS, 2, cache=cache),
+        lambda: query_tokens(model, POSITIONS, tokens=[5, 6], k=1, cache=cache),
+        lambda: log_probs(
+            model, [MaskedPosition(p.ids, 1) for p in POSITIONS], [5, 6], cache=cache
+        ),
     ):
         rows_run.clear()
         question()
         assert sum(rows_run) == 60
     rows_run.clear()
-    alone = target_log_probs(model, PLACES, [5] * 60, cache=cache)  # one column was asked above
+    alone = target_log_probs(model, POSITIONS, [5] * 60, cache=cache)  # one column was asked above
     assert rows_run == []
     assert np.allclose(alone, exact[:, 0], atol=1e-6)
 
 
 def test_another_model_does_not_match(tmp_path, rows_run):
     cache = Cache(tmp_path)
-    log_probs(load("mini"), PLACES, [5], cache=cache)
+    log_probs(load("mini"), POSITIONS, [5], cache=cache)
     changed = load("mini")
     with torch.no_grad():
         changed.network.base_model.embeddings.LayerNorm.bias[7] += 1e-3
@@ -186,7 +189,7 @@ def test_another_model_does_not_match(tmp_path, rows_run):
     assert used.fingerprint == load("mini").fingerprint in prints
     for model in (changed, load("mini", int8=True)):
         rows_run.clear()
-        log_probs(model, PLACES, [5], cache=cache)
+        log_probs(model, POSITIONS, [5], cache=cache)
         assert sum(rows_run) == 60
 
 
@@ -196,7 +199,7 @@ def test_a_model_without_a_fingerprint_is_never_cached(tmp_path):
         model = bigram_model({"[CLS]": {"he": share}, "she": {}})
         ids = tuple(model.tokenizer("[MASK] he")["input_ids"])
         he = model.tokenizer.convert_tokens_to_ids("he")
-        found = log_probs(model, [Place(ids, 1)], [he], cache=cache)
+        found = log_probs(model, [MaskedPosition(ids, 1)], [he], cache=cache)
         assert np.exp(found[0, 0]) == pytest.approx(share)
     assert len(cache) == 0
 

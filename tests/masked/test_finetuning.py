@@ -15,8 +15,8 @@ from evenhand.files import to_json
 from evenhand.masked import load
 from evenhand.masked.finetuning import RunFolder, Settings, finetune, train
 from evenhand.masked.learning_text import (
-    Hiding,
     Material,
+    TokenMasker,
     batch_of,
     batches,
     collect,
@@ -89,13 +89,15 @@ def test_the_loss_at_hidden_places_is_that_of_the_whole_head(family):
     model = load(family)
     rows = token_rows(model.tokenizer, [*TEXTS[:3], "He sings."], 32)
     batch = batch_of(rows, range(4), model.tokenizer.pad_token_id)
-    hidden = Hiding(model.tokenizer, 0.3)(batch, 5)
-    assert hidden.there is not None
+    hidden = TokenMasker(model.tokenizer, 0.3)(batch, 5)
+    assert hidden.attention_mask is not None
     labels = torch.full_like(batch.ids, -100).flatten()
-    labels[hidden.places] = hidden.labels
+    labels[hidden.positions] = hidden.labels
     model.network.eval()
     plain = model.network(
-        input_ids=hidden.shown, attention_mask=hidden.there, labels=labels.view_as(batch.ids)
+        input_ids=hidden.shown,
+        attention_mask=hidden.attention_mask,
+        labels=labels.view_as(batch.ids),
     ).loss
     plain.backward()
     gradients = {
@@ -114,24 +116,24 @@ def test_hidden_tokens_are_80_10_10_of_15_percent(bert):
     tokenizer = load(bert).tokenizer
     rows = token_rows(tokenizer, TEXTS * 20, 32)
     batch = batch_of(rows, range(len(rows.ids)), tokenizer.pad_token_id)
-    hidden = Hiding(tokenizer, 0.15)(batch, 0)
+    hidden = TokenMasker(tokenizer, 0.15)(batch, 0)
     ids, shown = batch.ids.flatten(), hidden.shown.flatten()
     ordinary = int(batch.ordinary.sum() - (ids[batch.ordinary.flatten()] < 5).sum())
-    assert len(hidden.places) == round(0.15 * ordinary)
-    assert torch.equal(hidden.labels, ids[hidden.places])
-    assert len(hidden.places.unique()) == len(hidden.places)
+    assert len(hidden.positions) == round(0.15 * ordinary)
+    assert torch.equal(hidden.labels, ids[hidden.positions])
+    assert len(hidden.positions.unique()) == len(hidden.positions)
     elsewhere = torch.ones(len(ids), dtype=torch.bool)
-    elsewhere[hidden.places] = False
+    elsewhere[hidden.positions] = False
     assert torch.equal(ids[elsewhere], shown[elsewhere])
     assert not torch.isin(hidden.labels, torch.tensor(tokenizer.all_special_ids)).any()
-    masked = shown[hidden.places] == tokenizer.mask_token_id
-    left = shown[hidden.places] == hidden.labels
-    n = len(hidden.places)
+    masked = shown[hidden.positions] == tokenizer.mask_token_id
+    left = shown[hidden.positions] == hidden.labels
+    n = len(hidden.positions)
     assert abs(float(masked.float().mean()) - 0.8) < 4 * (0.16 / n) ** 0.5
     # a random token is the same one by chance, one in the vocabulary
     assert abs(float(left.float().mean()) - 0.1 - 0.1 / len(tokenizer)) < 4 * (0.09 / n) ** 0.5
-    assert torch.equal(Hiding(tokenizer, 0.15)(batch, 0).shown, hidden.shown)
-    assert not torch.equal(Hiding(tokenizer, 0.15)(batch, 1).shown, hidden.shown)
+    assert torch.equal(TokenMasker(tokenizer, 0.15)(batch, 0).shown, hidden.shown)
+    assert not torch.equal(TokenMasker(tokenizer, 0.15)(batch, 1).shown, hidden.shown)
 
 
 def test_rows_hold_whole_sentences_and_every_token_once(family):

@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.masked import forward
 from evenhand.masked.forward import Int8, guard_half, int8_stages
-from evenhand.masked.scoring import Place, log_probs
+from evenhand.masked.scoring import MaskedPosition, log_probs
 
 TEXTS = [
     f"{who} {did} [MASK] {what}."
@@ -24,9 +24,9 @@ TEXTS = [
 ]
 
 
-def places(model):
+def masked_positions(model):
     rows = [tuple(ids) for ids in model.tokenizer(TEXTS)["input_ids"]]
-    return [Place(row, row.index(model.tokenizer.mask_token_id)) for row in rows]
+    return [MaskedPosition(row, row.index(model.tokenizer.mask_token_id)) for row in rows]
 
 
 def test_a_linear_map_in_eight_bits():
@@ -47,8 +47,8 @@ def test_mini_in_eight_bits_is_near():
     """Not a promise of accuracy: per tensor and in seven bits it was off by 4 and more."""
     exact, model = eh.masked.load("mini"), eh.masked.load("mini", int8=True)
     words = model.tokenizer.convert_tokens_to_ids(["his", "her"])
-    asked = places(model)
-    plain, found = log_probs(exact, asked, words), log_probs(model, asked, words)
+    queries = masked_positions(model)
+    plain, found = log_probs(exact, queries, words), log_probs(model, queries, words)
     assert 0 < np.abs(found - plain).mean() < 0.1
     assert np.abs(found - plain).max() < 0.6
     assert np.corrcoef(found[:, 0] - found[:, 1], plain[:, 0] - plain[:, 1])[0, 1] > 0.99
@@ -59,21 +59,21 @@ def test_mini_in_eight_bits_is_near():
 def test_the_batch_hardly_changes_the_numbers():
     """Rounding may carry a state over to the next of 256 levels; nothing more than that."""
     model = eh.masked.load("mini", int8=True)
-    asked = places(model)
-    together = log_probs(model, asked, [5, 6])
+    queries = masked_positions(model)
+    together = log_probs(model, queries, [5, 6])
     for tokens in (1, 100):
         assert np.allclose(
-            log_probs(model, asked, [5, 6], batch_tokens=tokens), together, atol=0.02
+            log_probs(model, queries, [5, 6], batch_tokens=tokens), together, atol=0.02
         )
 
 
 def test_every_family(family):
     exact, model = eh.masked.load(family), eh.masked.load(family, int8=True)
-    asked = [Place((2, 5, 9, 4, 7, 11, 3), 3), Place((2, 4, 8, 3), 1)]
+    queries = [MaskedPosition((2, 5, 9, 4, 7, 11, 3), 3), MaskedPosition((2, 4, 8, 3), 1)]
     every = range(model.network.config.vocab_size)
-    plain, found = log_probs(exact, asked, every), log_probs(model, asked, every)
+    plain, found = log_probs(exact, queries, every), log_probs(model, queries, every)
     assert 0 < np.abs(found - plain).mean() < 0.05
-    assert model.logits([asked[0].ids], [3]).shape == (1, len(every))
+    assert model.logits([queries[0].ids], [3]).shape == (1, len(every))
 
 
 def test_it_says_what_it_is():
@@ -109,7 +109,7 @@ def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
     """Where trying it ends another process, oneDNN is switched off in this one."""
     was = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.set_flags(_enabled=True)
-    monkeypatch.setattr(forward, "_processor", lambda: flags)
+    monkeypatch.setattr(forward, "_processor_flags", lambda: flags)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=code))
     guard_half.cache_clear()
     try:

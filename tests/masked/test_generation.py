@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
-from evenhand.masked.drafts import Asker, Candidate, Draft, Ground, seeds_of
+from evenhand.masked.drafts import Candidate, Draft, DraftScorer, SeedContext, seeds_of
 from evenhand.masked.gender_words import probabilities
 from evenhand.masked.generation import Settings, generate, read_seeds
 from evenhand.masked.metrics.pronouns import bias
@@ -85,26 +85,26 @@ def test_losses_earn_no_credit_elsewhere():
         moved={"his": 0.4, "her": 0.4},
         lifted={"his": 0.7, "her": 0.1},
     )
-    asker = Asker(world)
-    ground = Ground(seeds_of([Candidate(CHAIR)]).seeds[0])
-    draft = Draft(ground, ((2, "lifted"),))
-    (told,) = asker.fluency([draft], 2)
+    scorer = DraftScorer(world)
+    context = SeedContext(seeds_of([Candidate(CHAIR)]).seeds[0])
+    draft = Draft(context, ((2, "lifted"),))
+    (told,) = scorer.fluency([draft], 2)
     assert told.loss == told.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
-    assert asker.fluency([draft], 1.01) == [None]
+    assert scorer.fluency([draft], 1.01) == [None]
 
 
 def brute_force(model, sentence, side, settings):
     """The best push over all sets of edits whose parts, in some order, all pass; by hand."""
     words = {word: i for word, i in model.tokenizer.get_vocab().items() if word.isalpha()}
     table, vocabulary = model.table, model.tokenizer.get_vocab()
-    seed = Draft(Ground(seeds_of([Candidate(sentence)]).seeds[0]))
+    seed = Draft(SeedContext(seeds_of([Candidate(sentence)]).seeds[0]))
 
     def p(before, word):
         return table[vocabulary[before], vocabulary[word]]
 
     def scores(draft):
         tokens = ["[CLS]", *draft.text[:-1].lower().split(), "."]
-        at = draft.ground.starts.index(draft.ground.seed.found.offset) + 1
+        at = draft.context.starts.index(draft.context.seed.accepted.offset) + 1
         log = [
             0 if i == at else np.log(p("[MASK]" if i - 1 == at else tokens[i - 1], tokens[i]))
             for i in range(1, len(tokens))
@@ -126,12 +126,12 @@ def brute_force(model, sentence, side, settings):
 
     found = {}
     for n in range(1, settings.edits + 1):
-        for places in permutations(seed.ground.places, n):
+        for positions in permutations(seed.context.positions, n):
             for chosen in product(words, repeat=n):
                 draft, ok = seed, True
-                for place, word in zip(places, chosen, strict=True):
-                    ok = ok and draft.fits(place, word)
-                    draft = draft.edited(place, word)
+                for position, word in zip(positions, chosen, strict=True):
+                    ok = ok and draft.fits(position, word)
+                    draft = draft.edited(position, word)
                     ok = ok and passes(draft)
                 if ok:
                     found[draft.text] = scores(draft)[1]
@@ -208,8 +208,8 @@ def test_the_control_has_as_many_edits_out_of_the_same_candidates():
         assert len(control["edits"]) == len(found["edits"]) == 1
         assert control["fluency_loss"] <= settings.fluency
         drawn.add(control["edits"][0]["new"])
-    asker = Asker(model, likely=settings.likely)
-    (told,) = asker.proposals([Draft(Ground(seeds_of([Candidate(CHAIR)]).seeds[0]))])
+    scorer = DraftScorer(model, likely=settings.likely)
+    (told,) = scorer.proposals([Draft(SeedContext(seeds_of([Candidate(CHAIR)]).seeds[0]))])
     assert drawn == {proposal.word for proposal in told} == {"lifted", "pushed"}
 
 
@@ -246,8 +246,8 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
         moved={"his": 0.5, "her": 0.4, "him": 0.01},
     )
     seeds = seeds_of([Candidate(CHAIR)])
-    places = [Ground(seeds.seeds[0], antecedent=asked).places for asked in (False, True)]
-    assert places == [(2, 4), (1, 2, 4)]
+    positions = [SeedContext(seeds.seeds[0], antecedent=asked).positions for asked in (False, True)]
+    assert positions == [(2, 4), (1, 2, 4)]
     made = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))
     assert {row["antecedent"] for row in made.sentences} <= {"The nurse", "The doctor"}
 
@@ -292,12 +292,12 @@ def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):
     text = tmp_path / "seeds.txt"
     text.write_text(f"{CHAIR}\n\nThe girl moved her chair.\n{CHAIR}\n")
     told = read_seeds(text)
-    assert [(seed.line, seed.found.sentence) for seed in told.seeds] == [(1, CHAIR)]
+    assert [(seed.line, seed.accepted.sentence) for seed in told.seeds] == [(1, CHAIR)]
     assert (told.read, told.left_out) == (3, {"other_indicator": 1, "repeated": 1})
     lines = tmp_path / "seeds.jsonl"
     lines.write_text(json.dumps({"line": 7, "source": "a.txt", "sentence": CHAIR}) + "\n")
     (seed,) = read_seeds(lines).seeds
-    assert (seed.line, seed.source, seed.found.offset) == (7, "a.txt", 16)
+    assert (seed.line, seed.source, seed.accepted.offset) == (7, "a.txt", 16)
     text.write_text(f"It rained. {CHAIR} The cook lost her spoon.\n")
     assert len(read_seeds(text, split=True).seeds) == 2
     assert len(read_seeds(text, split=True, limit=1).seeds) == 1

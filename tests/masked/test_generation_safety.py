@@ -15,13 +15,13 @@ from evenhand.masked import load
 from evenhand.masked.drafts import (
     Candidate,
     Draft,
-    Ground,
-    akin,
+    SeedContext,
+    can_insert,
     fills,
-    may_enter,
     same_form,
     seeds_of,
-    tells_sex,
+    share_stem,
+    states_gender,
 )
 from evenhand.masked.generation import Settings, generate, read_seeds
 from evenhand.simulate.masked import bigram_model
@@ -112,9 +112,9 @@ def test_no_gendered_word_or_name_enters_and_the_filter_passes(model, side, seed
 def test_every_word_of_the_lexicon_that_tells_a_sex_is_barred():
     single = {word for word in sex_indicators() if word.isalpha()}
     single |= {w for pair in pairs() for w in (pair.female, pair.male) if w.isalpha()}
-    assert [word for word in sorted(single) if may_enter(word) or not tells_sex(word)] == []
+    assert [word for word in sorted(single) if can_insert(word) or not states_gender(word)] == []
     common = [*names().female[:300], *names().male[:300]]
-    assert [name for name in common if may_enter(name.lower())] == []
+    assert [name for name in common if can_insert(name.lower())] == []
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,19 @@ def test_the_form_stays(old, new, tag, fits):
 
 
 def test_articles_repetitions_and_joined_words():
-    ground = Ground(seeds_of([Candidate("The tall cook broke an egg on her table.")]).seeds[0])
-    draft = Draft(ground)
-    egg = ground.tokens.index("egg")
+    context = SeedContext(
+        seeds_of([Candidate("The tall cook broke an egg on her table.")]).seeds[0]
+    )
+    draft = Draft(context)
+    egg = context.tokens.index("egg")
     assert draft.fits(egg, "answer")
     assert not draft.fits(egg, "bottle")
     assert not draft.fits(egg, "table")
-    assert akin("blow", "blows")
-    joined = Ground(seeds_of([Candidate("The well - dressed cook cut her bread.")]).seeds[0])
-    assert [joined.tokens[i] for i in joined.places] == ["cut", "bread"]
-    phrase = Ground(seeds_of([Candidate("The cook shows off her new knife.")]).seeds[0])
-    assert [phrase.tokens[i] for i in phrase.places] == ["new", "knife"]
+    assert share_stem("blow", "blows")
+    joined = SeedContext(seeds_of([Candidate("The well - dressed cook cut her bread.")]).seeds[0])
+    assert [joined.tokens[i] for i in joined.positions] == ["cut", "bread"]
+    phrase = SeedContext(seeds_of([Candidate("The cook shows off her new knife.")]).seeds[0])
+    assert [phrase.tokens[i] for i in phrase.positions] == ["new", "knife"]
 
 
 def test_fills_are_whole_words_behind_a_space_on_every_family(family):

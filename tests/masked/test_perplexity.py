@@ -56,7 +56,7 @@ def test_by_hand(fake):
 def test_chunks_and_progress_change_nothing(fake, monkeypatch):
     texts = ["he sings", "she sings", "he he sings"] * 4
     expected = pseudo_log_likelihoods(fake, texts)[0]
-    monkeypatch.setattr(scoring, "HELD", 10)
+    monkeypatch.setattr(scoring, "MAX_MASKED_TOKENS", 10)
     seen = []
     log_probs, _ = pseudo_log_likelihoods(fake, texts, progress=lambda *at: seen.append(at))
     assert log_probs == pytest.approx(expected)

@@ -198,7 +198,7 @@ def test_models_are_compared_cell_by_cell(known):
     expected = contrast.after.value - contrast.before.value
     assert contrast.change.value == pytest.approx(expected, abs=1e-6)
     assert Comparison.from_dict(change.to_dict()) == change
-    with pytest.raises(InputError, match="other templates"):
+    with pytest.raises(InputError, match="different templates"):
         Professions.compare(first, professions(known, asked(texts[:1], ["pilot"], PAIR)))
     with pytest.raises(InputError, match="share no sentence"):
         Professions.compare(

@@ -150,15 +150,15 @@ def test_an_interrupted_run_resumes(mini, source, tmp_path, monkeypatch):
     out = tmp_path / "items.csv"
     (expected,) = pronouns_of_file([mini], source)
     queried = []
-    real = gender_words.ask
+    real = gender_words.query_tokens
 
-    def broken(model, places, **options):
+    def broken(model, positions, **options):
         if len(queried) == 2:
             raise KeyboardInterrupt
-        queried.append(len(places))
-        return real(model, places, **options)
+        queried.append(len(positions))
+        return real(model, positions, **options)
 
-    monkeypatch.setattr(gender_words, "ask", broken)
+    monkeypatch.setattr(gender_words, "query_tokens", broken)
     with pytest.raises(KeyboardInterrupt):
         pronouns_of_file([mini], source, output=out)
     assert not out.exists()
@@ -166,11 +166,11 @@ def test_an_interrupted_run_resumes(mini, source, tmp_path, monkeypatch):
     before = sum(queried)
     queried = [0] * 5
 
-    def counted(model, places, **options):
-        queried.append(len(places))
-        return real(model, places, **options)
+    def counted(model, positions, **options):
+        queried.append(len(positions))
+        return real(model, positions, **options)
 
-    monkeypatch.setattr(gender_words, "ask", counted)
+    monkeypatch.setattr(gender_words, "query_tokens", counted)
     (m,) = pronouns_of_file([mini], source, output=out)
     assert before + sum(queried) == 5
     assert before >= 2
@@ -182,9 +182,9 @@ def test_cached_answers_are_those_of_the_same_question(mini, tmp_path, monkeypat
     """Another k, other words or another model are new questions; the same question is not."""
     cache = Cache(tmp_path / "cache")
     asked = []
-    real = gender_words.ask
+    real = gender_words.query_tokens
     monkeypatch.setattr(
-        gender_words, "ask", lambda *a, **o: asked.append(len(a[1])) or real(*a, **o)
+        gender_words, "query_tokens", lambda *a, **o: asked.append(len(a[1])) or real(*a, **o)
     )
     sentences = ["The cook lost [MASK] keys.", "[MASK] is a nurse."]
     first = pronouns(mini, sentences, cache=cache)

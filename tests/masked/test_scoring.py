@@ -20,7 +20,7 @@ import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.masked import scoring
 from evenhand.masked.model import Model
-from evenhand.masked.scoring import Place, ask, log_probs, target_log_probs, top_k
+from evenhand.masked.scoring import MaskedPosition, log_probs, query_tokens, target_log_probs, top_k
 from evenhand.simulate.masked import bigram_model
 
 SENTENCES = [
@@ -32,48 +32,48 @@ SENTENCES = [
 ]
 
 
-def oracle(model: Model, place: Place) -> np.ndarray:
+def oracle(model: Model, position: MaskedPosition) -> np.ndarray:
     """Log probabilities of the whole vocabulary by one plain call of the model."""
     with torch.no_grad():
-        logits = model.network(input_ids=torch.tensor([place.ids])).logits[0, place.place]
+        logits = model.network(input_ids=torch.tensor([position.ids])).logits[0, position.position]
         return torch.log_softmax(logits.double(), dim=-1).numpy()
 
 
-def masked_places(model: Model) -> list[Place]:
+def masked_positions(model: Model) -> list[MaskedPosition]:
     mask = model.tokenizer.mask_token_id
     rows = [
         tuple(model.tokenizer(s.format(model.tokenizer.mask_token))["input_ids"]) for s in SENTENCES
     ]
-    return [Place(row, row.index(mask)) for row in rows]
+    return [MaskedPosition(row, row.index(mask)) for row in rows]
 
 
 def test_every_family_agrees_with_plain_calls(family):
     model = eh.masked.load(family)
-    places = masked_places(model)
-    expected = np.stack([oracle(model, place) for place in places])
+    positions = masked_positions(model)
+    expected = np.stack([oracle(model, position) for position in positions])
     everything = list(range(expected.shape[1]))
-    assert np.allclose(log_probs(model, places, everything), expected, atol=1e-5)
+    assert np.allclose(log_probs(model, positions, everything), expected, atol=1e-5)
     some = [5, 9, 7]
     for tokens in (1, 16, 10_000):
-        found = log_probs(model, places, some, batch_tokens=tokens)
+        found = log_probs(model, positions, some, batch_tokens=tokens)
         assert np.allclose(found, expected[:, some], atol=1e-5)
 
 
-def test_every_family_at_every_place_of_a_row(family):
+def test_every_family_at_every_position_of_a_row(family):
     model = eh.masked.load(family)
-    row = masked_places(model)[2].ids
-    places = [Place(row, k) for k in range(len(row))]
-    expected = np.array([oracle(model, p)[row[p.place]] for p in places])
-    found = target_log_probs(model, places, row)
+    row = masked_positions(model)[2].ids
+    positions = [MaskedPosition(row, k) for k in range(len(row))]
+    expected = np.array([oracle(model, p)[row[p.position]] for p in positions])
+    found = target_log_probs(model, positions, row)
     assert np.allclose(found, expected, atol=1e-5)
 
 
 def test_top_k_is_best_first_and_agrees(family):
     model = eh.masked.load(family)
-    places = masked_places(model)
-    found = top_k(model, places, 4)
-    for k, place in enumerate(places):
-        every = oracle(model, place)
+    positions = masked_positions(model)
+    found = top_k(model, positions, 4)
+    for k, position in enumerate(positions):
+        every = oracle(model, position)
         order = np.argsort(-every, kind="stable")[:4]
         assert np.allclose(found.log_probs[k], every[order], atol=1e-5)
         assert np.all(np.diff(found.log_probs[k]) <= 0)
@@ -82,10 +82,10 @@ def test_top_k_is_best_first_and_agrees(family):
 
 def test_ask_is_columns_and_top_k_of_one_pass(family, rows_run):
     model = eh.masked.load(family)
-    places = masked_places(model)
-    columns, best = log_probs(model, places, [5, 9, 5]), top_k(model, places, 3)
+    positions = masked_positions(model)
+    columns, best = log_probs(model, positions, [5, 9, 5]), top_k(model, positions, 3)
     rows_run.clear()
-    found = ask(model, places, tokens=[5, 9, 5], k=3)
+    found = query_tokens(model, positions, tokens=[5, 9, 5], k=3)
     assert sum(rows_run) == 4
     assert np.array_equal(found.log_probs, columns)
     assert np.array_equal(found.top.ids, best.ids)
@@ -115,14 +115,14 @@ def rows_run(monkeypatch):
 
 def test_equal_rows_are_computed_once(family, rows_run, monkeypatch):
     model = eh.masked.load(family)
-    log_probs(model, masked_places(model) * 3, [5])
+    log_probs(model, masked_positions(model) * 3, [5])
     assert sum(rows_run) == 4
     monkeypatch.setattr(scoring, "HEAD_ROWS", 2)
-    log_probs(model, masked_places(model) * 3, [5])
+    log_probs(model, masked_positions(model) * 3, [5])
     assert sum(rows_run) == 8  # the head in parts, the rest of the model once
 
 
-def test_equal_places_go_through_the_head_once(monkeypatch):
+def test_equal_positions_go_through_the_head_once(monkeypatch):
     model = eh.masked.load("mini")
     asked: list[int] = []
 
@@ -131,8 +131,8 @@ def test_equal_places_go_through_the_head_once(monkeypatch):
         return plain(network, hidden)
 
     monkeypatch.setattr(scoring, "logits_of", counted)
-    places = [Place((2, 300, 301, 3), k) for k in (1, 2, 1, 1, 2)]
-    found = target_log_probs(model, places, [7, 8, 9, 7, 8])
+    positions = [MaskedPosition((2, 300, 301, 3), k) for k in (1, 2, 1, 1, 2)]
+    found = target_log_probs(model, positions, [7, 8, 9, 7, 8])
     assert asked == [2]
     assert found[0] == found[3] != found[2]
     assert found[1] == found[4]
@@ -140,17 +140,17 @@ def test_equal_places_go_through_the_head_once(monkeypatch):
 
 def test_weights_changed_in_place_are_the_ones_used(family):
     model = eh.masked.load(family)
-    places = masked_places(model)
-    before = log_probs(model, places, [5, 9])
+    positions = masked_positions(model)
+    before = log_probs(model, positions, [5, 9])
     optimiser = torch.optim.AdamW(model.network.parameters(), lr=0.01)
-    ids = torch.tensor([places[0].ids])
+    ids = torch.tensor([positions[0].ids])
     model.network(input_ids=ids, labels=ids).loss.backward()
     optimiser.step()
     with torch.no_grad():
         for parameter in model.network.base_model.parameters():
             parameter.data.mul_(1.01)  # does not even count as a new version of the tensor
-    after = log_probs(model, places, [5, 9])
-    expected = np.stack([oracle(model, place)[[5, 9]] for place in places])
+    after = log_probs(model, positions, [5, 9])
+    expected = np.stack([oracle(model, position)[[5, 9]] for position in positions])
     assert np.abs(after - before).max() > 1e-3
     assert np.allclose(after, expected, atol=1e-5)
 
@@ -159,8 +159,8 @@ def test_weights_changed_in_place_are_the_ones_used(family):
 def test_a_model_that_was_changed_is_run_as_it_is(family, change):
     """Whatever is not the plain family is not taken apart: its own forward pass decides."""
     model = eh.masked.load(family)
-    places = masked_places(model)
-    plain = log_probs(model, places, [5, 9])
+    positions = masked_positions(model)
+    plain = log_probs(model, positions, [5, 9])
     base = model.network.base_model
     linear = next(m for m in base.modules() if type(m) is torch.nn.Linear)
     if change == "hook":
@@ -190,18 +190,18 @@ def test_a_model_that_was_changed_is_run_as_it_is(family, change):
 
         layer_class = type(layers[-1])
         layers[-1].__class__ = type("Mine", (layer_class,), {"forward": louder})
-    expected = np.stack([oracle(model, place)[[5, 9]] for place in places])
-    assert np.allclose(log_probs(model, places, [5, 9]), expected, atol=1e-5)
+    expected = np.stack([oracle(model, position)[[5, 9]] for position in positions])
+    assert np.allclose(log_probs(model, positions, [5, 9]), expected, atol=1e-5)
     assert change == "training" or np.abs(expected - plain).max() > 1e-3
 
 
 def test_half_precision_is_the_models_own(family):
     model = eh.masked.load(family, dtype="bfloat16", device="cpu")
     exact = eh.masked.load(family)
-    places = masked_places(model)
-    every = range(len(oracle(model, places[0])))
-    found, plain = log_probs(model, places, every), log_probs(exact, places, every)
-    expected = np.stack([oracle(model, place) for place in places])
+    positions = masked_positions(model)
+    every = range(len(oracle(model, positions[0])))
+    found, plain = log_probs(model, positions, every), log_probs(exact, positions, every)
+    expected = np.stack([oracle(model, position) for position in positions])
     assert np.abs(found - plain).max() < 2 * np.abs(expected - plain).max()
     assert np.allclose(np.logaddexp.reduce(found, axis=1), 0, atol=1e-5)  # a float32 normaliser
 
@@ -218,9 +218,13 @@ def test_a_family_that_is_not_known_is_run_whole():
     )
     network = MPNetForMaskedLM(config).eval()
     model = Model("mpnet", network, bigram_model({"he": {}}).tokenizer)
-    places = [Place((0, 7, 9, 3, 2), 2), Place((0, 7, 2), 1), Place((0, 7, 9, 3, 2), 3)]
-    expected = np.stack([oracle(model, place) for place in places])
-    assert np.allclose(log_probs(model, places, range(40)), expected, atol=1e-5)
+    positions = [
+        MaskedPosition((0, 7, 9, 3, 2), 2),
+        MaskedPosition((0, 7, 2), 1),
+        MaskedPosition((0, 7, 9, 3, 2), 3),
+    ]
+    expected = np.stack([oracle(model, position) for position in positions])
+    assert np.allclose(log_probs(model, positions, range(40)), expected, atol=1e-5)
 
 
 def test_modern_bert_with_a_head_of_its_own():
@@ -241,12 +245,12 @@ def test_modern_bert_with_a_head_of_its_own():
     )
     network = ModernBertForMaskedLM(config).eval()
     model = Model("modern", network, bigram_model({"he": {}}).tokenizer)
-    places = [Place((2, 7, 9, 3), 2), Place((2, 7, 3), 1)]
-    expected = np.stack([oracle(model, place) for place in places])
-    assert np.allclose(log_probs(model, places, range(40)), expected, atol=1e-5)
+    positions = [MaskedPosition((2, 7, 9, 3), 2), MaskedPosition((2, 7, 3), 1)]
+    expected = np.stack([oracle(model, position) for position in positions])
+    assert np.allclose(log_probs(model, positions, range(40)), expected, atol=1e-5)
 
 
-def test_models_that_count_places_from_the_padding_take_fewer_tokens():
+def test_models_that_count_positions_from_the_padding_take_fewer_tokens():
     """Camembert and MPNet do as RoBERTa does, under names that do not tell."""
     for config, kind, longest in (
         (CamembertConfig, CamembertForMaskedLM, 18),
@@ -265,7 +269,7 @@ def test_models_that_count_places_from_the_padding_take_fewer_tokens():
         model = Model("small", kind(small).eval(), bigram_model({"he": {}}).tokenizer)
         assert model.longest == longest
         row = (2, *[7] * (longest - 2), 3)
-        assert np.isfinite(log_probs(model, [Place(row, 1)], [5])).all()
+        assert np.isfinite(log_probs(model, [MaskedPosition(row, 1)], [5])).all()
 
 
 def test_a_model_whose_probabilities_are_known():
@@ -274,29 +278,29 @@ def test_a_model_whose_probabilities_are_known():
     ids = tuple(model.tokenizer("he [MASK]")["input_ids"])
     at = ids.index(model.tokenizer.mask_token_id)
     words = model.tokenizer.convert_tokens_to_ids(["sings", "reads"])
-    found = np.exp(log_probs(model, [Place(ids, at)], words))[0]
+    found = np.exp(log_probs(model, [MaskedPosition(ids, at)], words))[0]
     assert found[0] / found[1] == pytest.approx(3.0, rel=1e-6)
 
 
-def test_progress_counts_every_place():
+def test_progress_counts_every_position():
     model = eh.masked.load("mini")
     told: list[tuple[int, int]] = []
-    places = [Place((2, k, 3), 1) for k in range(300, 340)]
-    log_probs(model, places, [5], batch_tokens=30, progress=lambda *n: told.append(n))
+    positions = [MaskedPosition((2, k, 3), 1) for k in range(300, 340)]
+    log_probs(model, positions, [5], batch_tokens=30, progress=lambda *n: told.append(n))
     assert told[-1] == (40, 40)
     assert len(told) == 4
 
 
-def test_wrong_questions():
+def test_wrong_queries():
     model = eh.masked.load("mini")
-    with pytest.raises(InputError, match="place: expected 0 to 2, got 3"):
-        log_probs(model, [Place((2, 300, 3), 3)], [5])
-    with pytest.raises(InputError, match="targets: expected one a place, got 2 for 1"):
-        target_log_probs(model, [Place((2, 300, 3), 1)], [5, 6])
+    with pytest.raises(InputError, match="position: expected 0 to 2, got 3"):
+        log_probs(model, [MaskedPosition((2, 300, 3), 3)], [5])
+    with pytest.raises(InputError, match="targets: expected one per position, got 2 for 1"):
+        target_log_probs(model, [MaskedPosition((2, 300, 3), 1)], [5, 6])
     with pytest.raises(InputError, match="k: expected at least 1, got 0"):
-        top_k(model, [Place((2, 300, 3), 1)], 0)
+        top_k(model, [MaskedPosition((2, 300, 3), 1)], 0)
     with pytest.raises(InputError, match="k: expected 1 to 12000, got 12001"):
-        top_k(model, [Place((2, 300, 3), 1)], 12001)
+        top_k(model, [MaskedPosition((2, 300, 3), 1)], 12001)
     with pytest.raises(InputError, match="tokens: expected 0 to 11999, got -1"):
-        log_probs(model, [Place((2, 300, 3), 1)], [5, -1])
+        log_probs(model, [MaskedPosition((2, 300, 3), 1)], [5, -1])
     assert log_probs(model, [], [5, 6]).shape == (0, 2)

@@ -14,8 +14,8 @@ from tokenizers import AddedToken, processors
 from evenhand.errors import InputError
 from evenhand.masked import load
 from evenhand.masked.words import (
-    Question,
     Row,
+    WordQuery,
     cloze,
     find_mask,
     row,
@@ -75,7 +75,12 @@ CASES = [
 @pytest.mark.parametrize(("text", "target", "hidden"), CASES)
 def test_word_log_probs_are_those_of_plain_calls(model, text, target, hidden):
     made = row(model, text, spans_of(text, target, hidden))
-    asked = [Question(made, 0), Question(made, 0, (1,)), Question(made, 1), Question(made, 1, (0,))]
+    asked = [
+        WordQuery(made, 0),
+        WordQuery(made, 0, (1,)),
+        WordQuery(made, 1),
+        WordQuery(made, 1, (0,)),
+    ]
     expected = [
         oracle(model, text, target),
         oracle(model, text, target, hidden),
@@ -170,7 +175,7 @@ CLOZES = [
 def test_a_cloze_is_the_row_of_a_one_piece_word_hidden(model, frame, mark):
     text = frame.format(mark)
     asked = cloze(model, text)
-    assert asked.ids[asked.place] == model.tokenizer.mask_token_id
+    assert asked.ids[asked.position] == model.tokenizer.mask_token_id
     assert asked.ids.count(model.tokenizer.mask_token_id) == 1
     found = single_pieces(model, text, ["he", "she", "the", "nurse"])
     if "(" not in frame:
@@ -182,7 +187,7 @@ def test_a_cloze_is_the_row_of_a_one_piece_word_hidden(model, frame, mark):
             made = row(model, filled, [(at, at + len(form))])
             if made.pieces(0) == (token,):
                 assert made.hide(model.tokenizer.mask_token_id, 0) == asked.ids
-                assert made.spans[0] == (asked.place, asked.place + 1)
+                assert made.spans[0] == (asked.position, asked.position + 1)
                 break
         else:
             pytest.fail(f"no form of {word} is token {token} in {filled}")
@@ -222,7 +227,7 @@ def test_questions_share_rows_and_come_back_in_order(family):
     made = rows(model, [(text, [(0, text.index(" "))]) for text in texts])
     passes = []
     got = word_log_probs(
-        model, [Question(r, 0) for r in made], progress=lambda _, total: passes.append(total)
+        model, [WordQuery(r, 0) for r in made], progress=lambda _, total: passes.append(total)
     )
     assert got[0] == got[2] != got[1]
     pieces = {(r.hide(0, 0), piece) for r in made for piece in r.pieces(0)}
@@ -252,13 +257,13 @@ def test_a_word_without_pieces_is_never_scored(family):
     text = "the ☃ reads"
     if kind(family) == "roberta":  # bytes can say anything
         made = row(model, text, spans_of(text, "☃"))
-        assert np.isfinite(word_log_probs(model, [Question(made, 0)])).all()
+        assert np.isfinite(word_log_probs(model, [WordQuery(made, 0)])).all()
         return
     with pytest.raises(InputError, match="cannot represent '☃' in 'the ☃ reads'"):
         row(model, text, spans_of(text, "☃"))
     unknown = Row((1, model.tokenizer.unk_token_id, 2), ((1, 2),))
     with pytest.raises(InputError, match="expected a word the tokenizer can represent"):
-        word_log_probs(model, [Question(unknown, 0)])
+        word_log_probs(model, [WordQuery(unknown, 0)])
 
 
 def test_a_mask_inside_a_word_still_has_a_row(family):
@@ -271,5 +276,5 @@ def test_known_probabilities_come_back():
     model = bigram_model({"doctor": {"he": 0.5, "she": 0.1}, "[MASK]": {"he": 0.3, "she": 0.3}})
     text = "doctor he"
     made = row(model, text, spans_of(text, "doctor", "he"))
-    got = word_log_probs(model, [Question(made, 1), Question(made, 1, (0,))])
+    got = word_log_probs(model, [WordQuery(made, 1), WordQuery(made, 1, (0,))])
     np.testing.assert_allclose(np.exp(got), [0.5, 0.3], rtol=1e-6)

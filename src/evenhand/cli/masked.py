@@ -93,7 +93,7 @@ def running_options(command: F) -> F:
         type=click.Choice(["float32", "bfloat16", "float16"]),
         default="float32",
         show_default=True,
-        help="What the model computes in; bfloat16 is for GPUs.",
+        help="Data type of the computation; bfloat16 is for GPUs.",
     )
     int8 = click.option(
         "--int8", is_flag=True, help="8-bit weights on the CPU: faster, and no longer exact."
@@ -102,8 +102,8 @@ def running_options(command: F) -> F:
         "--cache",
         metavar="FOLDER",
         type=click.Path(file_okay=False),
-        help="Keep the model's answers here: the same command, broken off or on a longer file,"
-        " computes only what is missing.",
+        help="Cache the scores of the model here: the same command, interrupted or on a longer"
+        " file, computes only what is missing.",
     )
     return device(dtype(int8(cache(command))))
 
@@ -116,7 +116,7 @@ def load_model(source: str, device: str, dtype: str, int8: bool) -> Model:
 
 
 def open_cache(folder: str | None) -> Cache | None:
-    """The answers kept in the folder, or none."""
+    """The cache in the folder, or None without a folder."""
     if folder is None:
         return None
     from evenhand.cache import Cache
@@ -126,7 +126,7 @@ def open_cache(folder: str | None) -> Cache | None:
 
 @contextmanager
 def scoring_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar with the rate and the time left on stderr where that is a terminal; None elsewhere."""
+    """A progress bar with rate and remaining time if stderr is a terminal, else None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -442,7 +442,7 @@ def _estimate_text(estimate: Estimate) -> str:
 
 
 SHOWN_PROFESSIONS = 8
-"""Professions of either end that are shown; JSON and -o have all."""
+"""Professions shown of either end; JSON and -o have all."""
 
 
 @masked.command(short_help="Which professions suggest a man, which a woman.")
@@ -452,13 +452,13 @@ SHOWN_PROFESSIONS = 8
     "--templates",
     metavar="FILE",
     type=click.Path(),
-    help="Your own sentences with {person} and {profession}: one a line, or a TOML file.",
+    help="Your own sentences with {person} and {profession}: one per line, or a TOML file.",
 )
 @click.option(
     "--professions",
     metavar="FILE",
     type=click.Path(),
-    help="Your own professions: one a line, or CSV with profession, group, women.",
+    help="Your own professions: one per line, or CSV with profession, group, women.",
 )
 @click.option(
     "--persons",
@@ -506,7 +506,7 @@ def associate(
     """
     from evenhand.masked.metrics.professions import Professions
 
-    asked, incomplete = _design(file, templates, professions, persons)
+    sentences, incomplete = _design(file, templates, professions, persons)
     results = []
     sources = tuple(dict.fromkeys(models))
     for source in sources:
@@ -515,7 +515,7 @@ def associate(
             model = replace(model, name=source)
         with scoring_bar(f"scoring {model.name}", " words") as progress:
             run = Run(prob=prob, cache=open_cache(cache), progress=progress)
-            results.append(Professions().measure(model, asked, run))
+            results.append(Professions().measure(model, sentences, run))
     changes = [Professions.compare(results[0], other) for other in results[1:]]
     if output:
         _save_associations(results, changes, incomplete, output, formats)
@@ -660,7 +660,7 @@ def _counted(name: str, n: int) -> str:
 
 
 def _listed(sizes: Mapping[str, int]) -> str:
-    """What the interval is over: that of which there are several."""
+    """The factors that the interval is over: those with several levels."""
     several = [_plural(name) for name, n in sizes.items() if n > 1]
     return " and ".join(filter(None, (", ".join(several[:-1]), several[-1]))) if several else "none"
 
@@ -689,8 +689,8 @@ def _association_cells(measured: Measurement) -> tuple[str, ...]:
     return (*_estimate_cells(measured.estimate), p_text(measured.p_value), f"{measured.n:,}")
 
 
-def _estimate_cells(told: Estimate) -> tuple[str, str]:
-    return number(told.value), f"[{number(told.low)}, {number(told.high)}]"
+def _estimate_cells(estimate: Estimate) -> tuple[str, str]:
+    return number(estimate.value), f"[{number(estimate.low)}, {number(estimate.high)}]"
 
 
 @masked.command(short_help="Phrase WEAT, and whether it agrees with the pronouns.")
@@ -731,7 +731,7 @@ def phrases(
 ) -> None:
     """Measure how phrases of what people do lean to one gender, in two ways.
 
-    A phrase such as "welds the steel frame" states no gender. The phrase WEAT asks whether its
+    A phrase such as "welds the steel frame" states no gender. The phrase WEAT measures whether its
     embedding is closer to words for men or for women; the pronoun score, which pronoun the model
     predicts beside it in carrier sentences. The two are correlated, overall and within the sides of
     the sets. In the table d is the effect size, above 0 where the first side of a set leans to the
@@ -886,16 +886,16 @@ def _print_phrase_correlation(m: Measurement, part: Measurement) -> None:
         ("phrases", "n", "Pearson's r", "p", "Spearman's r", "p", "reliability", "corrected r"),
         [
             (
-                each.query,
-                str(each.n),
-                _coefficient(each),
-                p_text(each.p_value),
-                _coefficient(each.part("spearman")),
-                p_text(each.part("spearman").p_value),
-                " and ".join(number(r, 2) for r in each.details["reliability"].values()),
-                number(each.details["corrected"], 2),
+                row.query,
+                str(row.n),
+                _coefficient(row),
+                p_text(row.p_value),
+                _coefficient(row.part("spearman")),
+                p_text(row.part("spearman").p_value),
+                " and ".join(number(r, 2) for r in row.details["reliability"].values()),
+                number(row.details["corrected"], 2),
             )
-            for each in part.select("phrases")
+            for row in part.select("phrases")
         ],
     )
 
@@ -1069,36 +1069,36 @@ def _nats(gap: Estimate) -> str:
     type=click.Choice(["own", "both", "male", "female"]),
     default="own",
     show_default=True,
-    help="Which way to push: the way each seed leans, both, or one.",
+    help="Direction of the bias: the way each seed leans (own), both, or one gender.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N seeds alone.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N seeds.")
 @click.option(
     "--edits",
     type=click.IntRange(1, 3),
     default=2,
     show_default=True,
-    help="Replace at most so many words.",
+    help="Maximum number of replaced words.",
 )
 @click.option(
     "--beam",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Sentences gone on from after each edit.",
+    help="Candidates per seed that are edited further after each edit.",
 )
 @click.option(
     "--fills",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="Words tried at a place, the model's likeliest.",
+    help="Words tried per position: the likeliest of the model.",
 )
 @click.option(
     "--tried",
     type=click.IntRange(1),
     default=32,
     show_default=True,
-    help="Candidates of a sentence that are scored: those that should move it most.",
+    help="Candidates scored per sentence: those with the largest expected effect.",
 )
 @click.option(
     "--fluency",
@@ -1106,39 +1106,40 @@ def _nats(gap: Estimate) -> str:
     default=1.1,
     show_default=True,
     metavar="FACTOR",
-    help="How much less likely the words may become, on (geometric) average.",
+    help="Largest factor by which the words may become less likely (geometric mean).",
 )
-@click.option("--edit-antecedent", is_flag=True, help="Replace the antecedent's head as well.")
-@click.option("--sentences", "split", is_flag=True, help="Cut lines of text into sentences.")
+@click.option("--edit-antecedent", is_flag=True, help="Replace the head of the antecedent as well.")
+@click.option("--sentences", "split", is_flag=True, help="Split lines of text into sentences.")
 @click.option(
     "--resolver",
     default="rules",
     show_default=True,
     metavar="NAME",
-    help="Who finds the antecedent, as for `text filter`.",
+    help="The resolver that finds the antecedent, as for `text filter`.",
 )
-@click.option("--keep-someone", is_flag=True, help='Take seeds about "someone" too.')
+@click.option("--keep-someone", is_flag=True, help='Accept seeds about "someone" too.')
 @click.option(
     "--control/--no-control",
     default=True,
     show_default=True,
-    help="Make random edits of the same seeds to compare with.",
+    help="Compare with random edits of the same seeds.",
 )
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="SRC",
-    help="A model that reads the sentences too. May be repeated.",
+    help="Another model that scores the sentences. May be repeated.",
 )
 @click.option(
     "--beyond",
+    "threshold",
     type=click.FloatRange(0, 0.5, max_open=True),
     default=0.4,
     show_default=True,
-    help="Count sentences whose bias is at least so far from .5 on the wanted side.",
+    help="Count sentences whose bias is at least this far from .5 toward the target side.",
 )
-@output_option("Write the sentences here instead of stdout, a JSON line each.")
+@output_option("Write the sentences here instead of stdout, as JSON lines.")
 @running_options
 @prob_option
 @seed_option
@@ -1159,7 +1160,7 @@ def generate(
     keep_someone: bool,
     control: bool,
     judges: tuple[str, ...],
-    beyond: float,
+    threshold: float,
     output: str | None,
     device: str,
     dtype: str,
@@ -1169,18 +1170,18 @@ def generate(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Edit sentences so that the model's bias, P(male) / (P(male) + P(female)), goes to one end.
+    """Edit sentences to push the bias of a model, P(male) / (P(male) + P(female)), to one end.
 
-    FILE has what `evenhand text filter` wrote, or text, of which the filter first takes the
-    sentences in which a pronoun stands for a neutral word. One to three words are replaced by
-    words that the model itself expects there. No gendered word or name enters, the sentence stays
-    about as likely, and it passes the filter again with the same antecedent. The output has the
-    filter's form, for `text annotate`, `masked score` and `masked finetune`, and tells seed,
-    edits, and bias before and after.
+    FILE is the output of `evenhand text filter`, or text, from which the filter selects the
+    sentences in which a pronoun refers to a neutral word. One to three words are replaced by words
+    that the model expects there. No gendered word or name is added, the sentence stays about as
+    likely, and it passes the filter again with the same antecedent. The output has the format of
+    the filter, for `text annotate`, `masked score` and `masked finetune`, with the seed, the edits,
+    and the bias before and after.
 
     The control replaces as many words of each seed at random. The search maximises the score of
-    its own model: give others with --judge to see what carries over. With --json stdout has the
-    summary alone: the sentences go to -o, or nowhere.
+    its own model: add others with --judge to see whether the bias transfers. With --json stdout
+    has only the summary: the sentences are written to -o, if given.
 
     \b
     Examples:
@@ -1189,17 +1190,17 @@ def generate(
       evenhand masked generate biased.jsonl --judge ./bert-base -o pushed.jsonl --json
     """
     from evenhand.masked.generation import Settings, read_seeds
-    from evenhand.masked.generation import generate as made_by
-    from evenhand.text.coreference import resolver as make
+    from evenhand.masked.generation import generate as run_generation
+    from evenhand.text.coreference import resolver as load_resolver
     from evenhand.text.structural import Filter
 
-    make(resolver)  # a missing package or model is told before any work
+    load_resolver(resolver)  # report a missing package or model before any work
     chosen = Filter(resolver=resolver, someone=keep_someone)
     seeds = read_seeds(file, filter=chosen, split=split, limit=limit)
     searched = load_model(model, device, dtype, int8)
-    readers = [load_model(judge, device, dtype, int8) for judge in judges]
-    with scoring_bar("searching", " questions") as progress:
-        found = made_by(
+    readers = [load_model(name, device, dtype, int8) for name in judges]
+    with scoring_bar("searching", " queries") as progress:
+        result = run_generation(
             searched,
             seeds,
             direction=direction,  # type: ignore[arg-type]
@@ -1214,37 +1215,37 @@ def generate(
             filter=chosen,
             control=control,
             judges=readers,
-            threshold=beyond,
+            threshold=threshold,
             prob=prob,
             seed=seed,
             cache=open_cache(cache),
             progress=progress,
         )
     if output is not None:
-        found.save(output)
+        result.save(output)
     if as_json:
-        print_json(command="masked generate", file=file, output=output, **found.to_dict())
+        print_json(command="masked generate", file=file, output=output, **result.to_dict())
         return
     if output is None:
-        click.echo(found.lines(), nl=False)
+        click.echo(result.lines(), nl=False)
         if sys.stderr.isatty():
-            click.echo(_generation_text(found), err=True)
+            click.echo(_generation_text(result), err=True)
         return
-    click.echo(f"{_generation_text(found)} → {output}")
-    _print_generation(found)
+    click.echo(f"{_generation_text(result)} → {output}")
+    _print_generation(result)
 
 
-def _generation_text(found: Generation) -> str:
+def _generation_text(result: Generation) -> str:
     from evenhand.masked.generation import REASONS
 
-    told = f"{len(found.sentences):,} sentences from {len(found.outcomes):,} searches"
-    for reason, n in found.nothing.items():
-        told += f"\n  nothing {n:,}×: {REASONS[reason]}"
-    left = ", ".join(f"{reason} {n:,}" for reason, n in found.left_out.items())
-    return told + (f"\n  of {found.read:,} read no seeds: {left}" if left else "")
+    text = f"{len(result.sentences):,} sentences from {len(result.outcomes):,} searches"
+    for reason, n in result.nothing.items():
+        text += f"\n  nothing {n:,}×: {REASONS[reason]}"
+    left_out = ", ".join(f"{reason} {n:,}" for reason, n in result.left_out.items())
+    return text + (f"\n  of {result.read:,} read no seeds: {left_out}" if left_out else "")
 
 
-def _print_generation(found: Generation) -> None:
+def _print_generation(result: Generation) -> None:
     """The distance from .5, by model, direction and kind of sentence."""
     headers = (
         "model",
@@ -1253,12 +1254,12 @@ def _print_generation(found: Generation) -> None:
         "n",
         "|bias - .5|",
         "top k",
-        "wanted side",
+        "target side",
         "moved",
         "above",
     )
     table(
-        "bias of the seeds, of the sentences found and of random edits",
+        "bias of the seeds, of the generated sentences and of random edits",
         headers,
         (
             (
@@ -1272,25 +1273,25 @@ def _print_generation(found: Generation) -> None:
                 _rounded(arm.part("moved").estimate, 2) if arm.query != "seeds" else "",
                 _rounded(arm.part("above_threshold").estimate, 2),
             )
-            for m in found.measurements
+            for m in result.measurements
             for arm in m.select("sentences")
         ),
     )
-    for c in found.comparisons:
+    for c in result.comparisons:
         if c.query == "random":
             [push] = c.parts
             click.echo(
                 f"{c.before.subject}, toward {c.details['toward']}: found - random "
                 f"{_rounded(c.change)} in |bias - .5| (p = {c.p_value:.2g}), "
-                f"{_rounded(push.change)} toward the wanted side (p = {push.p_value:.2g}), paired "
+                f"{_rounded(push.change)} toward the target side (p = {push.p_value:.2g}), paired "
                 f"over {c.paired:,} seeds"
             )
-    rule = found.rule
+    rule = result.rule
     click.echo(
-        f"intervals: {rule.prob:.0%}, bootstrap over seeds; p: sign test. wanted side: how far the "
-        "bias lies from .5 on the side pushed to. moved: share of seeds whose bias went "
-        f"{rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 there. A "
-        "seed without a result counts with its own sentence."
+        f"intervals: {rule.prob:.0%}, bootstrap over seeds; p: sign test. target side: the "
+        "distance of the bias from .5 toward the target side. moved: share of seeds whose bias "
+        f"moved {rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 on "
+        "that side. A seed without a result counts as its own sentence."
     )
 
 
@@ -1300,13 +1301,13 @@ def _rounded(value: Estimate, digits: int = 3) -> str:
 
 
 def _training_options(command: F) -> F:
-    """What and how is learned; each is a field of `Settings`."""
+    """The options of the training; each is a field of `Settings`."""
     from evenhand.masked.finetuning import REWRITES, Settings
 
-    usual = Settings()
+    defaults = Settings()
 
     def option(name: str, kind: Any, text: str) -> Callable[[F], F]:
-        default = getattr(usual, name)
+        default = getattr(defaults, name)
         flag = f"--{name.replace('_', '-')}"
         return click.option(flag, name, type=kind, default=default, show_default=True, help=text)
 
@@ -1314,44 +1315,45 @@ def _training_options(command: F) -> F:
         option(
             "rewrite",
             click.Choice(REWRITES),
-            "What becomes of the text as it is read: substitute swaps gender in half of the"
-            " documents, drawn anew in every epoch; swap in all; neutralize makes it neutral.",
+            "How the text is rewritten: substitute swaps gender in half of the documents, redrawn"
+            " in every epoch; swap in all; neutralize makes it neutral; none keeps it.",
         ),
         option(
             "max_tokens",
             click.IntRange(1),
-            "Tokens to learn from in all, whatever the epochs; of a larger input a random sample"
-            " of that size is used.",
+            "Maximum number of training tokens over all epochs; a larger input is sampled.",
         ),
-        option("epochs", click.IntRange(1), "Passes over the text, at most."),
-        option("learning_rate", click.FloatRange(0, min_open=True), "The highest learning rate."),
-        option("block", click.IntRange(8), "Tokens of a row, at most."),
+        option("epochs", click.IntRange(1), "Maximum number of passes over the text."),
+        option("learning_rate", click.FloatRange(0, min_open=True), "Peak learning rate."),
+        option("block", click.IntRange(8), "Maximum tokens per row."),
         option(
             "batch",
             click.IntRange(1),
-            "Blocks of a step; shorter rows fill it up to as many tokens.",
+            "Blocks per step; shorter rows are combined up to as many tokens.",
         ),
-        option("mask", click.FloatRange(0, 1, True, True), "Share of the tokens that are hidden."),
-        option("evaluations", click.IntRange(1), "Points of the loss curve, over the whole run."),
+        option("mask", click.FloatRange(0, 1, True, True), "Share of masked tokens."),
+        option("evaluations", click.IntRange(1), "Points of the loss curve over the run."),
         option(
             "patience",
             click.IntRange(1),
-            "Stop after so many evaluations that are no better than the best.",
+            "Stop after this many evaluations without improvement.",
         ),
         option(
             "held_out",
             click.FloatRange(0, 1, True, True),
-            "Share of the documents kept for the measurements before and after.",
+            "Share of documents held out for the measurements before and after.",
         ),
-        option("top_k", click.IntRange(1), "Likeliest words that the second pronoun score reads."),
+        option(
+            "top_k", click.IntRange(1), "Number of likeliest words for the second pronoun score."
+        ),
         option(
             "dtype",
             click.Choice(["auto", "float32", "bfloat16"]),
-            "What products are computed in; auto: bfloat16 on a GPU, float32 elsewhere.",
+            "Data type of matrix products; auto: bfloat16 on a GPU, else float32.",
         ),
     ]
-    for each in reversed(options):
-        command = each(command)
+    for decorate in reversed(options):
+        command = decorate(command)
     return command
 
 
@@ -1373,16 +1375,16 @@ def _training_options(command: F) -> F:
     "--sentences",
     metavar="FILE",
     type=click.Path(),
-    help="Measure on these: what `evenhand text filter` writes, or text with a [MASK] a line. By"
-    " default the filter is run on the held-out documents.",
+    help="Measure on these: output of `evenhand text filter`, or text with one [MASK] per line. By"
+    " default the filter selects sentences of the held-out documents.",
 )
 @click.option("--crows", metavar="FILE", type=click.Path(), help="Measure CrowS-Pairs as well.")
 @click.option(
     "--control",
     is_flag=True,
-    help="Train a second time on the text as it is, to tell the rewriting from the domain.",
+    help="Train a second time on the unchanged text, to separate rewriting and domain effects.",
 )
-@click.option("--restart", is_flag=True, help="Clear an earlier run out of FOLDER and begin anew.")
+@click.option("--restart", is_flag=True, help="Delete an earlier run in FOLDER and start again.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 …")
 @seed_option
 @prob_option
@@ -1401,13 +1403,13 @@ def finetune(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Fine-tune a masked language model on text rewritten on the fly; say what that changed.
+    """Fine-tune a masked language model on text rewritten on the fly and measure the change.
 
-    A document is a line, or with --field a field of a JSONL or CSV file; packed files are read
-    too, and none is changed. By a hash of their content the documents are split: most are learned
-    from, some give the evaluation loss, some are held out. On sentences of these the pronoun bias
-    is measured before and after, and the pseudo-perplexity on plain ones, each change with an
-    interval. The same command goes on where it was stopped or killed.
+    A document is a line, or with --field a field of a JSONL or CSV file; files may be compressed
+    and are not changed. The documents are split by a hash of their content: most are for training,
+    some for the evaluation loss, some are held out. On held-out sentences the pronoun bias and the
+    pseudo-perplexity are measured before and after, and each change has an interval. The same
+    command resumes an interrupted run.
 
     \b
     Examples:
@@ -1417,7 +1419,7 @@ def finetune(
       evenhand masked score biased.jsonl --model mini --model even/model
     """
     from evenhand.masked.finetuning import Settings
-    from evenhand.masked.finetuning import finetune as work
+    from evenhand.masked.finetuning import finetune as run_finetuning
     from evenhand.masked.learning_text import input_hashes, read_documents
     from evenhand.masked.metrics.pronouns import read_sentences
     from evenhand.masked.pairs import read_pairs
@@ -1425,7 +1427,7 @@ def finetune(
     cut = form_of(files, field, form)
     named = [*files, *(name for name in (sentences, crows) if name)]
     with step_bars({"training": "tokens"}) as progress:
-        result = work(
+        result = run_finetuning(
             model,
             read_documents(files, cut),
             Settings(**chosen),
@@ -1472,7 +1474,7 @@ def _print_finetuning(result: FinetuneResult) -> None:
     _print_changes(f"{result.model}: before and after", ("before", "after"), result.changes)
     if result.control:
         _print_changes(
-            "Control: the same training on the text as it is", ("before", "after"), result.control
+            "Control: the same training on the unchanged text", ("before", "after"), result.control
         )
         _print_changes(
             "The rewriting against the control", ("control", "rewritten"), result.against_control
@@ -1480,7 +1482,7 @@ def _print_finetuning(result: FinetuneResult) -> None:
     for note in result.notes:
         click.echo(f"note: {note}")
     click.echo(
-        f"ideal: what no bias would read. The intervals ({settings['prob']:.0%}) hold the trained "
+        f"ideal: the value without bias. The intervals ({settings['prob']:.0%}) hold the trained "
         f"weights fixed.\nwritten to {result.folder}: model/, curve.csv, items.csv, figures/, "
         "results.json, run.json"
     )

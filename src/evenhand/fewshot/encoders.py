@@ -36,7 +36,7 @@ from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.settings import POOLINGS, StepProgress
 from evenhand.files import replace_file
-from evenhand.masked.forward import Layer, entering, guard_half, layers_of
+from evenhand.masked.forward import Layer, embed_tokens, guard_half, layers_of
 from evenhand.masked.model import Model, load
 from evenhand.text.corpus.compression import SURROGATE
 
@@ -183,7 +183,7 @@ def forward_packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
     spans = [_Span.of(group) for group in groups]
     tokens = torch.cat(
         [
-            span.select(entering(network, group.ids).flatten(0, 1))
+            span.select(embed_tokens(network, group.ids).flatten(0, 1))
             for span, group in zip(spans, groups, strict=True)
         ]
     )

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file, read_sentences
     from evenhand.masked.model import MaskedLM, Model, load
     from evenhand.masked.pairs import Pair, read_pairs
-    from evenhand.masked.scoring import Answers, Place, Top, ask, log_probs, target_log_probs, top_k
+    from evenhand.masked.scoring import (
+        MaskedPosition,
+        TokenScores,
+        TopTokens,
+        log_probs,
+        query_tokens,
+        target_log_probs,
+        top_k,
+    )
 
 _MODULES = {
     "Cache": "evenhand.cache",
@@ -38,24 +46,23 @@ _MODULES = {
     "MaskedLM": "evenhand.masked.model",
     "Model": "evenhand.masked.model",
     "load": "evenhand.masked.model",
-    "Answers": "evenhand.masked.scoring",
-    "Place": "evenhand.masked.scoring",
-    "Top": "evenhand.masked.scoring",
-    "ask": "evenhand.masked.scoring",
+    "TokenScores": "evenhand.masked.scoring",
+    "MaskedPosition": "evenhand.masked.scoring",
+    "TopTokens": "evenhand.masked.scoring",
+    "query_tokens": "evenhand.masked.scoring",
     "log_probs": "evenhand.masked.scoring",
     "target_log_probs": "evenhand.masked.scoring",
     "top_k": "evenhand.masked.scoring",
 }
 
 __all__ = [
-    "Answers",
     "Cache",
     "MaskedLM",
+    "MaskedPosition",
     "Model",
     "Pair",
-    "Place",
-    "Top",
-    "ask",
+    "TokenScores",
+    "TopTokens",
     "crows",
     "finetune",
     "generate",
@@ -66,6 +73,7 @@ __all__ = [
     "professions",
     "pronouns",
     "pronouns_of_file",
+    "query_tokens",
     "read_pairs",
     "read_sentences",
     "target_log_probs",

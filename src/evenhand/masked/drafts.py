@@ -1,11 +1,11 @@
-"""Sentences and their edits: seeds, words that may be replaced, and what a model says of drafts.
+"""Sentences and their edits: seeds, replaceable words, and the scores of drafts.
 
-Replaced are nouns, adjectives, verbs and adverbs in lower case; function words, names, numbers, the
-pronoun and the head of its antecedent stay. What enters is a known English word that states no
-gender and is nobody's name, in the same form (number of a noun, form of a verb), and the tags of
-the sentence stay as they are, so that the parts of speech and the link to the pronoun do.
+Nouns, adjectives, verbs and adverbs in lower case can be replaced; function words, names, numbers,
+the pronoun and the head of its antecedent stay. A replacement is a known English word that states
+no gender, is not a name and has the same form (number of a noun, form of a verb). The tags of the
+sentence must not change, which preserves the parts of speech and the link to the pronoun.
 
-All drafts of a step are queried together, and nothing is queried twice.
+All drafts of a step are queried together, and no query is repeated.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
 from evenhand.masked.gender_words import mask_query, probabilities
 from evenhand.masked.metrics.pronouns import bias
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import Place, Progress, top_k
-from evenhand.masked.words import Question, cloze, rows, single_pieces, word_log_probs
+from evenhand.masked.scoring import MaskedPosition, Progress, top_k
+from evenhand.masked.words import WordQuery, cloze, rows, single_pieces, word_log_probs
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 from evenhand.text.people import COMMON, DERIVED, GIVEN, PROPER, kinds
@@ -46,62 +46,64 @@ from evenhand.text.vocabulary import nouns, verb_forms, word_set
 
 OPEN = frozenset("WVEGB")
 """Tags of nouns and adjectives, verbs, participles and adverbs."""
-SHORTEST = 3
+MIN_LENGTH = 3
 MORE_PEOPLE = word_set(
     "ally comrade creator creature devil enemy exile fellow foe ghost monster spirit"
 )
-"""Whom a pronoun can mean, besides the nouns that the resolver knows."""
+"""Nouns that a pronoun can refer to, besides those that the resolver knows."""
 NOT_PLURAL = ("ss", "us", "is", "ous")
 
 
 @memoize
-def _gendered() -> frozenset[str]:
-    """Every single word that a list of the lexicon calls gendered, either side of its pairs too."""
-    found = set(PRONOUNS) | set(sex_indicators())
+def _gendered_words() -> frozenset[str]:
+    """Every single word that the lexicon lists as gendered, both sides of its pairs included."""
+    words = set(PRONOUNS) | set(sex_indicators())
     for pair in pairs():
-        found.update((pair.female, pair.male))
-    found.update(form.gendered for form in neutral_forms())
-    return frozenset(word for word in found if word.isalpha())
+        words.update((pair.female, pair.male))
+    words.update(form.gendered for form in neutral_forms())
+    return frozenset(word for word in words if word.isalpha())
 
 
 @memoize
-def _known() -> frozenset[str]:
+def _known_words() -> frozenset[str]:
     people = nouns()
     return counted_words("common_words") | people.person | people.animal | verb_forms().keys()
 
 
-def tells_sex(word: str) -> bool:
-    """Whether a word in lower case is gendered, or a first name where it is written as one.
+def states_gender(word: str) -> bool:
+    """Whether a word in lower case is gendered, or a first name when capitalized.
 
-    >>> [tells_sex(word) for word in ("aunt", "actor", "mary", "crewman", "spoon")]
+    >>> [states_gender(word) for word in ("aunt", "actor", "mary", "crewman", "spoon")]
     [True, True, True, True, False]
     """
     name = word.capitalize()
-    return word in _gendered() or bool(kinds(name) & GIVEN or stated_sex([word, name]))
+    return word in _gendered_words() or bool(kinds(name) & GIVEN or stated_sex([word, name]))
 
 
 @lru_cache(maxsize=1 << 16)
-def may_enter(word: str) -> bool:
-    """Whether a word in lower case may be written into a sentence at all.
+def can_insert(word: str) -> bool:
+    """Whether a word in lower case may be inserted into a sentence.
 
-    >>> [may_enter(word) for word in ("spoon", "explan", "the", "girl", "london")]
+    >>> [can_insert(word) for word in ("spoon", "explan", "the", "girl", "london")]
     [True, False, False, False, False]
     """
-    if len(word) < SHORTEST or not (word.isascii() and word.isalpha() and word.islower()):
+    if len(word) < MIN_LENGTH or not (word.isascii() and word.isalpha() and word.islower()):
         return False
-    if word in FUNCTION_WORDS or tells_sex(word):
+    if word in FUNCTION_WORDS or states_gender(word):
         return False
     flags = kinds(word.capitalize())
     if flags & PROPER:
         return False
-    return word in _known() or (len(word) > 6 and flags == COMMON and bool(DERIVED.search(word)))
+    return word in _known_words() or (
+        len(word) > 6 and flags == COMMON and bool(DERIVED.search(word))
+    )
 
 
-def may_leave(word: str, tag: str) -> bool:
-    """Whether a word with that tag is one that an edit may replace."""
+def can_replace(word: str, tag: str) -> bool:
+    """Whether an edit may replace a word with this tag."""
     return (
         tag in OPEN
-        and len(word) >= SHORTEST
+        and len(word) >= MIN_LENGTH
         and word.isalpha()
         and word.islower()
         and word not in FUNCTION_WORDS
@@ -109,7 +111,7 @@ def may_leave(word: str, tag: str) -> bool:
 
 
 def same_form(old: str, new: str, tag: str) -> bool:
-    """Whether two words of one tag have the same form, and both or none is a person or an animal.
+    """Whether two words of one tag have the same form and the same kind (person, animal, thing).
 
     >>> same_form("spoon", "cups", "W"), same_form("drops", "drop", "V")
     (False, False)
@@ -121,11 +123,11 @@ def same_form(old: str, new: str, tag: str) -> bool:
     if tag in "VEG":
         return _verb_form(old) == _verb_form(new)
     if tag == "W":
-        return _plural(old) == _plural(new) and _life(old) == _life(new)
+        return _is_plural(old) == _is_plural(new) and _animacy(old) == _animacy(new)
     return True
 
 
-def _life(word: str) -> str:
+def _animacy(word: str) -> str:
     known = nouns()
     single = known.singular(word) or word
     if known.is_person(single) or word in MORE_PEOPLE:
@@ -133,15 +135,15 @@ def _life(word: str) -> str:
     return "animal" if single in known.animal else "none"
 
 
-def akin(word: str, other: str) -> bool:
-    """Whether two words look like forms of one: "blow" and "blows", "run" and "running".
+def share_stem(word: str, other: str) -> bool:
+    """Whether two words look like forms of the same word, as "blow" and "blows" do.
 
-    >>> akin("blow", "blows"), akin("stage", "staff"), akin("hand", "handle")
+    >>> share_stem("blow", "blows"), share_stem("stage", "staff"), share_stem("hand", "handle")
     (True, False, True)
     """
     shorter, longer = sorted((word, other), key=len)
     stem = shorter[:-1] if shorter.endswith("e") else shorter
-    return len(stem) >= SHORTEST and longer.startswith(stem) and len(longer) - len(stem) <= 4
+    return len(stem) >= MIN_LENGTH and longer.startswith(stem) and len(longer) - len(stem) <= 4
 
 
 def _verb_form(word: str) -> str:
@@ -149,7 +151,7 @@ def _verb_form(word: str) -> str:
     return verb_forms().get(word, ending)
 
 
-def _plural(word: str) -> bool:
+def _is_plural(word: str) -> bool:
     return word.endswith("s") and not word.endswith(NOT_PLURAL)
 
 
@@ -157,7 +159,7 @@ _fills: WeakKeyDictionary[MaskedLM, dict[int, str]] = WeakKeyDictionary()
 
 
 def fills(model: MaskedLM) -> dict[int, str]:
-    """The tokens of a model that are, behind a space, a whole word that may enter: id -> word.
+    """The tokens of a model that are, after a space, a word that may be inserted: id -> word.
 
     >>> from evenhand.masked import load
     >>> words = set(fills(load("mini")).values())
@@ -165,27 +167,27 @@ def fills(model: MaskedLM) -> dict[int, str]:
     (True, False, False)
     """
     if model not in _fills:
-        _fills[model] = _found(model)
+        _fills[model] = _find_fills(model)
     return _fills[model]
 
 
-def _found(model: MaskedLM) -> dict[int, str]:
+def _find_fills(model: MaskedLM) -> dict[int, str]:
     tokenizer = model.tokenizer
     ids = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
-    written = {i: text.strip() for i, text in zip(ids, _decoded(model, ids), strict=True)}
-    wanted = sorted({word for word in written.values() if may_enter(word)})
-    # A cased model has a token for the capitalised word too, which is another word to us.
-    whole = single_pieces(model, "a [MASK] a", wanted)
-    return {i: word for i, word in whole.items() if written.get(i) == word}
+    written = {i: text.strip() for i, text in zip(ids, _decode(model, ids), strict=True)}
+    words = sorted({word for word in written.values() if can_insert(word)})
+    # A cased model has a token for the capitalised word too, which counts as another word.
+    tokens = single_pieces(model, "a [MASK] a", words)
+    return {i: word for i, word in tokens.items() if written.get(i) == word}
 
 
-def _decoded(model: MaskedLM, ids: list[int]) -> list[str]:
+def _decode(model: MaskedLM, ids: list[int]) -> list[str]:
     texts: list[str] = model.tokenizer.batch_decode([[i] for i in ids])
     return texts
 
 
 class Candidate(NamedTuple):
-    """A sentence that may become a seed, and where it stands."""
+    """A sentence that may become a seed, with its line and source."""
 
     sentence: str
     line: int | None = None
@@ -194,16 +196,16 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A sentence with structural bias, and where it comes from."""
+    """A sentence with structural bias, with its line and source."""
 
-    found: Accepted
+    accepted: Accepted
     line: int | None = None
     source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """The seeds, how many sentences were read, and why the others are none of them."""
+    """The seeds, the number of sentences read, and why the others were left out."""
 
     seeds: tuple[Seed, ...]
     read: int
@@ -216,9 +218,9 @@ def seeds_of(
     filter: Filter = Filter(),  # noqa: A002, B008
     limit: int | None = None,
 ) -> Seeds:
-    """The sentences that the filter keeps, each once; reading ends after `limit` of them.
+    """Select the distinct sentences that the filter accepts, at most `limit`.
 
-    What is left out is counted by the filter's reasons, and as "repeated".
+    Sentences left out are counted by the reasons of the filter, or as "repeated".
 
     >>> candidates = [Candidate("The cook dropped her spoon."), Candidate("A cook sings.")]
     >>> seeds_of(candidates).left_out
@@ -231,13 +233,13 @@ def seeds_of(
     read = 0
     for sentence, line, source in candidates:
         read += 1
-        found = filter.sentence(sentence)
-        if not isinstance(found, Accepted):
-            left_out[found.reason] += 1
-        elif found.masked in seeds:
+        result = filter.sentence(sentence)
+        if not isinstance(result, Accepted):
+            left_out[result.reason] += 1
+        elif result.masked in seeds:
             left_out["repeated"] += 1
         else:
-            seeds[found.masked] = Seed(found, line, source)
+            seeds[result.masked] = Seed(result, line, source)
         if len(seeds) == limit:
             break
     return Seeds(tuple(seeds.values()), read, dict(sorted(left_out.items())))
@@ -250,10 +252,10 @@ def read_seeds(
     split: bool = False,
     limit: int | None = None,
 ) -> Seeds:
-    """The seeds of a file: the filter's JSON lines, or text, one sentence per line; "-" is stdin.
+    """Read seeds from a file: JSON lines of the filter, or one sentence per line; "-" is stdin.
 
-    Either way the sentences pass the filter here, since what is made of them must pass it too.
-    `split` cuts lines of text into their sentences.
+    In both cases the filter is applied here, since the edited sentences must pass it too. `split`
+    splits lines of text into sentences.
     """
     name = source_name(os.fspath(path))
     with closing(open_content(os.fspath(path))) as file:
@@ -301,14 +303,14 @@ def _records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Candidate]
 Span = tuple[int, int]
 CHUNK = re.compile(r"\S+")
 PARTICLES = frozenset({"away", "back", "down", "off", "out", "over", "up"})
-"""What makes one expression of itself and the word before it: "make up", "shows off"."""
+"""Words that form an expression with the word before: "make up", "shows off"."""
 BEHIND = re.compile(r"[,.;:!?]?(?:\s(?![-–—/])|$)")
 BEFORE = re.compile(r"(?<![-–—/]) $")
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One word of the seed, where it stands there, and the word put in its place."""
+    """A replaced word of the seed, its offset there, and its replacement."""
 
     offset: int
     old: str
@@ -319,8 +321,8 @@ class Edit:
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """What all drafts of a seed share: its tokens, tags, and the words that stay."""
+class SeedContext:
+    """The tokens and tags of a seed, and which of its words may be replaced."""
 
     seed: Seed
     antecedent: bool = False
@@ -328,7 +330,7 @@ class Ground:
 
     @cached_property
     def _tokenized(self) -> tuple[list[str], list[int]]:
-        return tokenize(self.seed.found.sentence)
+        return tokenize(self.seed.accepted.sentence)
 
     @property
     def tokens(self) -> list[str]:
@@ -336,7 +338,7 @@ class Ground:
 
     @property
     def starts(self) -> list[int]:
-        """Where each token begins in the seed."""
+        """The offset of each token in the seed."""
         return self._tokenized[1]
 
     @cached_property
@@ -345,25 +347,25 @@ class Ground:
 
     @cached_property
     def link(self) -> Span:
-        """The tokens of the antecedent: those nearest before the pronoun, else the first behind."""
-        found = self.seed.found
-        place = found.sentence.rfind(found.antecedent, 0, found.offset)
-        if place < 0:
-            place = found.sentence.index(found.antecedent)
-        end = place + len(found.antecedent)
-        inside = [i for i, start in enumerate(self.starts) if place <= start < end]
+        """The tokens of the antecedent: the nearest before the pronoun, else the first after it."""
+        accepted = self.seed.accepted
+        begin = accepted.sentence.rfind(accepted.antecedent, 0, accepted.offset)
+        if begin < 0:
+            begin = accepted.sentence.index(accepted.antecedent)
+        end = begin + len(accepted.antecedent)
+        inside = [i for i, start in enumerate(self.starts) if begin <= start < end]
         return inside[0], inside[-1] + 1
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
-        """The tokens that may be replaced: words behind a space that are not part of another."""
-        text, head = self.seed.found.sentence, self.tokens[self.link[1] - 1].lower()
+    def positions(self) -> tuple[int, ...]:
+        """The tokens that may be replaced: words after a space that are not part of another."""
+        text, head = self.seed.accepted.sentence, self.tokens[self.link[1] - 1].lower()
         return tuple(
             i
             for i, (word, start, mark) in enumerate(
                 zip(self.tokens, self.starts, self.tags, strict=True)
             )
-            if may_leave(word, mark)
+            if can_replace(word, mark)
             and (self.antecedent or word.lower() != head)
             and BEFORE.search(text, 0, start)
             and BEHIND.match(text, start + len(word))
@@ -373,130 +375,131 @@ class Ground:
 
 @dataclass(frozen=True)
 class Draft:
-    """A seed with some tokens replaced: `changes` maps their places, in order, to new words."""
+    """A seed with some tokens replaced; `changes` has their positions, in order, and new words."""
 
-    ground: Ground
+    context: SeedContext
     changes: tuple[tuple[int, str], ...] = ()
 
     @cached_property
     def text(self) -> str:
-        """The sentence, the seed's pronoun in its place."""
+        """The sentence with the pronoun of the seed."""
         return self.with_words({})
 
     def with_words(self, words: Mapping[int, str], pronoun: str | None = None) -> str:
-        """The sentence with further tokens replaced and, if given, another word as pronoun."""
-        ground, found = self.ground, self.ground.seed.found
-        text, at = [], 0
-        wanted = {**dict(self.changes), **words}
+        """The sentence with more tokens replaced and, if given, another pronoun."""
+        context, accepted = self.context, self.context.seed.accepted
+        text, end = [], 0
+        replacements = {**dict(self.changes), **words}
         if pronoun is not None:
-            wanted[ground.starts.index(found.offset)] = pronoun
-        for place in sorted(wanted):
-            text += [found.sentence[at : ground.starts[place]], wanted[place]]
-            at = ground.starts[place] + len(ground.tokens[place])
-        return "".join([*text, found.sentence[at:]])
+            replacements[context.starts.index(accepted.offset)] = pronoun
+        for position in sorted(replacements):
+            text += [accepted.sentence[end : context.starts[position]], replacements[position]]
+            end = context.starts[position] + len(context.tokens[position])
+        return "".join([*text, accepted.sentence[end:]])
 
     @property
     def offset(self) -> int:
-        """Where the pronoun stands in the text."""
+        """The offset of the pronoun in the text."""
         before = [
-            len(word) - len(self.ground.tokens[place])
-            for place, word in self.changes
-            if self.ground.starts[place] < self.ground.seed.found.offset
+            len(word) - len(self.context.tokens[position])
+            for position, word in self.changes
+            if self.context.starts[position] < self.context.seed.accepted.offset
         ]
-        return self.ground.seed.found.offset + sum(before)
+        return self.context.seed.accepted.offset + sum(before)
 
     def masked(self, mask: str = "[MASK]") -> str:
-        """The sentence with a mask for the pronoun."""
+        """The sentence with the pronoun masked."""
         return self.with_words({}, mask)
 
     @property
-    def open_places(self) -> tuple[int, ...]:
+    def open_positions(self) -> tuple[int, ...]:
         """The tokens that may still be replaced."""
         done = dict(self.changes)
-        return tuple(place for place in self.ground.places if place not in done)
+        return tuple(position for position in self.context.positions if position not in done)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        ground = self.ground
-        return tuple(Edit(ground.starts[i], ground.tokens[i], word) for i, word in self.changes)
+        context = self.context
+        return tuple(Edit(context.starts[i], context.tokens[i], word) for i, word in self.changes)
 
     @cached_property
     def chunks(self) -> tuple[list[Span], int]:
-        """What stands between spaces, and the number of the one that holds the pronoun."""
+        """The spans between spaces, and the index of the span with the pronoun."""
         spans = [match.span() for match in CHUNK.finditer(self.text)]
         at = self.offset
         return spans, next(i for i, (start, end) in enumerate(spans) if start <= at < end)
 
     def near_chunks(self, reach: int) -> list[int]:
-        """The chunks at most so far from one that holds a replaced token, that one included."""
-        starts = [self._starts[place] for place, _ in self.changes]
+        """The chunks at most `reach` away from a chunk with a replaced token."""
+        starts = [self._starts[position] for position, _ in self.changes]
         spans, _ = self.chunks
         hit = [i for i, (begin, end) in enumerate(spans) if any(begin <= s < end for s in starts)]
         return [i for i in range(len(spans)) if any(abs(i - k) <= reach for k in hit)]
 
-    def fits(self, place: int, word: str) -> bool:
-        """Whether a word may take the place of a token, by the words alone.
+    def fits(self, position: int, word: str) -> bool:
+        """Whether a word may replace a token, judged by the words alone.
 
-        It is in the form of the old one, new to the sentence, and "a" or "an" before it stays.
+        It must have the form of the old word, be new to the sentence, and leave "a" or "an"
+        before it unchanged.
         """
-        old = self.ground.tokens[place]
-        if not may_enter(word) or not same_form(old, word, self.ground.tags[place]):
+        old = self.context.tokens[position]
+        if not can_insert(word) or not same_form(old, word, self.context.tags[position]):
             return False
-        others = (t.lower() for i, t in enumerate(self._tokens) if i != place)
-        if any(akin(word, other) for other in others):
+        others = (t.lower() for i, t in enumerate(self._tokens) if i != position)
+        if any(share_stem(word, other) for other in others):
             return False
-        start = self._starts[place]
+        start = self._starts[position]
         return article_edit(self.text, start, old, word) is None
 
-    def edited(self, place: int, word: str) -> Draft:
-        """The draft with one more token replaced."""
-        return Draft(self.ground, tuple(sorted((*self.changes, (place, word)))))
+    def edited(self, position: int, word: str) -> Draft:
+        """A draft with one more token replaced."""
+        return Draft(self.context, tuple(sorted((*self.changes, (position, word)))))
 
     @property
     def same_tags(self) -> bool:
-        """Whether every token of the sentence is still tagged as in the seed."""
-        return tag(self._tokens) == self.ground.tags
+        """Whether every token has the same tag as in the seed."""
+        return tag(self._tokens) == self.context.tags
 
-    def passed(self, filter: Filter) -> Accepted | None:  # noqa: A002
-        """What the structural filter keeps of it, if it links the pronoun as it did in the seed."""
-        found = filter.sentence(self.text)
-        first, end = self.ground.link
+    def check(self, filter: Filter) -> Accepted | None:  # noqa: A002
+        """The result of the structural filter if it links the pronoun as in the seed, else None."""
+        result = filter.sentence(self.text)
+        first, end = self.context.link
         begin, last = self._starts[first], end - 1
-        wanted = self.text[begin : self._starts[last] + len(self._tokens[last])]
-        if not isinstance(found, Accepted) or found.antecedent != wanted:
+        antecedent = self.text[begin : self._starts[last] + len(self._tokens[last])]
+        if not isinstance(result, Accepted) or result.antecedent != antecedent:
             return None
-        return found if found.offset == self.offset else None
+        return result if result.offset == self.offset else None
 
     @property
     def _tokens(self) -> list[str]:
-        tokens = list(self.ground.tokens)
-        for place, word in self.changes:
-            tokens[place] = word
+        tokens = list(self.context.tokens)
+        for position, word in self.changes:
+            tokens[position] = word
         return tokens
 
     @cached_property
     def _starts(self) -> list[int]:
         starts, moved = [], 0
         changes = dict(self.changes)
-        for place, start in enumerate(self.ground.starts):
+        for position, start in enumerate(self.context.starts):
             starts.append(start + moved)
-            if place in changes:
-                moved += len(changes[place]) - len(self.ground.tokens[place])
+            if position in changes:
+                moved += len(changes[position]) - len(self.context.tokens[position])
         return starts
 
 
 DIGITS = 6
-"""Decimals that count: beyond them a number depends on the batch it was computed in."""
+"""Decimals of the results: further decimals depend on the batch."""
 NEAR = 1
-"""Words at most so far from a replaced one are near it."""
-WIDER = 5
-LEAST_WIDE = 100
-"""A place is asked for so many times the fills wanted, since most will not do."""
+"""Largest distance in words from a replaced word that counts as near."""
+QUERY_FACTOR = 5
+MIN_QUERIED = 100
+"""Tokens queried per position: a multiple of the fills, since most do not fit, or this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What the model says at the pronoun's place of a sentence."""
+    """The scores of the model at the pronoun of a sentence."""
 
     bias: float
     likeliest: float
@@ -509,25 +512,26 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A word for a place, and what it should do there.
+    """A word for a position, and its expected effect.
 
-    `effect` is by how much it moves the log odds of male to female, `loss` by how much the log
-    probability of the word at that place falls (0 where it rises).
+    `effect` is the change of the log odds of male to female, `loss` the decrease of the log
+    probability of the word at that position (0 if it increases).
     """
 
-    place: int
+    position: int
     word: str
     effect: float
     loss: float
 
 
 class Fluency(NamedTuple):
-    r"""Two factors by which a draft is less expected than its seed, a word, the pronoun apart.
+    r"""Two factors by which a draft is less likely than its seed, per word except the pronoun.
 
-    With $\ell(w)$ the log probability of a word given all others but the pronoun: `loss` is
-    $\exp\frac1n\sum_w\max(0, \ell_{seed}(w) - \ell_{draft}(w))$, at least 1, where what has become
-    likelier earns no credit (a rare word made common would otherwise pay for nonsense elsewhere);
-    `ratio` is the same without the maximum: the pseudo-perplexity over the seed's.
+    With $\ell(w)$ the log probability of a word given all others except the pronoun: `loss` is
+    $\exp\frac1n\sum_w\max(0, \ell_{seed}(w) - \ell_{draft}(w))$, at least 1, where words that
+    become likelier do not compensate for others (a rare word that becomes common would otherwise
+    offset nonsense elsewhere); `ratio` is the same without the maximum: the pseudo-perplexity
+    relative to that of the seed.
     """
 
     loss: float
@@ -535,8 +539,8 @@ class Fluency(NamedTuple):
 
 
 @dataclass
-class Asker:
-    """A model that is asked about drafts, and its answers so far."""
+class DraftScorer:
+    """Scores drafts with a model and caches the scores."""
 
     model: MaskedLM
     fills: int = 20
@@ -547,10 +551,10 @@ class Asker:
     _slots: dict[str, Slot] = field(default_factory=dict)
     _words: dict[str, dict[int, float]] = field(default_factory=dict)
     _proposals: dict[str, list[Proposal]] = field(default_factory=dict)
-    _asked: int = 0
+    _queried: int = 0
 
     def can_read(self, draft: Draft) -> bool:
-        """Whether the model takes a sentence: no longer than it allows, nothing unknown in it."""
+        """Whether the model can score a sentence: not too long, without unknown words."""
         try:
             mask_query(self.model, draft.masked())
             rows(self.model, [(draft.text, draft.chunks[0])])
@@ -559,153 +563,167 @@ class Asker:
         return True
 
     def slots(self, drafts: Iterable[Draft]) -> list[Slot]:
-        """The bias of each draft's sentence, the pronoun masked."""
+        """Score the masked pronoun of each draft."""
         texts = [draft.masked() for draft in drafts]
         new = [text for text in dict.fromkeys(texts) if text not in self._slots]
         if new:
-            self._ask_slots(new)
+            self._query_slots(new)
         return [self._slots[text] for text in texts]
 
-    def _ask_slots(self, new: Sequence[str]) -> None:
-        told = probabilities(
-            self.model, new, top_k=self.top_k, cache=self.cache, progress=self._bar()
+    def _query_slots(self, texts: Sequence[str]) -> None:
+        scores = probabilities(
+            self.model, texts, top_k=self.top_k, cache=self.cache, progress=self._shifted_progress()
         )
-        full = bias(told.p_male, told.p_female)
-        top = bias(told.p_male_top, told.p_female_top)
-        best = np.maximum(told.p_male, told.p_female)
-        for i, name in enumerate(told.slots()):
+        full = bias(scores.p_male, scores.p_female)
+        top = bias(scores.p_male_top, scores.p_female_top)
+        best = np.maximum(scores.p_male, scores.p_female)
+        for i, name in enumerate(scores.slots()):
             numbers = [round(float(values[i]), DIGITS) for values in (full, best, top)]
-            self._slots[new[i]] = Slot(numbers[0], numbers[1], numbers[2], str(name))
+            self._slots[texts[i]] = Slot(numbers[0], numbers[1], numbers[2], str(name))
 
     def fluency(self, drafts: Sequence[Draft], limit: float) -> list[Fluency | None]:
-        """How much less the model expects each draft than its seed; None beyond the limit.
+        """Compute how much less likely each draft is than its seed; None above the limit.
 
-        The words near a replaced one are asked for first: losses only add up, so that a draft
-        whose near words lose too much already needs no more.
+        The words near a replaced word are queried first: losses only add up, so a draft whose near
+        words already exceed the limit needs no further queries.
         """
-        pairs = [(draft, Draft(draft.ground)) for draft in drafts]
+        pairs = [(draft, Draft(draft.context)) for draft in drafts]
         near = [draft.near_chunks(NEAR) for draft in drafts]
-        self._ask_words([(of, n) for pair, n in zip(pairs, near, strict=True) for of in pair])
+        self._query_words(
+            [(draft, n) for pair, n in zip(pairs, near, strict=True) for draft in pair]
+        )
         bounds = [_others(draft) * np.log(limit) + 1e-9 for draft in drafts]
-        left = [
+        promising = [
             i
             for i, pair in enumerate(pairs)
-            if np.maximum(self._lost(*pair, near[i]), 0).sum() <= bounds[i]
+            if np.maximum(self._word_losses(*pair, near[i]), 0).sum() <= bounds[i]
         ]
-        self._ask_words([(of, range(len(of.chunks[0]))) for i in left for of in pairs[i]])
-        told: list[Fluency | None] = [None] * len(pairs)
-        for i in left:
-            lost = self._lost(*pairs[i], range(len(drafts[i].chunks[0])))
-            means = np.maximum(lost, 0).sum(), lost.sum()
+        self._query_words(
+            [(draft, range(len(draft.chunks[0]))) for i in promising for draft in pairs[i]]
+        )
+        result: list[Fluency | None] = [None] * len(pairs)
+        for i in promising:
+            losses = self._word_losses(*pairs[i], range(len(drafts[i].chunks[0])))
+            means = np.maximum(losses, 0).sum(), losses.sum()
             if means[0] <= bounds[i]:
                 n = _others(drafts[i])
-                told[i] = Fluency(*(round(float(np.exp(mean / n)), DIGITS) for mean in means))
-        return told
+                result[i] = Fluency(*(round(float(np.exp(mean / n)), DIGITS) for mean in means))
+        return result
 
-    def _lost(self, draft: Draft, seed: Draft, chunks: Sequence[int]) -> Floats:
+    def _word_losses(self, draft: Draft, seed: Draft, chunks: Sequence[int]) -> Floats:
         before, after = self._words[seed.text], self._words[draft.text]
         return np.array([before[i] - after[i] for i in chunks])
 
-    def _ask_words(self, wanted: Sequence[tuple[Draft, Sequence[int]]]) -> None:
-        r"""Have $\ell(w) = \log P(w \mid s_{\setminus w, pronoun})$ of words between spaces.
+    def _query_words(self, requests: Sequence[tuple[Draft, Sequence[int]]]) -> None:
+        r"""Query $\ell(w) = \log P(w \mid s_{\setminus w, pronoun})$ of words between spaces.
 
         A word of several pieces is read from left to right (Salazar et al. 2020, Kauf & Ivanova
-        2023). The pronoun is hidden throughout and counts 0: a draft is no less fluent because
-        its bias is against the pronoun that the seed happens to have.
+        2023). The pronoun is always masked and counts 0: a draft is not less fluent because its
+        bias is against the pronoun of the seed.
         """
-        drafts = {draft.text: draft for draft, _ in wanted}
+        drafts = {draft.text: draft for draft, _ in requests}
         for text, draft in drafts.items():
             self._words.setdefault(text, {draft.chunks[1]: 0.0})
-        asked = ((draft.text, i) for draft, chunks in wanted for i in chunks)
-        places = [at for at in dict.fromkeys(asked) if at[1] not in self._words[at[0]]]
-        texts = list(dict.fromkeys(text for text, _ in places))
-        made = rows(self.model, [(text, drafts[text].chunks[0]) for text in texts])
-        row_of = dict(zip(texts, made, strict=True))
-        questions = [Question(row_of[text], i, (drafts[text].chunks[1],)) for text, i in places]
-        if questions:
-            told = word_log_probs(self.model, questions, cache=self.cache, progress=self._bar())
-            for (text, i), value in zip(places, told, strict=True):
+        requested = ((draft.text, i) for draft, chunks in requests for i in chunks)
+        queries = [
+            query for query in dict.fromkeys(requested) if query[1] not in self._words[query[0]]
+        ]
+        texts = list(dict.fromkeys(text for text, _ in queries))
+        token_rows = rows(self.model, [(text, drafts[text].chunks[0]) for text in texts])
+        row_of = dict(zip(texts, token_rows, strict=True))
+        word_queries = [
+            WordQuery(row_of[text], i, (drafts[text].chunks[1],)) for text, i in queries
+        ]
+        if word_queries:
+            values = word_log_probs(
+                self.model, word_queries, cache=self.cache, progress=self._shifted_progress()
+            )
+            for (text, i), value in zip(queries, values, strict=True):
                 self._words[text][i] = float(value)
 
     def proposals(self, drafts: Iterable[Draft]) -> list[list[Proposal]]:
-        r"""For each draft, at each place still open, the likeliest fills that may stand there.
+        r"""Find the likeliest fitting words for each open position of each draft.
 
-        Likely means likely whoever is meant: by the mean of $P(w \mid he)$ and $P(w \mid she)$,
-        the pronoun's place filled with either. The same two answers tell the effect of all fills
-        at once, since by Bayes' rule the log odds of *he* to *she* at the pronoun move by
+        Words are ranked by the mean of $P(w \mid he)$ and $P(w \mid she)$, with either pronoun in
+        the sentence. The same two queries give the effect of all words at once, since by Bayes'
+        rule the log odds of *he* to *she* at the pronoun change by
         $\log\frac{P(w\mid he)}{P(w\mid she)} - \log\frac{P(w_0\mid he)}{P(w_0\mid she)}$ when w
-        takes the place of $w_0$. (A masked model's conditionals need not agree with each other:
-        the effect chooses what is tried, never what is reported.)
+        replaces $w_0$. (The conditionals of a masked model need not be consistent: the effect
+        selects candidates and is never reported.)
         """
         listed = list(drafts)
         new = {d.text: d for d in listed if d.text not in self._proposals}
         slots = self.slots(new.values())
-        asked: list[Place] = []
+        queries: list[MaskedPosition] = []
         for draft, slot in zip(new.values(), slots, strict=True):
             pair = SLOTS[slot.name or "possessive"]
-            for place in draft.open_places:
-                hidden = {place: "[MASK]"}
-                asked += [cloze(self.model, draft.with_words(hidden, word)) for word in pair]
-        k = min(max(WIDER * self.fills, LEAST_WIDE), len(self.model.tokenizer))
-        top = top_k(self.model, asked, k, cache=self.cache, progress=self._bar()) if asked else None
-        at = 0
+            for position in draft.open_positions:
+                hidden = {position: "[MASK]"}
+                queries += [cloze(self.model, draft.with_words(hidden, word)) for word in pair]
+        k = min(max(QUERY_FACTOR * self.fills, MIN_QUERIED), len(self.model.tokenizer))
+        top = (
+            top_k(self.model, queries, k, cache=self.cache, progress=self._shifted_progress())
+            if queries
+            else None
+        )
+        index = 0
         for text, draft in new.items():
-            found: list[Proposal] = []
-            for place in draft.open_places:
+            proposals: list[Proposal] = []
+            for position in draft.open_positions:
                 if top is not None:
                     pairs = [
                         dict(zip(top.ids[i].tolist(), top.log_probs[i].tolist(), strict=True))
-                        for i in (at, at + 1)
+                        for i in (index, index + 1)
                     ]
-                    found += self._fitting(draft, place, *pairs)
-                at += 2
-            self._proposals[text] = found
+                    proposals += self._fitting_proposals(draft, position, *pairs)
+                index += 2
+            self._proposals[text] = proposals
         return [self._proposals[draft.text] for draft in listed]
 
-    def _fitting(
-        self, draft: Draft, place: int, male: dict[int, float], female: dict[int, float]
+    def _fitting_proposals(
+        self, draft: Draft, position: int, male: dict[int, float], female: dict[int, float]
     ) -> list[Proposal]:
-        """The likeliest words that fit; what is not in the top k counts as its last."""
+        """The likeliest words that fit; a token outside the top k counts as the last of them."""
         words = fills(self.model)
-        floors = min(male.values()), min(female.values())
+        lowest = min(male.values()), min(female.values())
 
         def both(token: int) -> tuple[float, float]:
-            return male.get(token, floors[0]), female.get(token, floors[1])
+            return male.get(token, lowest[0]), female.get(token, lowest[1])
 
-        old = draft.ground.tokens[place]
+        old = draft.context.tokens[position]
         before = next((both(t) for t in (*male, *female) if words.get(t) == old), None)
         known = {t for t in (*male, *female) if t in words}
         likely = sorted(known, key=lambda t: (-float(np.logaddexp(*both(t))), words[t]))
-        found: list[Proposal] = []
+        proposals: list[Proposal] = []
         best = -np.inf if before is None else float(np.logaddexp(*before))
         for token in likely:
             mean = float(np.logaddexp(*both(token)))
-            if len(found) == self.fills or np.exp(mean - best) < self.likely:
+            if len(proposals) == self.fills or np.exp(mean - best) < self.likely:
                 break
-            if not draft.fits(place, words[token]):
+            if not draft.fits(position, words[token]):
                 continue
             best = max(best, mean)
-            his, hers = both(token)
-            effect, loss = his - hers, 0.0
+            male_log_prob, female_log_prob = both(token)
+            effect, loss = male_log_prob - female_log_prob, 0.0
             if before is not None:
                 effect -= before[0] - before[1]
                 loss = max(0.0, float(np.logaddexp(*before)) - mean)
-            found.append(Proposal(place, words[token], round(effect, DIGITS), loss))
-        return found
+            proposals.append(Proposal(position, words[token], round(effect, DIGITS), loss))
+        return proposals
 
-    def _bar(self) -> Progress | None:
-        """Progress over all that has been asked so far: it never goes back."""
+    def _shifted_progress(self) -> Progress | None:
+        """Progress over all queries so far, so that it never decreases."""
         if self.progress is None:
             return None
-        told, before = self.progress, self._asked
+        progress, before = self.progress, self._queried
 
         def shifted(done: int, total: int) -> None:
-            self._asked = before + total
-            told(before + done, before + total)
+            self._queried = before + total
+            progress(before + done, before + total)
 
         return shifted
 
 
 def _others(draft: Draft) -> int:
-    """How many words it has besides the pronoun."""
+    """The number of words besides the pronoun."""
     return max(len(draft.chunks[0]) - 1, 1)

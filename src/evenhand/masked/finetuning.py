@@ -78,16 +78,16 @@ _SHARES = ("mask", "warmup", "held_out", "evaluation", "prob")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to fine-tune; the defaults take `mini` through in minutes on two CPU cores.
+    """How to fine-tune; with the defaults `mini` takes minutes on two CPU cores.
 
-    A step learns from `batch` blocks of `block` tokens, or from as many more rows as fill them
-    where rows are shorter. Training ends after `epochs`, after `max_tokens` tokens in all, or when
-    `patience` evaluations in a row, of the `evaluations` that are spread over it, were no better
-    than the best; the weights of the best one are kept. Of the documents a share `held_out` is for
-    the measurements before and after, and a share `evaluation` for the evaluation loss; neither is
-    learned from. `rewrite` is "substitute" (half of the documents swapped, drawn anew in every
-    epoch), "swap" (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU,
-    float32 elsewhere), "float32" or "bfloat16"; weights are float32 always.
+    A step has `batch` blocks of `block` tokens, or more rows with as many tokens if rows are
+    shorter. Training ends after `epochs`, after `max_tokens` tokens in total, or when `patience`
+    consecutive evaluations, of the `evaluations` spread over the run, do not improve on the best;
+    the weights of the best evaluation are used. A share `held_out` of the documents is for the
+    measurements before and after, a share `evaluation` for the evaluation loss; neither is trained
+    on. `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap"
+    (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU, float32 elsewhere),
+    "float32" or "bfloat16"; weights are always float32.
 
     >>> Settings(rewrite="swop")
     Traceback (most recent call last):
@@ -142,7 +142,7 @@ class FinetuneResult:
 
     `changes` compare the fine-tuned model with the original; with a control run (the same training
     on the text as it is) `control` compares the control with the original, and `against_control`
-    the fine-tuned model with the control: the effect of the rewriting apart from the domain. A
+    the fine-tuned model with the control: the effect of the rewriting without that of the domain. A
     comparison has in `details` the change of the distance from the ideal (`distance`), whether the
     measure is `nearer` its ideal, and the change in words (`verdict`).
     """
@@ -283,16 +283,16 @@ def finetune(
             "versions": versions("tokenizers", "torch", "transformers"),
             **(run or {}),
         }
-        here = not restart and run_folder.holds(identity)
-        done = run_folder.finished(settings.prob) if here else None
+        resuming = not restart and run_folder.holds(identity)
+        done = run_folder.finished(settings.prob) if resuming else None
         if done is not None:
             return done
-        held = held_out(model, documents, given=given, pairs=pairs)
-        documents = documents.without(held.texts())
+        held_out_text = held_out(model, documents, given=given, pairs=pairs)
+        documents = documents.without(held_out_text.texts())
         material = Material(model, documents, settings)
-        if not here:  # only now, when nothing of the input can be wrong any more
+        if not resuming:  # only after all input is checked
             run_folder.claim(identity, about)
-        loop = _Loop(run_folder, settings, documents, held, progress)
+        loop = _Loop(run_folder, settings, documents, held_out_text, progress)
         return loop.go(model, material, source, device, control)
 
 
@@ -301,7 +301,7 @@ class _Loop:
     folder: RunFolder
     settings: Settings
     documents: Documents
-    held: HeldOut
+    held_out: HeldOut
     progress: StageProgress | None
 
     def go(
@@ -324,13 +324,13 @@ class _Loop:
             material = Material(model, self.documents, settings)
             plain, measured["control"] = self.arm(model, material, "control", "control")
         compared = {
-            name: _changes(measured[one], measured[two], self.settings)
-            for name, one, two in (
+            name: _changes(measured[first], measured[second], self.settings)
+            for name, first, second in (
                 ("changes", "before", "after"),
                 ("control", "before", "control"),
                 ("against_control", "control", "after"),
             )
-            if one in measured and two in measured
+            if first in measured and second in measured
         }
         result = FinetuneResult(
             model=model.name,
@@ -368,10 +368,10 @@ class _Loop:
             return None if report is None else lambda done, total: report(done, total, "")
 
         cache = Cache(self.folder.checkpoints / "answers")
-        return _measure(model, self.held, self.settings, stage=stage, cache=cache)
+        return _measure(model, self.held_out, self.settings, stage=stage, cache=cache)
 
     def data(self) -> dict[str, Any]:
-        """How many documents went where."""
+        """The number of documents and sentences of each part."""
         documents = self.documents
         return {
             "documents_read": documents.read,
@@ -381,23 +381,23 @@ class _Loop:
             "evaluation": len(documents.evaluation),
             "held_out": len(documents.held_out),
             "held_out_elsewhere": documents.held_out_elsewhere,
-            "sentences": len(self.held.sentences),
-            "sentences_from": self.held.origin,
-            "sentences_twice": self.held.duplicates,
-            "sentences_refused": self.held.refused,
-            "plain_sentences": len(self.held.plain),
-            "pairs": len(self.held.pairs),
+            "sentences": len(self.held_out.sentences),
+            "sentences_from": self.held_out.origin,
+            "sentences_twice": self.held_out.duplicates,
+            "sentences_refused": self.held_out.refused,
+            "plain_sentences": len(self.held_out.plain),
+            "pairs": len(self.held_out.pairs),
         }
 
     def notes(self, trained: Trained) -> Iterable[str]:
-        """What a reader of the numbers has to know."""
+        """Remarks that a reader of the numbers needs."""
         if trained.documents < len(self.documents.training) or self.documents.above_cap:
             yield (
                 f"learned from a sample of {trained.documents:,} documents: max_tokens is "
                 f"{self.settings.max_tokens:,}"
             )
-        if self.held.refused:
-            yield f"{self.held.refused:,} sentences are left out: the model cannot score them"
+        if self.held_out.refused:
+            yield f"{self.held_out.refused:,} sentences are left out: the model cannot score them"
         if trained.best.evaluation > trained.points[0].evaluation:
             yield "the evaluation loss is worse than before: try a smaller learning rate"
 
@@ -442,20 +442,20 @@ class RunFolder(files.RunFolder):
         self.checkpoints = path / "checkpoint"
 
     def finished(self, prob: float) -> FinetuneResult | None:
-        """The result, where the run is done; its intervals must be those asked for."""
+        """The result of a finished run; its intervals must have the requested probability."""
         file = self.path / "results.json"
         if not file.is_file():
             return None
         try:
             result = FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
-            there = float(result.settings["prob"])
+            saved_prob = float(result.settings["prob"])
         except (ValueError, KeyError, TypeError) as error:
             raise FileError(file, f"not the result of a run: {error!r}; --restart") from error
-        if there != prob:
+        if saved_prob != prob:
             raise FileError(
                 self.path,
-                f"this run is complete, with intervals of prob {there:g}, not {prob:g}: request "
-                "those, give another folder, or --restart to train again",
+                f"this run is complete, with intervals of prob {saved_prob:g}, not {prob:g}: "
+                "request those, give another folder, or --restart to train again",
             )
         return result
 
@@ -501,7 +501,7 @@ class Point:
 
 @dataclass(slots=True)
 class State:
-    """Where a training stands; with the weights and the optimizer's moments, all it needs."""
+    """The state of a training, besides the weights and the moments of the optimizer."""
 
     epoch: int = 0
     batch: int = 0
@@ -519,7 +519,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """How a training went."""
+    """The record of a finished training."""
 
     points: tuple[Point, ...]
     best: Point
@@ -551,7 +551,7 @@ def train(
 ) -> Trained:
     """Train the model in place, resuming from the checkpoint if there is one.
 
-    In the end it has the weights of the best evaluation, and the checkpoint says so.
+    At the end it has the weights of the best evaluation.
     """
     import torch
 
@@ -609,7 +609,7 @@ class _Training:
                 state.epoch, state.batch = state.epoch + 1, 0
 
     def learn(self, chosen: list[int], last_of_epoch: bool) -> None:
-        """One step, and what is due after it: evaluation, checkpoint, stop."""
+        """Do one step, then evaluate, save a checkpoint or stop if due."""
         import torch
 
         from evenhand.masked.learning_text import derived_seed, masked_loss
@@ -655,7 +655,7 @@ class _Training:
             raise KeyboardInterrupt
 
     def evaluate(self) -> None:
-        """Add a point to the curve; keep the weights if it is the best, stop if none was lately."""
+        """Add a point to the curve; copy the weights if it is the best, stop after `patience`."""
         import torch
 
         from evenhand.masked.learning_text import masked_loss
@@ -692,7 +692,7 @@ class _Training:
         self.network.eval()
 
     def precision(self) -> Any:
-        """bfloat16 for the products where it is asked for; weights and sums stay float32."""
+        """Autocast to bfloat16 if requested; weights and sums stay float32."""
         import torch
 
         kind = self.model.device.type
@@ -728,14 +728,14 @@ class _Measured:
 
 
 def _measure(
-    model: Model, held: HeldOut, settings: Settings, *, stage: Stage, cache: Cache | None
+    model: Model, held_out_text: HeldOut, settings: Settings, *, stage: Stage, cache: Cache | None
 ) -> _Measured:
     """Pronoun scores, pseudo-likelihoods of plain text and, where there are pairs, CrowS."""
     prob, seed = settings.prob, settings.seed
     return _Measured(
         pronouns(
             model,
-            held.sentences,
+            held_out_text.sentences,
             top_k=settings.top_k,
             prob=prob,
             seed=seed,
@@ -743,10 +743,17 @@ def _measure(
             progress=stage("pronouns"),
         ),
         perplexity(
-            model, held.plain, prob=prob, seed=seed, cache=cache, progress=stage("perplexity")
+            model,
+            held_out_text.plain,
+            prob=prob,
+            seed=seed,
+            cache=cache,
+            progress=stage("perplexity"),
         ),
-        crows(model, held.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS"))
-        if held.pairs
+        crows(
+            model, held_out_text.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS")
+        )
+        if held_out_text.pairs
         else None,
     )
 
@@ -755,9 +762,9 @@ def _items(measured: Mapping[str, _Measured]) -> dict[str, list[Any]]:
     """The held-out sentences with each model's two scores, by column."""
     first = next(iter(measured.values())).scores.items
     columns: dict[str, list[Any]] = {name: list(first[name]) for name in ("masked", "pronoun")}
-    for name, each in measured.items():
-        columns[f"bias_{name}"] = each.scores.items["full_bias"].tolist()
-        columns[f"bias_top_{name}"] = each.scores.items["bias"].tolist()
+    for name, model_scores in measured.items():
+        columns[f"bias_{name}"] = model_scores.scores.items["full_bias"].tolist()
+        columns[f"bias_top_{name}"] = model_scores.scores.items["bias"].tolist()
     return columns
 
 
@@ -766,16 +773,18 @@ def _changes(before: _Measured, after: _Measured, settings: Settings) -> tuple[C
     full = _paired(before, after, "full_bias")
     top = _paired(before, after, "bias")
     k = settings.top_k
-    made = [
+    changes = [
         _mean_change("mean bias", *full, settings, ideal=0.5),
-        _mean_change("mean |bias - .5|", *_distances(full), settings, ideal=0.0, most=0.5),
+        _mean_change("mean |bias - .5|", *_distances(full), settings, ideal=0.0, highest=0.5),
         _mean_change(f"mean bias, top {k}", *top, settings, ideal=0.5),
-        _mean_change(f"mean |bias - .5|, top {k}", *_distances(top), settings, ideal=0.0, most=0.5),
+        _mean_change(
+            f"mean |bias - .5|, top {k}", *_distances(top), settings, ideal=0.0, highest=0.5
+        ),
         _perplexity_change(before.plain, after.plain),
     ]
     if before.pairs is not None and after.pairs is not None:
-        made.append(_crows_change(before.pairs, after.pairs))
-    return tuple(made)
+        changes.append(_crows_change(before.pairs, after.pairs))
+    return tuple(changes)
 
 
 def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
@@ -786,47 +795,54 @@ def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
 
 
 def _paired(before: _Measured, after: _Measured, name: str) -> tuple[Floats, Floats]:
-    """The scores of both on the sentences that both could score."""
-    one, two = before.scores.items[name], after.scores.items[name]
-    both = np.isfinite(one) & np.isfinite(two)
-    return one[both], two[both]
+    """The scores of both models on the sentences that both could score."""
+    first, second = before.scores.items[name], after.scores.items[name]
+    both = np.isfinite(first) & np.isfinite(second)
+    return first[both], second[both]
 
 
 def _distances(scores: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    one, two = scores
-    return abs(one - 0.5), abs(two - 0.5)
+    first, second = scores
+    return abs(first - 0.5), abs(second - 0.5)
 
 
 def _mean_change(
-    name: str, one: Floats, two: Floats, settings: Settings, *, ideal: float, most: float = 1.0
+    name: str,
+    first: Floats,
+    second: Floats,
+    settings: Settings,
+    *,
+    ideal: float,
+    highest: float = 1.0,
 ) -> Comparison:
-    def mean(x: Floats, least: float) -> Estimate:
-        bounds = (least, most)
+    def mean(x: Floats, lowest: float) -> Estimate:
+        bounds = (lowest, highest)
         interval = bootstrap_mean(x, prob=settings.prob, seed=settings.seed, bounds=bounds)
         return Estimate.of(interval, settings.prob)
 
-    change = mean(two - one, -most)
-    # nothing lies below an ideal of 0: there the change is that of the distance
-    distance = distance_change(change, mean(one + two - 2 * ideal, -1.0)) if ideal else change
+    change = mean(second - first, -highest)
+    # no value is below an ideal of 0: there the change is the change of the distance
+    distance = distance_change(change, mean(first + second - 2 * ideal, -1.0)) if ideal else change
     before, after = (
-        _measurement("pronouns", name, mean(x, 0.0), one.size, ideal, INTERVAL) for x in (one, two)
+        _measurement("pronouns", name, mean(x, 0.0), first.size, ideal, INTERVAL)
+        for x in (first, second)
     )
     comparison = Comparison(
         before=before,
         after=after,
         change=change,
         interval=f"{INTERVAL}, paired",
-        paired=int(one.size),
+        paired=int(first.size),
     )
     return _describe(comparison, distance)
 
 
 def _perplexity_change(before: Measurement, after: Measurement) -> Comparison:
     ratio = Perplexity.compare(before, after)
-    one, two = (
+    first, second = (
         replace(m, query="pseudo-perplexity", items=Items()) for m in (ratio.before, ratio.after)
     )
-    return _describe(replace(ratio, before=one, after=two), None)
+    return _describe(replace(ratio, before=first, after=second), None)
 
 
 def _crows_change(before: Measurement, after: Measurement) -> Comparison:
@@ -836,14 +852,14 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
     first, second = (round(counts[when] * n) if n else 0 for when in ("before", "after"))
     both = first - counts["to_less"]
     neither = n - both - counts["to_less"] - counts["to_more"]
-    # after + before - 1 is after - (1 - before): the same with the sides of the first exchanged
+    # after + before - 1 is after - (1 - before): the same with the sides of `before` swapped
     total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
     name, interval = "CrowS stereotype share", "Wilson's, over pairs that are a tie for neither"
-    one, two = (
+    share_before, share_after = (
         _measurement("crows", name, Estimate.of(wilson(k, n, prob), prob), n, 0.5, interval)
         for k in (first, second)
     )
-    comparison = replace(shift, before=one, after=two, parts=())
+    comparison = replace(shift, before=share_before, after=share_after, parts=())
     return _describe(comparison, distance_change(shift.change, Estimate.of(total, prob)))
 
 

@@ -1,13 +1,13 @@
-"""One pass of a masked language model that computes what is needed and no more.
+"""A forward pass of a masked language model that computes only what is needed.
 
-Token rows of any lengths go through together without padding: everything but attention works on
-single tokens, and attention on rows of one length. What is done to a token between two attentions
-is done tile by tile, so that it stays in the processor's cache. The last layer and the head are
+Token rows of any length are processed together without padding: everything except attention works
+on single tokens, and attention on rows of one length. The operations between two attentions are
+done tile by tile, so that the states stay in the processor's cache. The last layer and the head are
 computed at the requested positions only.
 
 BERT, RoBERTa, ELECTRA and related families, DistilBERT and ALBERT compute the same under different
 names: attention, a residual and a norm, then two linear layers, a residual and a norm. A layer that
-differs from that (other parts, adapters, hooks) is not taken apart, and its model is run as it is.
+differs from that (other parts, adapters, hooks) is not decomposed, and its model is run unchanged.
 
 With eight-bit linear layers (`Int8`) a pass is faster and no longer exact. A weight has the scale
 of its output channel, a token state the scale of its token, so that neither the batch nor an
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 TILE = 512
-"""Tokens that are taken through a layer at once on the CPU."""
+"""Tokens processed together by a layer on the CPU."""
 LEVELS = 255
-"""Steps between the smallest and the largest number of a state in eight bits."""
+"""Steps between the smallest and the largest value of an 8-bit state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +69,20 @@ def layers_of(network: PreTrainedModel) -> Sequence[Layer] | None:
         groups = encoder.albert_layer_groups
         if len(groups) != 1 or len(groups[0].albert_layers) != 1:
             return None
-        found = [groups[0].albert_layers[0]] * int(network.config.num_hidden_layers)
+        modules = [groups[0].albert_layers[0]] * int(network.config.num_hidden_layers)
     else:
-        found = list(getattr(encoder or getattr(base, "transformer", None), "layer", None) or [])
-    kinds = {type(each).__name__ for each in found}
-    if len(kinds) != 1 or not kinds <= _READ.keys() or not _plain(network):
+        modules = list(getattr(encoder or getattr(base, "transformer", None), "layer", None) or [])
+    kinds = {type(module).__name__ for module in modules}
+    if len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
         return None
-    read = _READ[type(found[0]).__name__]
-    layers = [read(each) for each in found]
-    return layers if all(_usual(layer) for layer in layers) else None
+    read = _READ[type(modules[0]).__name__]
+    layers = [read(module) for module in modules]
+    return layers if all(_is_standard(layer) for layer in layers) else None
 
 
-def _plain(network: PreTrainedModel) -> bool:
-    """Whether the model does what its parts do: absolute positions, both ways, all parts the
-    libraries' own, nothing hooked, no dropout.
+def _is_plain(network: PreTrainedModel) -> bool:
+    """Whether the model only combines its parts: absolute positions, bidirectional, modules of
+    torch and transformers without hooks, no dropout.
     """
     settings: Any = network.config
     positions = getattr(settings, "position_embedding_type", "absolute") or "absolute"
@@ -91,21 +91,21 @@ def _plain(network: PreTrainedModel) -> bool:
         positions == "absolute"
         and not causal
         and not network.training
-        and all(_untouched(part) for part in network.base_model.modules())
+        and all(_is_unmodified(part) for part in network.base_model.modules())
     )
 
 
-def _untouched(part: nn.Module) -> bool:
+def _is_unmodified(part: nn.Module) -> bool:
     hooked = part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part)
     return not hooked and type(part).__module__.startswith(("torch.nn.", "transformers."))
 
 
-def _usual(layer: Layer) -> bool:
-    """Whether every part is a plain one (an adapter, say, is another class)."""
+def _is_standard(layer: Layer) -> bool:
+    """Whether every part has the standard class (an adapter, for example, has another)."""
     from torch import nn
 
-    linear = all(type(each) is nn.Linear and each.bias is not None for each in layer.linear)
-    return linear and all(type(each) is nn.LayerNorm for each in (layer.norm, layer.last_norm))
+    linear = all(type(part) is nn.Linear and part.bias is not None for part in layer.linear)
+    return linear and all(type(part) is nn.LayerNorm for part in (layer.norm, layer.last_norm))
 
 
 def _bert(layer: Any) -> Layer:
@@ -176,14 +176,14 @@ class Linear(Protocol):
 
 
 class Dense:
-    """Linear layers as the model has them; several with one input are stacked into one."""
+    """Linear layers of the model; several with the same input are stacked."""
 
     def __init__(self, *linear: nn.Linear) -> None:
         import torch
 
-        one = len(linear) == 1
-        self.bias = linear[0].bias if one else torch.cat([each.bias for each in linear])
-        weight = linear[0].weight if one else torch.cat([each.weight for each in linear])
+        single = len(linear) == 1
+        self.bias = linear[0].bias if single else torch.cat([layer.bias for layer in linear])
+        weight = linear[0].weight if single else torch.cat([layer.weight for layer in linear])
         self.weight = weight.t()
 
     def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -206,28 +206,28 @@ class Stage:
     down: Linear
 
     def rest(self, before: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """What follows attention, token by token: out, up, down, each half with its norm."""
+        """The part after attention, token by token: out, up, down, each half with its norm."""
         middle = self.layer.norm(self.out.onto(before, attended))
-        inner = _activated(self.layer.activation, self.up(middle))
+        inner = _activate(self.layer.activation, self.up(middle))
         finished: torch.Tensor = self.layer.last_norm(self.down.onto(middle, inner))
         return finished
 
 
 def stages_of(layers: Sequence[Layer], linear: Callable[..., Linear]) -> list[Stage]:
-    """The layers with their maps made by `linear`; one that is run several times is made once."""
-    made: dict[int, Stage] = {}
+    """The layers with maps built by `linear`; a layer that is run several times is built once."""
+    stages: dict[int, Stage] = {}
     for layer in layers:
-        if id(layer.out) not in made:
+        if id(layer.out) not in stages:
             attend = linear(layer.query, layer.key, layer.value)
             rest = (linear(layer.out), linear(layer.up), linear(layer.down))
-            made[id(layer.out)] = Stage(layer, attend, *rest)
-    return [made[id(layer.out)] for layer in layers]
+            stages[id(layer.out)] = Stage(layer, attend, *rest)
+    return [stages[id(layer.out)] for layer in layers]
 
 
-class Pass:
-    """The model run on token rows, to be asked for hidden states at places of them.
+class ForwardPass:
+    """A run of the model on token rows that gives hidden states at requested positions.
 
-    Rows come in order of their length. `stages` are the layers if they are known.
+    Rows are in order of length. `stages` are the layers, if known.
     """
 
     def __init__(
@@ -244,38 +244,38 @@ class Pass:
         ]
         self._last = stages[-1] if stages else None
         if stages:
-            embedded = [entering(network, ids) for ids in groups]
-            self._states = _through(stages[:-1], embedded)
+            embedded = [embed_tokens(network, ids) for ids in groups]
+            self._states = _run_stages(stages[:-1], embedded)
         else:
             self._states = [
                 network.base_model(input_ids=ids, attention_mask=None).last_hidden_state
                 for ids in groups
             ]
 
-    def at(self, rows: Sequence[int], places: Sequence[int]) -> torch.Tensor:
-        """The last hidden states (n, width) at a place of each of the rows, rows in order."""
+    def states_at(self, rows: Sequence[int], positions: Sequence[int]) -> torch.Tensor:
+        """The last hidden states (n, width) at one position per row, rows in order."""
         import torch
 
         parts = []
         first = begin = 0
         for states in self._states:
             end = bisect_left(rows, first + len(states), lo=begin)
-            own = torch.tensor(rows[begin:end], device=states.device, dtype=torch.long) - first
-            where = torch.tensor(places[begin:end], device=states.device, dtype=torch.long)
+            indices = torch.tensor(rows[begin:end], device=states.device, dtype=torch.long) - first
+            columns = torch.tensor(positions[begin:end], device=states.device, dtype=torch.long)
             if self._last is None:
-                parts.append(states[own, where])
+                parts.append(states[indices, columns])
             elif end > begin:
-                parts.append(_finished(self._last.layer, states, own, where))
+                parts.append(_run_last_layer(self._last.layer, states, indices, columns))
             first, begin = first + len(states), end
         return torch.cat(parts)
 
-    def whole(self) -> list[torch.Tensor]:
-        """The last hidden states at every place (rows, length, width), length by length."""
-        return self._states if self._last is None else _through([self._last], self._states)
+    def all_states(self) -> list[torch.Tensor]:
+        """The last hidden states at every position (rows, length, width), one tensor per length."""
+        return self._states if self._last is None else _run_stages([self._last], self._states)
 
 
-def entering(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
-    """What enters the first layer."""
+def embed_tokens(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
+    """The input of the first layer."""
     base: Any = network.base_model
     states: torch.Tensor = base.embeddings(input_ids=ids)
     encoder: Any = getattr(base, "encoder", None)
@@ -287,8 +287,8 @@ def entering(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     return states
 
 
-def _through(stages: Sequence[Stage], groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Some layers on rows of several lengths at once, each group (rows, length, width)."""
+def _run_stages(stages: Sequence[Stage], groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Run layers on rows of several lengths together, each group (rows, length, width)."""
     import torch
 
     tokens = torch.cat([states.flatten(0, 1) for states in groups])
@@ -306,7 +306,7 @@ def _through(stages: Sequence[Stage], groups: Sequence[torch.Tensor]) -> list[to
         for part, before in zip(tiles, states, strict=True):
             stage.attend(before, out=joint[part])
         for span, group in zip(spans, groups, strict=True):
-            attended[span] = _attended(stage.layer.heads, joint[span].view(*group.shape[:2], -1))
+            attended[span] = _attend(stage.layer.heads, joint[span].view(*group.shape[:2], -1))
         states = [
             stage.rest(before, attended[part]) for part, before in zip(tiles, states, strict=True)
         ]
@@ -314,7 +314,7 @@ def _through(stages: Sequence[Stage], groups: Sequence[torch.Tensor]) -> list[to
     return [finished[span].view(group.shape) for span, group in zip(spans, groups, strict=True)]
 
 
-def _attended(heads: int, joint: torch.Tensor) -> torch.Tensor:
+def _attend(heads: int, joint: torch.Tensor) -> torch.Tensor:
     """Attention over rows of one length (n, length, 3 × width): (n × length, width)."""
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -323,21 +323,21 @@ def _attended(heads: int, joint: torch.Tensor) -> torch.Tensor:
     return scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(n * length, -1)
 
 
-def _finished(
-    layer: Layer, states: torch.Tensor, rows: torch.Tensor, places: torch.Tensor
+def _run_last_layer(
+    layer: Layer, states: torch.Tensor, rows: torch.Tensor, positions: torch.Tensor
 ) -> torch.Tensor:
-    """The last layer at one place of each of the rows.
+    """Run the last layer at one position per row.
 
-    With q the query of the place in a head, its scores q · (K h_t) over the tokens h_t of the row
-    are (Kᵀ q) · h_t, up to a constant that softmax drops, and its mean Σ a_t V h_t is
+    With q the query of the position in a head, its scores q · (K h_t) over the tokens h_t of the
+    row are (Kᵀ q) · h_t, up to a constant that softmax drops, and its mean Σ a_t V h_t is
     V (Σ a_t h_t): key and value need not be computed token by token.
     """
     import torch
 
-    chosen = states[rows, places]
+    chosen = states[rows, positions]
     n, width = chosen.shape
-    every = n == len(states) and bool((rows == torch.arange(n, device=rows.device)).all())
-    seen = states if every else states[rows]
+    all_rows = n == len(states) and bool((rows == torch.arange(n, device=rows.device)).all())
+    seen = states if all_rows else states[rows]
     heads, size = layer.heads, layer.query.out_features // layer.heads
     query = layer.query(chosen).view(n, heads, size).transpose(0, 1)
     reach = torch.bmm(query, layer.key.weight.view(heads, size, width)).transpose(0, 1)
@@ -346,20 +346,20 @@ def _finished(
     value = torch.bmm(mixed, layer.value.weight.view(heads, size, width).transpose(1, 2))
     attended = value.transpose(0, 1).reshape(n, -1) + layer.value.bias
     middle = layer.norm(chosen + layer.out(attended))
-    inner = _activated(layer.activation, layer.up(middle))
+    inner = _activate(layer.activation, layer.up(middle))
     finished: torch.Tensor = layer.last_norm(middle + layer.down(inner))
     return finished
 
 
-def _activated(
+def _activate(
     activation: Callable[[torch.Tensor], torch.Tensor], states: torch.Tensor
 ) -> torch.Tensor:
-    """The activation, in place where it is the usual one."""
+    """Apply the activation, in place for GELU."""
     import torch
 
     if getattr(activation, "act", None) is torch.nn.functional.gelu:
-        made: torch.Tensor = torch.ops.aten.gelu_(states)
-        return made
+        activated: torch.Tensor = torch.ops.aten.gelu_(states)
+        return activated
     return activation(states)
 
 
@@ -369,7 +369,7 @@ def logits_of(network: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
 
 
 def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What a model puts on its last hidden states, by the names transformers gives it."""
+    """The head of a model, by the attribute names of transformers."""
     if hasattr(network, "generator_lm_head"):
         return lambda hidden: network.generator_lm_head(network.generator_predictions(hidden))
     if hasattr(network, "vocab_projector"):
@@ -395,15 +395,15 @@ class Int8:
     def __init__(self, *linear: nn.Linear) -> None:
         import torch
 
-        weight = torch.cat([each.weight.detach() for each in linear])
+        weight = torch.cat([layer.weight.detach() for layer in linear])
         scale = (weight.abs().amax(dim=1) / 127).clamp_min(1e-12)
         zero = torch.zeros(len(scale), dtype=torch.long)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch means to drop quantised tensors some day
-            made = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
-            self.packed = torch.ops.quantized.linear_prepack(made, None)
-            sums = made.dequantize().sum(dim=1)
-        self.fixed = torch.stack([sums, torch.cat([each.bias.detach() for each in linear])])
+            warnings.simplefilter("ignore")  # torch has deprecated quantised tensors
+            quantized = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
+            self.packed = torch.ops.quantized.linear_prepack(quantized, None)
+            sums = quantized.dequantize().sum(dim=1)
+        self.fixed = torch.stack([sums, torch.cat([layer.bias.detach() for layer in linear])])
 
     def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         import torch
@@ -416,7 +416,7 @@ class Int8:
         return product.mul_(step).add_(residual).addmm_(shift, self.fixed)
 
     def _product(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """W q, step, and what `fixed` is to be multiplied by: low and 1."""
+        """W q, step, and the factors of `fixed`: low and 1."""
         import torch
 
         high, low = states.amax(dim=1, keepdim=True), states.amin(dim=1, keepdim=True)
@@ -445,27 +445,27 @@ def int8_stages(network: PreTrainedModel) -> tuple[Stage, ...]:
 
 @lru_cache
 def guard_half() -> None:
-    """See to it that arithmetic in half precision does not end the process on this CPU.
+    """Ensure that half-precision arithmetic does not kill the process on this CPU.
 
-    Some virtual machines announce the matrix unit AMX and stop a program that uses it. That
-    cannot be caught, so another process tries it; where it dies, the library that would use the
-    unit (oneDNN) is switched off, which is slow and works.
+    Some virtual machines announce the matrix unit AMX and kill a program that uses it. That cannot
+    be caught, so another process tries it; if it dies, the library that uses the unit (oneDNN) is
+    disabled, which is slower.
     """
     import torch
 
-    if "amx_tile" not in _processor():
+    if "amx_tile" not in _processor_flags():
         return
     attempt = (
         "import torch; a = torch.ones(512, 512, dtype=torch.bfloat16); torch.mm(a, a);"
         " a = a.half(); torch.mm(a, a)"
     )
-    tried = subprocess.run([sys.executable, "-c", attempt], capture_output=True, check=False)
-    if tried.returncode:
+    trial = subprocess.run([sys.executable, "-c", attempt], capture_output=True, check=False)
+    if trial.returncode:
         torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]
 
 
-def _processor() -> str:
-    """What the processor announces, where the system tells it."""
+def _processor_flags() -> str:
+    """The processor description of the system, empty if there is none."""
     try:
         return Path("/proc/cpuinfo").read_text()
     except OSError:

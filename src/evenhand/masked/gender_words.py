@@ -1,4 +1,4 @@
-"""The gender words at the mask of a text: their tokens and how probable a model finds them.
+"""The gender words at the mask of a text: their tokens and their probabilities.
 
 The probabilities of many texts come from one pass of the model.
 """
@@ -22,7 +22,7 @@ from evenhand.lexicon import pairs
 from evenhand.lexicon.gendered import PERSONS
 from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import Place, Progress, ask
+from evenhand.masked.scoring import MaskedPosition, Progress, query_tokens
 from evenhand.masked.words import cloze, find_mask, single_pieces
 from evenhand.statistics.intervals import Floats
 
@@ -66,7 +66,7 @@ class Pieces:
 
 
 def gender_pieces(model: MaskedLM, text: str, words: Words = "all") -> Pieces:
-    """The tokens that are one of the gender words, whole, at the mask of the text.
+    """Find the tokens that are a complete gender word at the mask of the text.
 
     A noun that with a capital is as often a name (king, baron) counts in lower case only.
     Contexts with the same tokens share one object.
@@ -87,7 +87,7 @@ _known: WeakKeyDictionary[MaskedLM, dict[tuple[tuple[int, str], ...], Pieces]] =
 
 
 def lacking(pieces: Pieces) -> list[str]:
-    """The pronouns that are no single piece though their counterpart is one.
+    """The pronouns that are not a single piece although their counterpart is.
 
     >>> lacking(Pieces({5: "he", 6: "his"}, {7: "her"}))
     ['she', 'him']
@@ -111,16 +111,16 @@ def unfit(pieces: Pieces) -> bool:
 
 
 def check_pieces(model: MaskedLM, words: Words = "all") -> tuple[str, ...]:
-    """Refuse a model that lacks the pronouns as single pieces; name those it lacks besides."""
+    """Refuse a model without the pronouns as single pieces; return other pronouns it lacks."""
     if words not in ("all", "pronouns"):
         raise UnknownNameError("words", words, ["all", "pronouns"])
     usual = gender_pieces(model, USUAL[1], words)
     if unfit(usual):
-        there = [word for word in PRONOUNS if word in usual.words]
+        available = [word for word in PRONOUNS if word in usual.words]
         raise InputError(
             f"model '{model.name}': expected he and she, his or him and her as single pieces of "
-            f"its vocabulary, got {', '.join(there) or 'none of them'}: a word of several pieces "
-            "cannot be predicted at one mask"
+            f"its vocabulary, got {', '.join(available) or 'none of them'}: a word of several "
+            "pieces cannot be predicted at one mask"
         )
     return tuple(lacking(usual))
 
@@ -159,19 +159,19 @@ def _capital(model: MaskedLM, token: int) -> bool:
     return any(letter.isupper() for letter in shown)
 
 
-_WIDTH = 8  # numbers of a text in the cache: those of Probabilities
+_WIDTH = 8  # numbers per text in the cache: the fields of Probabilities
 _SLOTS = tuple(SLOTS)
 
 
 @memoize
 def _codes() -> Mapping[str, int]:
-    """The number of each gender word."""
+    """The code of each gender word."""
     return {word: code for code, word in enumerate(sorted(gendered()))}
 
 
 @memoize
 def _word_list() -> str:
-    """A hash of what the codes mean."""
+    """A hash of the list of gender words."""
     return blake2b(" ".join(_codes()).encode(), digest_size=8).hexdigest()
 
 
@@ -183,11 +183,11 @@ Texts = NDArray[np.str_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probabilities:
-    """What a model says at the mask of each text (arrays of n).
+    """The probabilities of gender words at the mask of each text (arrays of n).
 
     `p_male` and `p_female` are the probabilities of the likeliest male and female word of the
-    whole vocabulary; `male_in_top`, `female_in_top` tell whether that word is among the k
-    likeliest of all. Words and slots are held as numbers; `male_word`, `slots` … show them.
+    full vocabulary; `male_in_top`, `female_in_top` say whether that word is among the k likeliest
+    of all words. Words and slots are stored as codes; `male_word`, `slots` … decode them.
     """
 
     p_male: Floats
@@ -225,7 +225,7 @@ class Probabilities:
     def slots(self, pronouns: Sequence[str] = ()) -> Texts:
         """The role of the pronoun in each sentence, from the original pronoun if given.
 
-        Where that does not decide (no pronoun, or `her`), from the likeliest male pronoun (he,
+        If that is not decisive (no pronoun, or `her`), from the likeliest male pronoun (he,
         him, his, himself; for `her` him or his); "" where none of them is a single piece.
         """
         names = np.array([*_SLOTS, ""])
@@ -268,7 +268,7 @@ def probabilities(
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Probabilities:
-    """The likeliest male and female word at the mask of each text, with their probabilities.
+    """Find the likeliest male and female word at the mask of each text.
 
     >>> from evenhand.simulate.masked import bigram_model
     >>> model = bigram_model({"[CLS]": {"he": 0.435, "she": 0.195, "it": 0.37}})
@@ -277,17 +277,17 @@ def probabilities(
     (0.435, 'she')
     """
     check_pieces(model, words)
-    places = [mask_query(model, text, words) for text in texts]
+    queries = [mask_query(model, text, words) for text in texts]
     return query_masks(
-        model, texts, places, words=words, top_k=top_k, cache=cache, progress=progress
+        model, texts, queries, words=words, top_k=top_k, cache=cache, progress=progress
     )
 
 
-def mask_query(model: MaskedLM, text: str, words: Words = "all") -> Place:
-    """The query at the mask of a text; `UnscorableTextError` where the model has no answer."""
+def mask_query(model: MaskedLM, text: str, words: Words = "all") -> MaskedPosition:
+    """The query at the mask of a text; `UnscorableTextError` if the model cannot score it."""
     find_mask(model, text)
     try:
-        place = cloze(model, text)
+        query = cloze(model, text)
     except InputError as error:
         raise UnscorableTextError(str(error)) from None
     if unfit(gender_pieces(model, text, words)):
@@ -296,20 +296,20 @@ def mask_query(model: MaskedLM, text: str, words: Words = "all") -> Place:
             f"'{shown}': not both he and she, or his and her, are single pieces of model "
             f"'{model.name}' at this mask"
         )
-    return place
+    return query
 
 
 def query_masks(
     model: MaskedLM,
     texts: Sequence[str],
-    places: Sequence[Place],
+    queries: Sequence[MaskedPosition],
     *,
     words: Words,
     top_k: int,
     cache: Cache | None = None,
     progress: Progress | None = None,
 ) -> Probabilities:
-    """`probabilities` for known queries; the cache gets a few numbers per text."""
+    """Compute `probabilities` for prepared queries; the cache stores a few numbers per text."""
     if top_k < 1:
         raise InputError(f"top_k: expected 1 or more, got {top_k}")
     k = min(top_k, len(model.tokenizer))
@@ -322,9 +322,9 @@ def query_masks(
         salt = f"{fingerprint} {_word_list()}"
         keys = [
             content_key(
-                salt, place.place, k, len(place.ids), *place.ids, *c.male, -1, *c.female, -1
+                salt, query.position, k, len(query.ids), *query.ids, *c.male, -1, *c.female, -1
             )
-            for place, c in zip(places, contexts, strict=True)
+            for query, c in zip(queries, contexts, strict=True)
         ]
         answers = cache.get(keys)
         missing = [i for i, answer in enumerate(answers) if answer is None]
@@ -332,13 +332,13 @@ def query_masks(
             if answer is not None:
                 numbers[i] = answer
     done = len(texts) - len(missing)
-    for columns, chosen in _steps(missing, contexts, places, usual_ids(model, words)):
-        answer_batch = ask(model, [places[i] for i in chosen], tokens=columns, k=k)
-        place = {token: column for column, token in enumerate(columns)}
+    for columns, chosen in _steps(missing, contexts, queries, usual_ids(model, words)):
+        answer_batch = query_tokens(model, [queries[i] for i in chosen], tokens=columns, k=k)
+        column_of = {token: column for column, token in enumerate(columns)}
         for context, rows in _by_context([contexts[i] for i in chosen]):
             where = np.asarray(chosen)[rows]
             numbers[where] = _reduced(
-                context, place, answer_batch.log_probs[rows], answer_batch.top.ids[rows]
+                context, column_of, answer_batch.log_probs[rows], answer_batch.top.ids[rows]
             )
         if keys and cache is not None:
             cache.store([keys[i] for i in chosen], numbers[chosen])
@@ -353,14 +353,14 @@ def query_masks(
 def _steps(
     missing: Sequence[int],
     contexts: Sequence[Pieces],
-    places: Sequence[Place],
+    queries: Sequence[MaskedPosition],
     usual: frozenset[int],
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """The columns to ask for and the texts to ask of, those of like length together."""
+    """The tokens to query and the texts to query them for, texts of similar length together."""
     groups: dict[frozenset[int], list[int]] = {}
     distinct = {id(context): context for context in contexts}
     columns = {known: usual | context.ids for known, context in distinct.items()}
-    for index in sorted(missing, key=lambda i: (len(places[i].ids), places[i].ids)):
+    for index in sorted(missing, key=lambda i: (len(queries[i].ids), queries[i].ids)):
         groups.setdefault(columns[id(contexts[index])], []).append(index)
     for ids, chosen in groups.items():
         for start in range(0, len(chosen), STEP):
@@ -375,20 +375,20 @@ def _by_context(contexts: Sequence[Pieces]) -> list[tuple[Pieces, Ints]]:
     return [(context, np.array(rows)) for context, rows in groups.values()]
 
 
-def _reduced(context: Pieces, place: dict[int, int], log_probs: Floats, top: Ints) -> Floats:
-    """What the score needs of the answers to the texts of one context (n, numbers)."""
+def _reduced(context: Pieces, column_of: dict[int, int], log_probs: Floats, top: Ints) -> Floats:
+    """Reduce the log probabilities of the texts of one context to the cached numbers."""
     n = len(log_probs)
     result, codes = np.empty((n, _WIDTH)), _codes()
     for side, column in ((context.male, 0), (context.female, 1)):
         tokens = np.array(list(side), dtype=np.int64)
-        of_side = log_probs[:, [place[token] for token in side]]
+        of_side = log_probs[:, [column_of[token] for token in side]]
         best = of_side.argmax(axis=1)
         result[:, column] = np.exp(of_side[np.arange(n), best])
         result[:, 2 + column] = np.array([codes[word] for word in side.values()])[best]
         result[:, 4 + column] = (top == tokens[best][:, None]).any(axis=1)
     of_slot = np.full((n, len(_SLOTS)), -np.inf)
     for j, (male, _) in enumerate(SLOTS.values()):
-        columns = [place[token] for token, word in context.male.items() if word == male]
+        columns = [column_of[token] for token, word in context.male.items() if word == male]
         if columns:
             of_slot[:, j] = log_probs[:, columns].max(axis=1)
     result[:, 6] = _likeliest(of_slot)

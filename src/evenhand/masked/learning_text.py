@@ -1,13 +1,13 @@
-"""The text of a fine-tuning: what is learned from, what is measured on, and how it is read.
+"""Text for fine-tuning: training, evaluation and held-out documents, and their batches.
 
-A document's own words decide by a hash whether it is learned from, gives the evaluation loss or is
-held out, so that the same text always lands on the same side however the input is ordered or cut
-into files. Gendered pronouns and masks do not count, so that a sentence and its masked form are the
-same document. What is measured on is then looked up in the training text by a second key, for which
-the gendered words of safe pairs are equal too: it does not come back as its counterfactual. First
-names do count; a counterfactual with another name may be learned.
+A hash of its words assigns a document to training, evaluation or held-out text, so the same text
+always gets the same part however the input is ordered or split into files. Gendered pronouns and
+masks do not count, so a sentence and its masked form are the same document. Sentences that are
+measured on are then looked up in the training text by a second key, for which the gendered words of
+safe pairs are equal too, so that their counterfactuals are not trained on either. First names do
+count: a counterfactual with another name may be trained on.
 
-Text is rewritten as it is read: the files stay as they are, and every epoch may draw anew.
+Text is rewritten as it is read: the files do not change, and every epoch may draw other documents.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 WORD = re.compile(r"[^\W_]+")
 SILENT = frozenset(PRONOUNS) | {"mask"}
-CHARACTERS_A_TOKEN = 12
-"""So much text is held for every token that is to be learned from, held-out text included."""
+CHARACTERS_PER_TOKEN = 12
+"""Characters held in memory per training token, held-out text included."""
 CHARACTERS = 4_000_000
-"""So much is held in any case, so that there is enough to measure on."""
+"""Minimum of characters held in memory, so that there is enough text to measure on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a run in three parts that share no text, and how they came about."""
+    """The documents of a run in three disjoint parts, and how many were read."""
 
     training: tuple[str, ...]
     evaluation: tuple[str, ...]
@@ -65,32 +65,32 @@ class Documents:
     read: int
     empty: int
     above_cap: int
-    """Documents above the cap, left out by their hash: the rest is a random sample."""
+    """Documents left out above the cap by their hash: the rest is a random sample."""
     held_out_elsewhere: int = 0
-    """Documents left out of training because they hold a sentence that is measured on."""
+    """Documents left out of training because they contain a measured sentence."""
 
     def without(self, measured: Iterable[str]) -> Documents:
-        """The same with every training document gone that holds one of the measured sentences."""
+        """Remove the training documents that contain one of the measured sentences."""
         known = {counterfactual_key(text) for text in measured}
         parts = [
             tuple(text for text in part if known.isdisjoint(_keys_of(text)))
             for part in (self.training, self.evaluation)
         ]
-        gone = len(self.training) + len(self.evaluation) - sum(map(len, parts))
-        return replace(self, training=parts[0], evaluation=parts[1], held_out_elsewhere=gone)
+        removed = len(self.training) + len(self.evaluation) - sum(map(len, parts))
+        return replace(self, training=parts[0], evaluation=parts[1], held_out_elsewhere=removed)
 
     def learned(self) -> set[bytes]:
-        """The keys of all documents that are learned from, and of their sentences."""
-        return {made for text in (*self.training, *self.evaluation) for made in _keys_of(text)}
+        """The keys of all training and evaluation documents, and of their sentences."""
+        return {digest for text in (*self.training, *self.evaluation) for digest in _keys_of(text)}
 
     def fingerprint(self) -> str:
         """A hash of the text of all parts."""
-        made = hashlib.sha256()
+        digest = hashlib.sha256()
         for part in (self.training, self.evaluation, self.held_out):
-            made.update(f"{len(part)}\n".encode())
+            digest.update(f"{len(part)}\n".encode())
             for text in part:
-                made.update(text.encode() + b"\0")
-        return made.hexdigest()
+                digest.update(text.encode() + b"\0")
+        return digest.hexdigest()
 
 
 def key(text: str) -> bytes:
@@ -103,7 +103,7 @@ def key(text: str) -> bytes:
 
 
 def counterfactual_key(text: str) -> bytes:
-    """The same with both words of a safe pair as one: a text and its counterfactual share it.
+    """A hash for which both words of a safe pair are equal: counterfactuals share it.
 
     >>> swapped = counterfactual_key("The waiter saw his daughter.")
     >>> counterfactual_key("The waitress saw her son.") == swapped
@@ -116,57 +116,59 @@ def counterfactual_key(text: str) -> bytes:
 def collect(
     texts: Iterable[str], *, held_out: float, evaluation: float, max_tokens: int
 ) -> Documents:
-    """Read the documents, sample where there are more than can be learned from, and split them.
+    """Read the documents, sample them if there are more than needed, and split them.
 
-    >>> made = collect(["One day.", "Two nights.", " "], held_out=.3, evaluation=.3, max_tokens=9)
-    >>> made.read, made.empty, len(made.training + made.evaluation + made.held_out)
+    >>> texts = ["One day.", "Two nights.", " "]
+    >>> documents = collect(texts, held_out=.3, evaluation=.3, max_tokens=9)
+    >>> parts = documents.training + documents.evaluation + documents.held_out
+    >>> documents.read, documents.empty, len(parts)
     (3, 1, 2)
     """
-    most = max(CHARACTERS, CHARACTERS_A_TOKEN * max_tokens)
-    held: list[tuple[bytes, int, str]] = []
+    limit_characters = max(CHARACTERS, CHARACTERS_PER_TOKEN * max_tokens)
+    collected: list[tuple[bytes, int, str]] = []
     read = empty = size = 0
     limit: bytes | None = None
-    for given in texts:
+    for document in texts:
         read += 1
-        text = SURROGATE.sub("\ufffd", given)
+        text = SURROGATE.sub("\ufffd", document)
         if not text.strip():
             empty += 1
             continue
-        made = key(text)
-        order = made[8:]
+        digest = key(text)
+        order = digest[8:]
         if limit is not None and order > limit:
             continue
-        held.append((made, read, text))
+        collected.append((digest, read, text))
         size += len(text)
-        if size > 2 * most:
-            held, size = _fitting(held, most)
-            limit = held[-1][0][8:]
-    held, _ = _fitting(held, most)
+        if size > 2 * limit_characters:
+            collected, size = _fitting(collected, limit_characters)
+            limit = collected[-1][0][8:]
+    collected, _ = _fitting(collected, limit_characters)
     parts: dict[str, list[str]] = {"training": [], "evaluation": [], "held_out": []}
-    for made, _, text in held:
-        place = int.from_bytes(made[:8], "big") / 2**64
-        held_back = "evaluation" if place < held_out + evaluation else "training"
-        parts["held_out" if place < held_out else held_back].append(text)
+    for digest, _, text in collected:
+        share = int.from_bytes(digest[:8], "big") / 2**64
+        remaining = "evaluation" if share < held_out + evaluation else "training"
+        parts["held_out" if share < held_out else remaining].append(text)
     return Documents(
         training=tuple(parts["training"]),
         evaluation=tuple(parts["evaluation"]),
         held_out=tuple(parts["held_out"]),
         read=read,
         empty=empty,
-        above_cap=read - empty - len(held),
+        above_cap=read - empty - len(collected),
     )
 
 
 def _fitting(
-    held: Sequence[tuple[bytes, int, str]], most: int
+    collected: Sequence[tuple[bytes, int, str]], limit_characters: int
 ) -> tuple[list[tuple[bytes, int, str]], int]:
     """The documents in the order of their hashes, as many as fit, and their size."""
-    ordered = sorted(held, key=lambda one: (one[0][8:], one[1]))
+    ordered = sorted(collected, key=lambda entry: (entry[0][8:], entry[1]))
     size = 0
-    for number, one in enumerate(ordered):
-        if size and size + len(one[2]) > most:
+    for number, entry in enumerate(ordered):
+        if size and size + len(entry[2]) > limit_characters:
             return ordered[:number], size
-        size += len(one[2])
+        size += len(entry[2])
     return ordered, size
 
 
@@ -188,12 +190,14 @@ def _hash(words: Iterable[str]) -> bytes:
 
 @cache
 def _forms() -> dict[str, str]:
-    """One form for all words that safe pairs link, as mrs, ms, miss and mr are."""
+    """One common form for all words that safe pairs link, such as mrs, ms, miss and mr."""
     forms: dict[str, str] = {}
     for pair in pairs():
         if pair.safe:
-            one, two = (forms.setdefault(word, word) for word in (pair.female, pair.male))
-            forms.update({word: two for word, form in forms.items() if form == one})
+            female_form, male_form = (
+                forms.setdefault(word, word) for word in (pair.female, pair.male)
+            )
+            forms.update({word: male_form for word, form in forms.items() if form == female_form})
     return forms
 
 
@@ -202,17 +206,17 @@ REWRITTEN_AT_ONCE = 2000
 
 
 def derived_seed(seed: int, *names: object) -> int:
-    """A seed of its own for each use of one seed (63 bits, the same on every machine).
+    """Derive a separate seed for each use (63 bits, the same on every machine).
 
     >>> derived_seed(0, "mask", 1) != derived_seed(0, "mask", 2)
     True
     """
-    told = ":".join(map(str, (seed, *names)))
-    return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big") >> 1
+    text = ":".join(map(str, (seed, *names)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def rewriter_of(rewrite: str, seed: int, epoch: int | str) -> Rewriter | None:
-    """The rewriting of an epoch: substitution draws its documents, and names, from the epoch."""
+    """The rewriter of an epoch; substitution draws documents and names by epoch."""
     if rewrite == "swap":
         from evenhand.text.rewrite.swap import Swap
 
@@ -229,7 +233,7 @@ def rewriter_of(rewrite: str, seed: int, epoch: int | str) -> Rewriter | None:
 
 
 def rewritten(texts: Sequence[str], rewrite: str, seed: int, epoch: int | str) -> list[str]:
-    """The texts as an epoch reads them.
+    """Rewrite the texts for an epoch.
 
     >>> rewritten(["She sings."], "swap", 0, 1)
     ['He sings.']
@@ -237,21 +241,21 @@ def rewritten(texts: Sequence[str], rewrite: str, seed: int, epoch: int | str) -
     rewriter = rewriter_of(rewrite, seed, epoch)
     if rewriter is None:
         return list(texts)
-    made: list[str] = []
+    results: list[str] = []
     for first in range(0, len(texts), REWRITTEN_AT_ONCE):
         part = texts[first : first + REWRITTEN_AT_ONCE]
-        made.extend(done.text for done in rewrite_all(part, rewriter, first=first))
-    return made
+        results.extend(result.text for result in rewrite_all(part, rewriter, first=first))
+    return results
 
 
 Ids = NDArray[np.int64]
 WINDOW = 16
-"""Batches whose rows are sorted by length together: what is padded is little, the order random."""
+"""Batches whose rows are sorted by length together: little padding, random order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of token ids, special tokens included, and how many of these begin and end each."""
+    """Rows of token ids, and how many special tokens begin and end each of them."""
 
     ids: list[Ids]
     before: int
@@ -259,50 +263,51 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """All tokens, special ones included: what the model computes."""
+        """The number of tokens, special ones included."""
         return sum(map(len, self.ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows side by side: ids and which of them are there (n, longest), which may be hidden."""
+    """Padded rows: ids, attention mask, and which tokens may be masked (n, longest)."""
 
     ids: torch.Tensor
-    there: torch.Tensor
+    attention_mask: torch.Tensor
     ordinary: torch.Tensor
 
 
 def token_rows(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], block: int) -> Rows:
-    """Each document as one row; one longer than the block as several, cut between sentences.
+    """Tokenize each document as one row, or as several if it is longer than the block.
 
-    Rows never cross documents. A sentence longer than the block is cut where the block is full.
+    Rows never cross documents. Long documents are split between sentences, and a sentence longer
+    than the block is split where the block is full.
     """
     coded: Any = tokenizer(list(texts), verbose=False)["input_ids"] if texts else []
-    before, after = _around(tokenizer)
+    before, after = _count_special(tokenizer)
     room = block - before - after
     rows: list[Ids] = []
     for text, ids in zip(texts, coded, strict=True):
-        own = ids[before : len(ids) - after]
-        if len(own) <= room:
-            cuts = [(0, len(own))] if own else []
+        tokens = ids[before : len(ids) - after]
+        if len(tokens) <= room:
+            cuts = [(0, len(tokens))] if tokens else []
         else:
-            cuts = list(_cuts(_sentence_ends(tokenizer, text, before), len(own), room))
+            cuts = list(_cuts(_sentence_ends(tokenizer, text, before), len(tokens), room))
         first, last = ids[:before], ids[len(ids) - after :]
         rows.extend(
-            np.array([*first, *own[begin:end], *last], dtype=np.int64) for begin, end in cuts
+            np.array([*first, *tokens[begin:end], *last], dtype=np.int64) for begin, end in cuts
         )
     return Rows(rows, before, after)
 
 
 def batches(lengths: Sequence[int], tokens: int, rng: np.random.Generator) -> list[list[int]]:
-    """The rows in random order as batches of like lengths, of at most so many padded tokens.
+    """Group the rows in random order into batches of similar length, at most `tokens` padded.
 
-    >>> made = batches([4, 9, 4, 6], 10, np.random.default_rng(0))
-    >>> sorted(sorted(batch) for batch in made)
+    >>> groups = batches([4, 9, 4, 6], 10, np.random.default_rng(0))
+    >>> sorted(sorted(batch) for batch in groups)
     [[0, 2], [1], [3]]
     """
     order = rng.permutation(len(lengths)).tolist()
-    made: list[list[int]] = []
+    result: list[list[int]] = []
     for window in _windows(order, lengths, WINDOW * tokens):
         part: list[list[int]] = []
         for row in sorted(window, key=lengths.__getitem__, reverse=True):
@@ -310,49 +315,51 @@ def batches(lengths: Sequence[int], tokens: int, rng: np.random.Generator) -> li
                 part[-1].append(row)
             else:
                 part.append([row])
-        made.extend(part[place] for place in rng.permutation(len(part)).tolist())
-    return made
+        result.extend(part[index] for index in rng.permutation(len(part)).tolist())
+    return result
 
 
 def batch_of(rows: Rows, chosen: Sequence[int], padding: int) -> Batch:
     """The chosen rows as tensors."""
     import torch
 
-    picked = [rows.ids[row] for row in chosen]
-    longest = max(map(len, picked))
-    ids = np.full((len(picked), longest), padding, dtype=np.int64)
-    there = np.zeros((len(picked), longest), dtype=np.int64)
-    ordinary = np.zeros((len(picked), longest), dtype=bool)
-    for place, row in enumerate(picked):
-        ids[place, : len(row)] = row
-        there[place, : len(row)] = 1
-        ordinary[place, rows.before : len(row) - rows.after] = True
-    return Batch(torch.from_numpy(ids), torch.from_numpy(there), torch.from_numpy(ordinary))
+    selected = [rows.ids[row] for row in chosen]
+    longest = max(map(len, selected))
+    ids = np.full((len(selected), longest), padding, dtype=np.int64)
+    attention_mask = np.zeros((len(selected), longest), dtype=np.int64)
+    ordinary = np.zeros((len(selected), longest), dtype=bool)
+    for index, row in enumerate(selected):
+        ids[index, : len(row)] = row
+        attention_mask[index, : len(row)] = 1
+        ordinary[index, rows.before : len(row) - rows.after] = True
+    return Batch(
+        torch.from_numpy(ids), torch.from_numpy(attention_mask), torch.from_numpy(ordinary)
+    )
 
 
-def _around(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
-    """How many special tokens the tokenizer puts before and after a text."""
+def _count_special(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
+    """The number of special tokens that the tokenizer adds before and after a text."""
     added: Any = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
     before = added.index(0)
     return before, added[::-1].index(0)
 
 
 def _sentence_ends(tokenizer: PreTrainedTokenizerFast, text: str, before: int) -> list[int]:
-    """After how many of the text's own tokens each sentence ends."""
+    """The number of tokens of the text up to the end of each sentence."""
     coded: Any = tokenizer(text, return_offsets_mapping=True, verbose=False)
     offsets: list[tuple[int, int]] = coded["offset_mapping"][before:]
     ends = [end for _, end in sentences(text)]
-    places: list[int] = []
-    place = 0
+    counts: list[int] = []
+    count = 0
     for end in ends:
-        while place < len(offsets) and offsets[place][1] <= end and any(offsets[place]):
-            place += 1
-        places.append(place)
-    return places
+        while count < len(offsets) and offsets[count][1] <= end and any(offsets[count]):
+            count += 1
+        counts.append(count)
+    return counts
 
 
 def _cuts(ends: Sequence[int], total: int, room: int) -> Iterator[tuple[int, int]]:
-    """Spans of at most `room` tokens that end with a sentence wherever one does in reach.
+    """Spans of at most `room` tokens that end with a sentence where possible.
 
     >>> list(_cuts([3, 5, 9, 20], 20, 6))
     [(0, 5), (5, 9), (9, 15), (15, 20)]
@@ -368,85 +375,89 @@ def _cuts(ends: Sequence[int], total: int, room: int) -> Iterator[tuple[int, int
 
 def _windows(order: Sequence[int], lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     window: list[int] = []
-    held = 0
+    size = 0
     for row in order:
         window.append(row)
-        held += lengths[row]
-        if held >= tokens:
+        size += lengths[row]
+        if size >= tokens:
             yield window
-            window, held = [], 0
+            window, size = [], 0
     if window:
         yield window
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """A batch with some tokens hidden: what is shown, where something is hidden, and what."""
+class MaskedBatch:
+    """A batch with some tokens masked: the shown ids, the masked positions and their labels."""
 
     shown: torch.Tensor
-    there: torch.Tensor | None
-    places: torch.Tensor
-    """Places in the flattened batch."""
+    attention_mask: torch.Tensor | None
+    positions: torch.Tensor
+    """Positions in the flattened batch."""
     labels: torch.Tensor
 
-    def to(self, device: torch.device) -> Hidden:
-        """The same on a device."""
-        there = None if self.there is None else self.there.to(device)
-        return Hidden(self.shown.to(device), there, self.places.to(device), self.labels.to(device))
+    def to(self, device: torch.device) -> MaskedBatch:
+        """Move the batch to a device."""
+        attention_mask = None if self.attention_mask is None else self.attention_mask.to(device)
+        return MaskedBatch(
+            self.shown.to(device), attention_mask, self.positions.to(device), self.labels.to(device)
+        )
 
 
-class Hiding:
-    """Chooses a share of the ordinary tokens: 80 % masked, 10 % another token, 10 % left."""
+class TokenMasker:
+    """Selects a share of the ordinary tokens: 80 % masked, 10 % replaced, 10 % unchanged."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, share: float) -> None:
         import torch
 
         self._special = torch.tensor(tokenizer.all_special_ids)
         self._mask = int(tokenizer.mask_token_id)
-        every = torch.arange(len(tokenizer))
-        self._others = every[~torch.isin(every, self._special)]
+        tokens = torch.arange(len(tokenizer))
+        self._others = tokens[~torch.isin(tokens, self._special)]
         self._share = share
 
-    def __call__(self, batch: Batch, seed: int) -> Hidden:
-        """The batch with tokens hidden, the same ones for the same seed."""
+    def __call__(self, batch: Batch, seed: int) -> MaskedBatch:
+        """Mask tokens of the batch, the same ones for the same seed."""
         import torch
 
-        draw = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
         ids = batch.ids.flatten()
         ordinary = batch.ordinary.flatten() & ~torch.isin(ids, self._special)
         candidates = ordinary.nonzero()[:, 0]
         count = min(len(candidates), max(1, round(self._share * len(candidates))))
-        order = torch.randperm(len(candidates), generator=draw)
-        places = candidates[order[:count]].sort().values
-        labels = ids[places]
-        fate = torch.rand(count, generator=draw)
-        other = self._others[torch.randint(len(self._others), (count,), generator=draw)]
-        seen = torch.where(fate < 0.8, self._mask, torch.where(fate < 0.9, other, labels))
-        shown = ids.scatter(0, places, seen).view_as(batch.ids)
-        full = bool(batch.there.all())
-        return Hidden(shown, None if full else batch.there, places, labels)
+        order = torch.randperm(len(candidates), generator=generator)
+        positions = candidates[order[:count]].sort().values
+        labels = ids[positions]
+        uniform = torch.rand(count, generator=generator)
+        other = self._others[torch.randint(len(self._others), (count,), generator=generator)]
+        replacement = torch.where(
+            uniform < 0.8, self._mask, torch.where(uniform < 0.9, other, labels)
+        )
+        shown = ids.scatter(0, positions, replacement).view_as(batch.ids)
+        complete = bool(batch.attention_mask.all())
+        return MaskedBatch(shown, None if complete else batch.attention_mask, positions, labels)
 
 
-def masked_loss(network: PreTrainedModel, hidden: Hidden) -> torch.Tensor:
-    """The mean cross-entropy at the hidden places; the head is computed nowhere else."""
+def masked_loss(network: PreTrainedModel, hidden: MaskedBatch) -> torch.Tensor:
+    """The mean cross-entropy at the masked positions, the only ones where the head is computed."""
     from torch.nn.functional import cross_entropy
 
     states = network.base_model(
-        input_ids=hidden.shown, attention_mask=hidden.there
+        input_ids=hidden.shown, attention_mask=hidden.attention_mask
     ).last_hidden_state
-    chosen = states.flatten(0, 1).index_select(0, hidden.places)
+    chosen = states.flatten(0, 1).index_select(0, hidden.positions)
     return cross_entropy(logits_of(network, chosen).float(), hidden.labels)
 
 
 EVALUATION_TOKENS = 20_000
-"""The evaluation loss rests on no more tokens than these, so that it costs little."""
+"""Tokens of the evaluation loss, at most."""
 
 TOKENISED_AT_ONCE = 1000
-"""Documents tokenised at once."""
+"""Documents tokenized together."""
 
 
 class Material:
-    """Rows and batches of each epoch: they depend on the documents and the settings alone."""
+    """Rows and batches of each epoch; they depend only on the documents and the settings."""
 
     def __init__(self, model: Model, documents: Documents, settings: Settings) -> None:
         for name, part in (("learn from", documents.training), ("evaluate", documents.evaluation)):
@@ -459,59 +470,59 @@ class Material:
         self.block = min(settings.block, model.longest)
         self._tokenizer = model.tokenizer
         self._padding = int(model.tokenizer.pad_token_id or 0)
-        self._hiding = Hiding(model.tokenizer, settings.mask)
+        self._masker = TokenMasker(model.tokenizer, settings.mask)
         self.training = self._capped(documents.training, settings.max_tokens)
-        self._kept: tuple[int, Rows] | None = None
+        self._cached_rows: tuple[int, Rows] | None = None
         self.evaluation_documents = self._capped(documents.evaluation, EVALUATION_TOKENS)
         self.evaluation = self._evaluation()
         self.epoch_tokens = self.rows(0).tokens
         self.planned = min(settings.max_tokens, settings.epochs * self.epoch_tokens)
 
     def rows(self, epoch: int) -> Rows:
-        """The rows of an epoch, rewritten as it asks."""
+        """The rows of an epoch, rewritten as the settings require."""
         if self.settings.rewrite != "substitute":
-            epoch = 0  # every epoch reads the same
-        if self._kept is None or self._kept[0] != epoch:
+            epoch = 0  # every epoch has the same text
+        if self._cached_rows is None or self._cached_rows[0] != epoch:
             texts = rewritten(self.training, self.settings.rewrite, self.settings.seed, epoch)
-            self._kept = epoch, token_rows(self._tokenizer, texts, self.block)
-        return self._kept[1]
+            self._cached_rows = epoch, token_rows(self._tokenizer, texts, self.block)
+        return self._cached_rows[1]
 
     def batches(self, epoch: int) -> list[list[int]]:
-        """Which rows make up each step of an epoch."""
+        """The row numbers of each step of an epoch."""
         rng = np.random.default_rng(derived_seed(self.settings.seed, "order", epoch))
         return self._batches(self.rows(epoch), rng)
 
-    def step(self, epoch: int, chosen: Sequence[int], step: int) -> tuple[Hidden, int]:
-        """The rows of a step with tokens hidden, and how many tokens they have."""
+    def step(self, epoch: int, chosen: Sequence[int], step: int) -> tuple[MaskedBatch, int]:
+        """The masked rows of a step, and their number of tokens."""
         batch = batch_of(self.rows(epoch), chosen, self._padding)
-        hidden = self._hiding(batch, derived_seed(self.settings.seed, "mask", step))
-        return hidden, int(batch.there.sum())
+        hidden = self._masker(batch, derived_seed(self.settings.seed, "mask", step))
+        return hidden, int(batch.attention_mask.sum())
 
     def _batches(self, rows: Rows, rng: np.random.Generator) -> list[list[int]]:
         lengths = [len(ids) for ids in rows.ids]
         return batches(lengths, self.settings.batch * self.block, rng)
 
     def _capped(self, texts: Sequence[str], tokens: int) -> tuple[str, ...]:
-        """The first documents that together have so many tokens."""
-        taken = reached = 0
+        """The first documents that together have `tokens` tokens."""
+        count = total = 0
         for start in range(0, len(texts), TOKENISED_AT_ONCE):
             coded: Any = self._tokenizer(
                 list(texts[start : start + TOKENISED_AT_ONCE]), verbose=False
             )
             for ids in coded["input_ids"]:
-                taken, reached = taken + 1, reached + len(ids)
-                if reached >= tokens:
-                    return tuple(texts[:taken])
+                count, total = count + 1, total + len(ids)
+                if total >= tokens:
+                    return tuple(texts[:count])
         return tuple(texts)
 
-    def _evaluation(self) -> list[Hidden]:
-        """The evaluation documents, rewritten once and hidden once: the same at every look."""
+    def _evaluation(self) -> list[MaskedBatch]:
+        """The evaluation documents, rewritten and masked once: the same at every evaluation."""
         settings = self.settings
         texts = rewritten(self.evaluation_documents, settings.rewrite, settings.seed, "evaluation")
         rows = token_rows(self._tokenizer, texts, self.block)
         rng = np.random.default_rng(derived_seed(settings.seed, "order", "evaluation"))
         return [
-            self._hiding(
+            self._masker(
                 batch_of(rows, chosen, self._padding),
                 derived_seed(settings.seed, "evaluation mask", number),
             )
@@ -520,19 +531,19 @@ class Material:
 
 
 WORK = 250_000
-"""Plain sentences are taken until the squares of their lengths add up to this: every token is
-hidden once, so that is how many tokens the model computes for the perplexity.
+"""Tokens that the model computes for the perplexity, at most: since every token is masked once,
+the sum of the squared lengths of the sentences.
 """
-FEWEST = 2
-MOST = 2000
+MIN_SENTENCES = 2
+MAX_SENTENCES = 2000
 """Masked sentences to measure on, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Masked sentences, plain sentences, pairs, and how the sentences were found.
+    """Masked sentences, plain sentences, pairs, and the origin of the sentences.
 
-    Each masked sentence is there once and can be scored; `duplicates` and `refused` were not taken.
+    The masked sentences are distinct and can be scored; `duplicates` and `refused` count others.
     """
 
     sentences: tuple[Sentence, ...]
@@ -543,7 +554,7 @@ class HeldOut:
     refused: int = 0
 
     def texts(self) -> Iterable[str]:
-        """All that may not be learned from; the plain sentences were not chosen from it."""
+        """All texts that must not be trained on; plain sentences are not in the training text."""
         yield from (sentence.text for sentence in self.sentences)
         for pair in self.pairs:
             yield from (pair.more, pair.less)
@@ -556,79 +567,79 @@ def held_out(
     given: Iterable[Sentence] | None = None,
     pairs: Sequence[Pair] = (),
 ) -> HeldOut:
-    """The given sentences, or those that the structural filter keeps of the held-out documents.
+    """Select the given sentences, or those of held-out documents that the filter accepts.
 
-    Antecedents such as "someone" are kept, since there would be few sentences without them. Of
-    every document one sentence is taken, so that those measured on are independent. Plain sentences
-    that the training text holds as well are passed over: documents that share a common one would
-    otherwise all be lost to training.
+    Antecedents such as "someone" are accepted, since there would be few sentences without them. One
+    sentence per document is used, so that the sentences are independent. Plain sentences that also
+    occur in the training text are skipped: otherwise every document that shares a common sentence
+    would be lost for training.
     """
     if given is not None:
-        found, origin = list(given), "given"
-        distinct = {one.text.encode(): one for one in reversed(found)}
+        candidates, origin = list(given), "given"
+        distinct = {sentence.text.encode(): sentence for sentence in reversed(candidates)}
     else:
-        found = list(islice(_filtered(documents.held_out), MOST))
-        distinct = {key(one.text): one for one in reversed(found)}
+        candidates = list(islice(_filtered(documents.held_out), MAX_SENTENCES))
+        distinct = {key(sentence.text): sentence for sentence in reversed(candidates)}
         origin = (
-            f"structural filter, someone kept, one a document, on {len(documents.held_out):,} "
-            "held-out documents"
+            "structural filter, someone accepted, one per document, on "
+            f"{len(documents.held_out):,} held-out documents"
         )
-    taken, refusals = _scorable(model, list(reversed(distinct.values())))
-    if len(taken) < FEWEST:
+    scorable, refusals = _scorable(model, list(reversed(distinct.values())))
+    if len(scorable) < MIN_SENTENCES:
         why = f"; {len(refusals)} cannot be scored: {refusals[0]}" if refusals else ""
         raise InputError(
-            f"held-out sentences: expected {FEWEST} or more to measure on, got {len(taken)} "
-            f"({origin}{why}); give some with --sentences, or more text"
+            f"held-out sentences: expected {MIN_SENTENCES} or more to measure on, got "
+            f"{len(scorable)} ({origin}{why}); give some with --sentences, or more text"
         )
     plain = tuple(_plain(model, documents.held_out, documents.learned()))
-    if len(plain) < FEWEST:
+    if len(plain) < MIN_SENTENCES:
         raise InputError(
-            f"held-out text: expected {FEWEST} or more sentences for the perplexity, got "
+            f"held-out text: expected {MIN_SENTENCES} or more sentences for the perplexity, got "
             f"{len(plain)}; more text is needed"
         )
     return HeldOut(
-        tuple(taken),
+        tuple(scorable),
         plain,
         tuple(pairs),
         origin,
-        duplicates=len(found) - len(distinct),
+        duplicates=len(candidates) - len(distinct),
         refused=len(refusals),
     )
 
 
-def _scorable(model: Model, found: Sequence[Sentence]) -> tuple[list[Sentence], list[str]]:
-    """The sentences that the model can score, and why it cannot score the others."""
-    taken: list[Sentence] = []
+def _scorable(model: Model, candidates: Sequence[Sentence]) -> tuple[list[Sentence], list[str]]:
+    """The sentences that the model can score, and the errors of the others."""
+    scorable: list[Sentence] = []
     refusals: list[str] = []
-    for sentence in found:
+    for sentence in candidates:
         try:
             mask_query(model, sentence.text)
-            taken.append(sentence)
-        except UnscorableTextError as refused:
-            refusals.append(str(refused))
-    return taken, refusals
+            scorable.append(sentence)
+        except UnscorableTextError as error:
+            refusals.append(str(error))
+    return scorable, refusals
 
 
 def _filtered(documents: Sequence[str]) -> Iterable[Sentence]:
-    judge = Filter(someone=True)
+    structural_filter = Filter(someone=True)
     seen: set[bytes] = set()
     for document in documents:
-        if (made := key(document)) in seen:
+        if (digest := key(document)) in seen:
             continue
-        seen.add(made)
-        kept = [
-            found
+        seen.add(digest)
+        accepted = [
+            result
             for start, end in sentences(document)
-            if isinstance(found := judge.sentence(document[start:end]), Accepted)
-            and sum(map(found.masked.count, MASKS)) == 1
+            if isinstance(result := structural_filter.sentence(document[start:end]), Accepted)
+            and sum(map(result.masked.count, MASKS)) == 1
         ]
-        if kept:
-            found = kept[_draw(made, len(kept))]
-            yield Sentence(found.masked, found.pronoun)
+        if accepted:
+            result = accepted[_draw(digest, len(accepted))]
+            yield Sentence(result.masked, result.pronoun)
 
 
 def _plain(model: Model, documents: Sequence[str], learned: set[bytes]) -> Iterable[str]:
-    """One sentence of each document, drawn by its hash, that the model can take whole."""
+    """One sentence per document, drawn by its hash, that fits into the model."""
     marks = (*MASKS, str(model.tokenizer.mask_token))
     work = 0
     for document in documents:
@@ -646,12 +657,12 @@ def _plain(model: Model, documents: Sequence[str], learned: set[bytes]) -> Itera
             return
 
 
-def _draw(made: bytes, count: int) -> int:
-    return int.from_bytes(made[4:12], "big") % count
+def _draw(digest: bytes, count: int) -> int:
+    return int.from_bytes(digest[4:12], "big") % count
 
 
 def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
-    """The documents of the files, one file after the other; `-` is stdin."""
+    """Read the documents of the files in order; `-` is stdin."""
     if not sources:
         raise InputError("no input: expected at least one file, or - for stdin")
     for source in sources:
@@ -665,12 +676,12 @@ def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
 
 
 def input_hashes(sources: Sequence[str]) -> dict[str, str | None]:
-    """The SHA-256 of each file as it is on disk; none for stdin or a pipe, which give it once."""
-    found: dict[str, str | None] = {}
+    """The SHA-256 of each file; None for stdin or a pipe, which can be read only once."""
+    hashes: dict[str, str | None] = {}
     for source in sources:
-        found[source] = None
+        hashes[source] = None
         path = Path(source)
         if source != STDIN and (path.is_file() or not path.exists()):
             with path.open("rb") as file:
-                found[source] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                hashes[source] = hashlib.file_digest(file, "sha256").hexdigest()
+    return hashes

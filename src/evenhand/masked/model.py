@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.masked.forward import (
     Dense,
-    Pass,
+    ForwardPass,
     Stage,
     guard_half,
     int8_stages,
@@ -45,26 +45,28 @@ Pooling = Literal["mean", "cls"]
 
 
 class MaskedLM(Protocol):
-    """What scoring needs of a model: its tokenizer, and logits at chosen places."""
+    """A model that can be scored: its tokenizer, and logits at given positions."""
 
     @property
     def name(self) -> str: ...
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast: ...
 
-    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
-        """The logits (n, vocabulary) at one place of each row of token ids, all of one length."""
+    def logits(
+        self, rows: Sequence[Sequence[int]], positions: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """The logits (n, vocabulary) at one position per row of token ids, rows of one length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A transformers masked language model, ready to be asked."""
+    """A loaded transformers masked language model."""
 
     name: str
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     int8: tuple[Stage, ...] | None = field(default=None, repr=False)
-    """The layers in eight bits, for a model that was loaded so."""
+    """The 8-bit layers of a model loaded with `int8`."""
     subject_kind: ClassVar[str] = "model"
 
     @property
@@ -78,21 +80,21 @@ class Model:
 
     @property
     def longest(self) -> int:
-        """The most tokens of an input, special ones included."""
+        """The maximum number of tokens of an input, special ones included."""
         positions = int(getattr(self.network.config, "max_position_embeddings", 1 << 20))
         embeddings: Any = getattr(self.network.base_model, "embeddings", None)
         table = getattr(embeddings, "position_embeddings", None)
-        padding = getattr(table, "padding_idx", None)  # RoBERTa and its kin count from there
+        padding = getattr(table, "padding_idx", None)  # RoBERTa-like models count from there
         offset = 0 if padding is None else padding + 1
         return min(positions - offset, self.tokenizer.model_max_length)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything the answers depend on: the weights as they are now, the
-        configuration, the tokenizer and the type the model computes in.
+        """A hash of everything the results depend on: the current weights, the configuration,
+        the tokenizer and the data type.
 
-        It is computed once for each state of the weights. Training changes that state: the
-        version counters of the tensors or, with fused optimizers that do not count, their first
+        It is computed once per state of the weights. Training changes that state: the version
+        counters of the tensors or, with fused optimizers that do not update them, their first
         numbers.
         """
         tensors = sorted(self.network.state_dict(keep_vars=True).items())
@@ -109,22 +111,26 @@ class Model:
         return f"int8 {known[1]}" if self.int8 else known[1]
 
     def stages(self) -> Sequence[Stage] | None:
-        """The layers ready to run; made of the weights as they stand now, since these may be
-        trained. None for a model of an unknown family, which is run as it is.
+        """The layers ready to run, from the current weights, since these may be trained. None for
+        a model of an unknown family, which is run unchanged.
         """
         if self.int8 is not None:
             return self.int8
         layers = layers_of(self.network)
         return None if layers is None else stages_of(layers, Dense)
 
-    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
-        """The logits at one place of each row; the rows have one length, so nothing is padded."""
+    def logits(
+        self, rows: Sequence[Sequence[int]], positions: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """The logits at one position per row; rows have one length, so there is no padding."""
         import torch
 
         if len({len(row) for row in rows}) > 1:
             raise InputError("logits: expected rows of one length, got several")
         with torch.inference_mode():
-            hidden = Pass(self.network, rows, self.stages()).at(range(len(rows)), places)
+            hidden = ForwardPass(self.network, rows, self.stages()).states_at(
+                range(len(rows)), positions
+            )
             return np.asarray(logits_of(self.network, hidden).float().cpu().numpy())
 
     def embed(
@@ -132,9 +138,9 @@ class Model:
     ) -> NDArray[np.float32]:
         """Sentence embeddings (n, dim) from the last layer, in the order given.
 
-        `mean` averages over the tokens of the text, special tokens apart; `cls` takes the first
-        token. Texts longer than the model allows are cut at its end. Texts of one length share a
-        batch, so that no padding enters and the batch does not change the numbers.
+        `mean` averages over the tokens of the text without special tokens; `cls` takes the first
+        token. Texts longer than the model allows are truncated. Texts of one length share a batch,
+        so there is no padding and the batch does not change the numbers.
 
         >>> import evenhand as eh
         >>> eh.masked.load("mini").embed(["she reads.", "he sings a song."]).shape
@@ -144,16 +150,16 @@ class Model:
 
         if pooling not in ("mean", "cls"):
             raise UnknownNameError("pooling", pooling, ["mean", "cls"])
-        listed = list(texts)
-        ids = [self._ids(text) for text in listed]
-        result = np.empty((len(listed), self.dim), dtype=np.float32)
+        inputs = list(texts)
+        ids = [self._ids(text) for text in inputs]
+        result = np.empty((len(inputs), self.dim), dtype=np.float32)
         with torch.inference_mode():
             stages = self.stages()
             for chosen in _batches([len(row) for row in ids], batch_size):
                 rows = [ids[i] for i in chosen]
-                [hidden] = Pass(self.network, rows, stages).whole()
-                placed = torch.tensor(rows, device=self.device)
-                result[chosen] = self._pooled(hidden, placed, pooling).float().cpu().numpy()
+                [hidden] = ForwardPass(self.network, rows, stages).all_states()
+                batch_ids = torch.tensor(rows, device=self.device)
+                result[chosen] = self._pooled(hidden, batch_ids, pooling).float().cpu().numpy()
         return result
 
     def _ids(self, text: str) -> list[int]:
@@ -168,9 +174,10 @@ class Model:
         special = torch.tensor(self.tokenizer.all_special_ids, device=ids.device)
         unknown = self.tokenizer.unk_token_id
         special = special[special != unknown] if unknown is not None else special
-        kept = ~torch.isin(ids, special)
-        kept |= ~kept.any(dim=1, keepdim=True)  # an empty text: its special tokens are all it has
-        weights = kept.to(hidden.dtype)
+        included = ~torch.isin(ids, special)
+        # an empty text has only special tokens
+        included |= ~included.any(dim=1, keepdim=True)
+        weights = included.to(hidden.dtype)
         return torch.einsum("bl,bld->bd", weights, hidden) / weights.sum(dim=1, keepdim=True)
 
 
@@ -211,30 +218,30 @@ def load(
     int8: bool = False,
     head: bool = True,
 ) -> Model:
-    """Load a masked language model; an error where something of it is missing.
+    """Load a masked language model; raises an error if a part of it is missing.
 
     `source` is `mini`, the path of a folder in the transformers layout, or `hf:NAME` for a model
     of the hub (the only case in which something may be downloaded). `device` is `auto` (a GPU
-    where there is one), `cpu`, `cuda` or `cuda:1` …; `dtype` the type the model computes in.
-    Without `head` an encoder alone will do, which can embed texts and not fill in words.
+    if there is one), `cpu`, `cuda` or `cuda:1` …; `dtype` is the data type of the computation.
+    Without `head` an encoder is sufficient, which can embed texts but not predict words.
 
     >>> load("mini").name
     'mini'
     """
-    given = os.fspath(source)
+    name = os.fspath(source)
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
-    if given.startswith("hf:"):
-        return _loaded(given, given[3:], device, dtype, int8, head, hub=True)
-    if given in EMBEDDED:
-        with resources.as_file(resources.files("evenhand.assets") / given) as folder:
-            return _loaded(given, str(folder), device, dtype, int8, head, hub=False)
-    folder = Path(given)
+    if name.startswith("hf:"):
+        return _loaded(name, name[3:], device, dtype, int8, head, hub=True)
+    if name in EMBEDDED:
+        with resources.as_file(resources.files("evenhand.assets") / name) as folder:
+            return _loaded(name, str(folder), device, dtype, int8, head, hub=False)
+    folder = Path(name)
     if not folder.is_dir():
         if folder.is_file():
             raise FileError(folder, "expected a folder with config.json and weights, got a file")
         raise InputError(
-            f"model '{given}': no such folder, and not embedded ({', '.join(EMBEDDED)}); "
+            f"model '{name}': no such folder, and not embedded ({', '.join(EMBEDDED)}); "
             "a model of the hub is named hf:NAME"
         )
     check_family(folder)
@@ -242,19 +249,19 @@ def load(
 
 
 def _loaded(
-    name: str, place: str, device: str, dtype: str, int8: bool, head: bool, *, hub: bool
+    name: str, path: str, device: str, dtype: str, int8: bool, head: bool, *, hub: bool
 ) -> Model:
     import torch
     from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    chosen = _device(device)
+    torch_device = _device(device)
     options: dict[str, Any] = {} if hub else {"local_files_only": True}
     try:
         with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(place, use_fast=True, **options)
-            network, told = AutoModelForMaskedLM.from_pretrained(
-                place, dtype=getattr(torch, dtype), output_loading_info=True, **options
+            tokenizer = AutoTokenizer.from_pretrained(path, use_fast=True, **options)
+            network, loading_info = AutoModelForMaskedLM.from_pretrained(
+                path, dtype=getattr(torch, dtype), output_loading_info=True, **options
             )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         reason = " ".join(str(error).split()).split(". ")[0]
@@ -263,17 +270,17 @@ def _loaded(
                 f"model '{name}': could not be had from the hub ({reason}); without network give "
                 "the path of a folder that holds the model"
             ) from error
-        raise FileError(place, f"not a masked language model that loads: {reason}") from error
+        raise FileError(path, f"not a masked language model that loads: {reason}") from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise InputError(
             f"model '{name}': expected a fast tokenizer, got {type(tokenizer).__name__}"
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"model '{name}': its tokenizer has no mask token")
-    check_tokenizer(place, tokenizer, network, hub=hub)
-    check_weights(place, network, told, head=head)
-    network = network.eval().to(chosen)
-    if chosen.type == "cpu" and dtype != "float32":
+    check_tokenizer(path, tokenizer, network, hub=hub)
+    check_weights(path, network, loading_info, head=head)
+    network = network.eval().to(torch_device)
+    if torch_device.type == "cpu" and dtype != "float32":
         guard_half()
     if int8:
         return Model(f"{name} (int8)", network, tokenizer, int8_stages(network))
@@ -282,51 +289,51 @@ def _loaded(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No bar for a load that takes a fraction of a second, and no report on what it lacked:
-    `check_weights` says what matters of that.
+    """Disable the progress bar of a load and the report on missing weights, which
+    `check_weights` replaces.
     """
     from transformers.utils import logging
 
-    shown, before = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    progress_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        logging.set_verbosity(before)
-        if shown:
+        logging.set_verbosity(verbosity)
+        if progress_bar:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def _device(asked: str) -> torch.device:
+def _device(name: str) -> torch.device:
     import torch
 
-    if asked == "auto":
+    if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(asked)
+        device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"device: expected auto, cpu or cuda, got '{asked}'") from None
+        raise InputError(f"device: expected auto, cpu or cuda, got '{name}'") from None
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device: '{asked}' is not there ({torch.cuda.device_count()} GPUs)")
+        raise InputError(f"device: '{name}' is not there ({torch.cuda.device_count()} GPUs)")
     return device
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Places of texts of one length each, at most `size` together."""
+    """Indices of texts of equal length, at most `size` per batch."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     batch: list[int] = []
-    for place in order:
-        if batch and (len(batch) == size or lengths[batch[0]] != lengths[place]):
+    for index in order:
+        if batch and (len(batch) == size or lengths[batch[0]] != lengths[index]):
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 
 
 def check_family(folder: Path) -> None:
-    """The configuration is that of a family that has masked language models."""
+    """Check that the configuration is that of a family with masked language models."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as FAMILIES
 
     path = folder / "config.json"
@@ -335,10 +342,10 @@ def check_family(folder: Path) -> None:
             folder, "expected config.json and the weights of a transformers model, got none"
         )
     try:
-        told = json.loads(path.read_bytes())
+        config = json.loads(path.read_bytes())
     except ValueError as error:
         raise FileError(path, f"not valid JSON: {error}") from None
-    family = told.get("model_type") if isinstance(told, dict) else None
+    family = config.get("model_type") if isinstance(config, dict) else None
     if family not in FAMILIES:
         raise FileError(
             path,
@@ -348,36 +355,36 @@ def check_family(folder: Path) -> None:
 
 
 def check_tokenizer(
-    place: str, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel, *, hub: bool
+    path: str, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel, *, hub: bool
 ) -> None:
-    """The tokenizer was saved with the model, and is the model's own."""
+    """Check that the tokenizer was saved with the model and belongs to it."""
     names = dict.fromkeys(["tokenizer.json", *tokenizer.vocab_files_names.values()])
-    if not hub and not any((Path(place) / name).is_file() for name in names):
+    if not hub and not any((Path(path) / name).is_file() for name in names):
         raise FileError(
-            place,
+            path,
             f"expected the model's tokenizer ({' or '.join(names)}), got none: save it into the "
             "same folder with tokenizer.save_pretrained",
         )
-    words: Any = network.get_input_embeddings()
-    known = int(words.weight.shape[0])
-    if len(tokenizer) > known:
+    embeddings: Any = network.get_input_embeddings()
+    vocabulary_size = int(embeddings.weight.shape[0])
+    if len(tokenizer) > vocabulary_size:
         raise FileError(
-            place,
-            f"expected a tokenizer of the model's {known:,} tokens, got one of {len(tokenizer):,}: "
-            "they do not belong together",
+            path,
+            f"expected a tokenizer of the model's {vocabulary_size:,} tokens, got one of "
+            f"{len(tokenizer):,}: they do not belong together",
         )
 
 
 def check_weights(
-    place: str, network: PreTrainedModel, told: Mapping[str, Any], *, head: bool
+    path: str, network: PreTrainedModel, loading_info: Mapping[str, Any], *, head: bool
 ) -> None:
-    """Every weight came from the files and is a number; `told` is what transformers says of them.
+    """Check that every weight was loaded and is finite; `loading_info` is from transformers.
 
-    Without `head`, that of the masked language model may be missing; it is then all zeros.
+    Without `head`, the head of the masked language model may be missing; it is then all zeros.
     """
     import torch
 
-    absent = {*told["missing_keys"], *(str(key) for key in told["mismatched_keys"])}
+    absent = {*loading_info["missing_keys"], *(str(key) for key in loading_info["mismatched_keys"])}
     if not head:
         before = f"{network.base_model_prefix}."
         extra = {name for name in absent if not name.startswith(before)}
@@ -389,7 +396,7 @@ def check_weights(
     if absent:
         first, *more = sorted(absent)
         raise FileError(
-            place,
+            path,
             f"expected the weights of a masked language model, got none for {first}"
             + (f" and {len(more)} more" if more else "")
             + ": it was saved without its masked head or for another task, and random weights "
@@ -397,4 +404,4 @@ def check_weights(
         )
     for name, weight in network.named_parameters():
         if not bool(torch.isfinite(weight).all()):
-            raise FileError(place, f"expected numbers, got nan or infinite ones in {name}")
+            raise FileError(path, f"expected numbers, got nan or infinite ones in {name}")

@@ -1,9 +1,9 @@
-"""Where text becomes rows of token ids: words as pieces, masks, and what a word is worth.
+"""Text as rows of token ids: the pieces of words, masks, and the log probabilities of words.
 
-A text is always tokenised whole, so that every piece is the one the model knows in that context:
-a byte-BPE or SentencePiece word takes in the space before it, a word after a bracket does not. A
-mask is a word whose pieces are hidden, never a `[MASK]` typed into the text: tokenizers treat the
-space before it and the text after it in ways of their own.
+A text is always tokenized as a whole, so that every piece is the one the model knows in that
+context: a byte-BPE or SentencePiece word includes the space before it, a word after a bracket does
+not. A mask is a word whose pieces are masked, never a literal `[MASK]` in the text: tokenizers
+differ in how they treat the space before it and the text after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import BATCH_TOKENS, Place, Progress, target_log_probs
+from evenhand.masked.scoring import BATCH_TOKENS, MaskedPosition, Progress, target_log_probs
 from evenhand.statistics.intervals import Floats
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MASKS",
-    "Question",
     "Row",
     "Span",
     "WordError",
+    "WordQuery",
     "cloze",
     "find_mask",
     "row",
@@ -40,46 +40,46 @@ __all__ = [
 ]
 
 Span = tuple[int, int]
-"""Where something begins and ends, the end not included."""
+"""Start and end, end excluded."""
 
 MASKS = ("[MASK]", "<mask>")
-"""What stands for the mask in a user's text, whatever the model (besides the model's own)."""
+"""Mask tokens accepted in a text for every model, besides the model's own."""
 
 _STAND_INS = ("he", "it", "a", "the", "man", "one")
-"""Words put in the mask's place to see how the text around it is tokenised."""
+"""Words inserted at the mask to find how the text around it is tokenized."""
 
 
 class WordError(InputError):
-    """A word has no pieces of its own: none that are known, or some that cover other text too."""
+    """A word has no pieces of its own: they are unknown or also cover other text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A text as token ids, special ones included, and which pieces its chosen words are."""
+    """The token ids of a text, special ones included, and the pieces of selected words."""
 
     ids: tuple[int, ...]
     spans: tuple[Span, ...]
 
-    def hide(self, mask_id: int, *which: int) -> tuple[int, ...]:
-        """The ids with every piece of those words masked, nothing else changed.
+    def hide(self, mask_id: int, *words: int) -> tuple[int, ...]:
+        """The ids with every piece of the given words masked.
 
         >>> Row((1, 5, 6, 7, 2), ((1, 2), (2, 4))).hide(9, 1)
         (1, 5, 9, 9, 2)
         """
         ids = list(self.ids)
-        for word in which:
+        for word in words:
             start, stop = self.spans[word]
             ids[start:stop] = [mask_id] * (stop - start)
         return tuple(ids)
 
     def pieces(self, word: int) -> tuple[int, ...]:
-        """The ids of the pieces of one of the words."""
+        """The ids of the pieces of a word."""
         return self.ids[slice(*self.spans[word])]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """How probable is the word `target` of a row, given the rest but for the words `hidden`?"""
+class WordQuery:
+    """A query for the probability of word `target` of a row, with the words `hidden` masked too."""
 
     row: Row
     target: int
@@ -87,21 +87,21 @@ class Question:
 
 
 def row(model: MaskedLM, text: str, spans: Sequence[Span]) -> Row:
-    """The text tokenised whole, and the pieces that cover each span of its characters.
+    """Tokenize a text and find the pieces that cover each span of its characters.
 
     >>> from evenhand.masked import load
     >>> model = load("mini")
-    >>> made = row(model, "My aunt is a nurse.", [(3, 7), (13, 18)])
-    >>> model.tokenizer.convert_ids_to_tokens(list(made.pieces(0)))
+    >>> encoded = row(model, "My aunt is a nurse.", [(3, 7), (13, 18)])
+    >>> model.tokenizer.convert_ids_to_tokens(list(encoded.pieces(0)))
     ['aunt']
     """
     return rows(model, [(text, spans)])[0]
 
 
 def rows(model: MaskedLM, texts: Sequence[tuple[str, Sequence[Span]]]) -> list[Row]:
-    """`row` for many texts at once, which is faster."""
+    """Tokenize several texts, as `row` does, in one call."""
     unknown = model.tokenizer.unk_token_id
-    made = []
+    encoded_rows = []
     for (text, spans), coded in zip(texts, _encoded(model, [t for t, _ in texts]), strict=True):
         _check_length(model, text, len(coded.ids))
         for begin, end in spans:
@@ -110,80 +110,82 @@ def rows(model: MaskedLM, texts: Sequence[tuple[str, Sequence[Span]]]) -> list[R
                     f"model '{model.name}': its tokenizer cannot represent "
                     f"'{text[begin:end]}' in '{_beginning(text)}'"
                 )
-        made.append(Row(tuple(coded.ids), tuple(_pieces(coded, text, span) for span in spans)))
-    return made
+        encoded_rows.append(
+            Row(tuple(coded.ids), tuple(_pieces(coded, text, span) for span in spans))
+        )
+    return encoded_rows
 
 
 def word_log_probs(
     model: MaskedLM,
-    questions: Sequence[Question],
+    queries: Sequence[WordQuery],
     *,
     cache: Cache | None = None,
     progress: Progress | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Floats:
-    r"""The log probability of each question's word (n,), all from one pass of the model.
+    r"""Compute the log probability of the word of each query (n,), in one pass of the model.
 
-    A word of several pieces is read from left to right, its own later pieces hidden:
+    A word of several pieces is read from left to right, its later pieces masked:
     $\log P(w) = \sum_j \log P(w_j \mid w_{<j}, \text{rest})$, where $w_{\ge j}$ is masked.
     """
     mask = _mask_id(model)
-    asked: dict[tuple[Place, int], int] = {}
-    places: list[int] = []
+    indices: dict[tuple[MaskedPosition, int], int] = {}
+    columns: list[int] = []
     owners: list[int] = []
-    for index, question in enumerate(questions):
-        pieces = question.row.pieces(question.target)
+    for index, query in enumerate(queries):
+        pieces = query.row.pieces(query.target)
         if not pieces or model.tokenizer.unk_token_id in pieces:
             raise InputError("target: expected a word the tokenizer can represent, got none")
-        hidden = question.row.hide(mask, *question.hidden, question.target)
-        start, stop = question.row.spans[question.target]
-        for place in range(start, stop):
-            ids = (*hidden[:start], *question.row.ids[start:place], *hidden[place:])
-            key = (Place(ids, place), question.row.ids[place])
-            places.append(asked.setdefault(key, len(asked)))
+        hidden = query.row.hide(mask, *query.hidden, query.target)
+        start, stop = query.row.spans[query.target]
+        for position in range(start, stop):
+            ids = (*hidden[:start], *query.row.ids[start:position], *hidden[position:])
+            key = (MaskedPosition(ids, position), query.row.ids[position])
+            columns.append(indices.setdefault(key, len(indices)))
             owners.append(index)
     answers = target_log_probs(
         model,
-        [place for place, _ in asked],
-        [token for _, token in asked],
+        [position for position, _ in indices],
+        [token for _, token in indices],
         batch_tokens=batch_tokens,
         progress=progress,
         cache=cache,
     )
-    return np.bincount(owners, answers[places], minlength=len(questions)).astype(float)
+    return np.bincount(owners, answers[columns], minlength=len(queries)).astype(float)
 
 
 def find_mask(model: MaskedLM, text: str) -> Span:
-    """Where in the text its one mask stands.
+    """Find the span of the only mask of a text.
 
     >>> from evenhand.masked import load
     >>> find_mask(load("mini"), "then [MASK] sings.")
     (5, 11)
     """
     marks = dict.fromkeys((*MASKS, str(model.tokenizer.mask_token)))
-    found = [match.span() for match in re.finditer("|".join(map(re.escape, marks)), text)]
-    if len(found) != 1:
-        some = "none" if not found else str(len(found))
-        raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {some}")
-    return found[0]
+    spans = [match.span() for match in re.finditer("|".join(map(re.escape, marks)), text)]
+    if len(spans) != 1:
+        count = "none" if not spans else str(len(spans))
+        raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {count}")
+    return spans[0]
 
 
-def cloze(model: MaskedLM, text: str) -> Place:
-    """The row of a text with one mask, and the mask's place in it.
+def cloze(model: MaskedLM, text: str) -> MaskedPosition:
+    """Tokenize a text with one mask and find the position of the mask.
 
-    The row is that of the same text with a one-piece word at the mask, that word hidden; so the
-    space before the mask is part of the masked word wherever it is part of a word, and what
-    follows is tokenised as after a word.
+    The row is that of the same text with a single-piece word at the mask, which is then masked. The
+    space before the mask therefore belongs to the masked word wherever it belongs to a word, and
+    the text after it is tokenized as after a word.
 
     >>> from evenhand.masked import load
     >>> model = load("mini")
-    >>> asked = cloze(model, "The nurse said that <mask> was late.")
-    >>> model.tokenizer.convert_ids_to_tokens(list(asked.ids))[4:7]
+    >>> query = cloze(model, "The nurse said that <mask> was late.")
+    >>> model.tokenizer.convert_ids_to_tokens(list(query.ids))[4:7]
     ['that', '[MASK]', 'was']
     """
     begin, end = find_mask(model, text)
-    apart = ((text[:begin], text[end:]), (f"{text[:begin]} ", f" {text[end:]}"))
-    for (before, after), word in product(apart, _STAND_INS):
+    contexts = ((text[:begin], text[end:]), (f"{text[:begin]} ", f" {text[end:]}"))
+    for (before, after), word in product(contexts, _STAND_INS):
         filled = f"{before}{word}{after}"
         coded = _encoded(model, [filled])[0]
         try:
@@ -192,8 +194,8 @@ def cloze(model: MaskedLM, text: str) -> Place:
             continue
         ids = (*coded.ids[:start], _mask_id(model), *coded.ids[stop:])
         _check_length(model, text, len(ids))
-        return Place(ids, start)
-    raise InputError(f"model '{model.name}': no word stands by itself in '{_beginning(text)}'")
+        return MaskedPosition(ids, start)
+    raise InputError(f"model '{model.name}': no word has pieces of its own in '{_beginning(text)}'")
 
 
 _known: WeakKeyDictionary[MaskedLM, dict[tuple[str, str, tuple[str, ...]], dict[int, str]]]
@@ -201,11 +203,11 @@ _known = WeakKeyDictionary()
 
 
 def single_pieces(model: MaskedLM, text: str, words: Sequence[str]) -> dict[int, str]:
-    """Which tokens are one of the words, whole, at the mask of the text: token id -> word.
+    """Find the tokens that are a complete word of the list at the mask: token id -> word.
 
-    The words are given in lower case; "he", "He" and "HE" all count as "he", so that a cased
-    model has several tokens a word. What stands directly beside the mask decides which pieces
-    they are, so that is what the answers are remembered by.
+    The words are given in lower case; "he", "He" and "HE" all count as "he", so a cased model may
+    have several tokens per word. The pieces depend only on the text next to the mask, which is the
+    key of the cache.
 
     >>> from evenhand.masked import load
     >>> model = load("mini")
@@ -222,7 +224,7 @@ def single_pieces(model: MaskedLM, text: str, words: Sequence[str]) -> dict[int,
 
 
 def _beside(left: str, right: str) -> tuple[str, str]:
-    """What of the text beside a word can change its pieces; a far word is as good as any."""
+    """The part of the text next to a word that can change its pieces."""
     glued = re.split(r"\s", left)[-1]
     space = left[: len(left) - len(glued)][-1:]
     after = re.split(r"\s", right, maxsplit=1)[0]
@@ -234,7 +236,7 @@ def _beside(left: str, right: str) -> tuple[str, str]:
 def _single(model: MaskedLM, left: str, right: str, words: Sequence[str]) -> dict[int, str]:
     forms = {form: word for word in words for form in (word, word.capitalize(), word.upper())}
     texts = [f"{left}{form}{right}" for form in forms]
-    found: dict[int, str] = {}
+    tokens: dict[int, str] = {}
     unknown = model.tokenizer.unk_token_id
     for (form, word), text, coded in zip(forms.items(), texts, _encoded(model, texts), strict=True):
         try:
@@ -242,12 +244,12 @@ def _single(model: MaskedLM, left: str, right: str, words: Sequence[str]) -> dic
         except WordError:
             continue
         if stop - start == 1 and coded.ids[start] != unknown:
-            found.setdefault(coded.ids[start], word)
-    return found
+            tokens.setdefault(coded.ids[start], word)
+    return tokens
 
 
 def _pieces(coded: Any, text: str, span: Span) -> Span:
-    """The pieces that cover a span of the text and nothing else but white space before it."""
+    """The pieces that cover a span of the text and nothing else except white space before it."""
     begin, end = span
     word = text[begin:end]
     if not 0 <= begin < end <= len(text) or word != word.strip():
@@ -270,7 +272,7 @@ def _over(coded: Any, begin: int, end: int) -> list[int]:
 
 
 def _is_space(coded: Any, text: str, piece: int, begin: int) -> bool:
-    """Whether a piece is nothing but the white space of the word that begins there."""
+    """Whether a piece is only the white space before the word that begins there."""
     low, high = coded.offsets[piece]
     together = coded.word_ids[piece] is not None and (
         coded.word_ids[piece] == coded.word_ids[piece + 1]
@@ -279,7 +281,7 @@ def _is_space(coded: Any, text: str, piece: int, begin: int) -> bool:
 
 
 def _encoded(model: MaskedLM, texts: Sequence[str]) -> list[Any]:
-    """The tokenizer's own encodings: ids, offsets and word ids, special tokens in."""
+    """The encodings of the tokenizer: ids, offsets and word ids, special tokens included."""
     if not texts:
         return []
     coded = model.tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
@@ -299,5 +301,5 @@ def _mask_id(model: MaskedLM) -> int:
     return int(model.tokenizer.mask_token_id)
 
 
-def _beginning(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+def _beginning(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"

@@ -32,9 +32,11 @@ class BigramModel:
     tokenizer: PreTrainedTokenizerFast
     table: NDArray[np.float64] = field(repr=False)
 
-    def logits(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NDArray[np.float32]:
+    def logits(
+        self, rows: Sequence[Sequence[int]], positions: Sequence[int]
+    ) -> NDArray[np.float32]:
         """Log-probability of every word at one position per row, given the token before."""
-        before = [row[place - 1] for row, place in zip(rows, places, strict=True)]
+        before = [row[position - 1] for row, position in zip(rows, positions, strict=True)]
         with np.errstate(divide="ignore"):
             return np.log(self.table[before]).astype(np.float32)
 

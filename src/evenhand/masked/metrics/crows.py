@@ -32,7 +32,7 @@ from evenhand.masked.pairs import (
     score_pairs,
     shared_positions,
 )
-from evenhand.masked.scoring import Place, hidden_log_probs, target_log_probs
+from evenhand.masked.scoring import MaskedPosition, hidden_log_probs, target_log_probs
 from evenhand.results import Measurement
 
 __all__ = ["Crows", "crows"]
@@ -178,7 +178,7 @@ def _unmasked(
     flat = [(row, i) for row, chosen in zip(rows, positions, strict=True) for i in chosen]
     answers = target_log_probs(
         model,
-        [Place(row, i) for row, i in flat],
+        [MaskedPosition(row, i) for row, i in flat],
         [row[i] for row, i in flat],
         progress=run.progress,
         cache=run.cache,

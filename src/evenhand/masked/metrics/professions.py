@@ -22,7 +22,7 @@ from evenhand.cache import Cache
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Progress, Run, instrument
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.words import Question, Row, WordError, row, rows, word_log_probs
+from evenhand.masked.words import Row, WordError, WordQuery, row, rows, word_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.crossed import Mean, crossed, noise_of_one, pooled
 from evenhand.statistics.intervals import Floats, fisher_z
@@ -98,8 +98,10 @@ class Professions:
 
         query = BUILT_IN if material is None else "professions"
         chosen, sentences, left_out = _rows(subject, material or design())
-        questions = [Question(each, 0, hidden) for each in sentences for hidden in ((), (1,))]
-        answers = word_log_probs(subject, questions, cache=run.cache, progress=run.progress)
+        queries = [
+            WordQuery(sentence, 0, hidden) for sentence in sentences for hidden in ((), (1,))
+        ]
+        answers = word_log_probs(subject, queries, cache=run.cache, progress=run.progress)
         answers = answers.reshape(*chosen.shape, 2, 2)
         return _measurement(
             chosen,
@@ -137,17 +139,16 @@ class Professions:
 
         Cells are the same where template, profession and pair of persons are.
         """
-        one, two = _Table.of(before), _Table.of(after)
-        if one.templates != two.templates:
+        first, second = _Table.of(before), _Table.of(after)
+        if first.templates != second.templates:
             raise InputError(
-                f"compare: '{after.subject}' and '{before.subject}' were asked about other "
-                "templates"
+                f"compare: '{after.subject}' and '{before.subject}' have different templates"
             )
-        members = [p for p in one.professions if p in two.professions]
-        pairs = [pair for pair in one.pairs if pair in two.pairs]
+        members = [p for p in first.professions if p in second.professions]
+        pairs = [pair for pair in first.pairs if pair in second.pairs]
         if not members or not pairs:
             raise InputError(f"compare: '{after.subject}' and '{before.subject}' share no sentence")
-        table = two.select(members, pairs) - one.select(members, pairs)
+        table = second.select(members, pairs) - first.select(members, pairs)
         prob = before.prob
         mean, groups = crossed(table), [group for _, group in members]
         parts = []
@@ -229,30 +230,30 @@ def professions(
     return Professions().measure(model, sentences, run)
 
 
-def _rows(model: MaskedLM, asked: Design) -> tuple[Design, list[Row], tuple[str, ...]]:
+def _rows(model: MaskedLM, design: Design) -> tuple[Design, list[Row], tuple[str, ...]]:
     """The rows of the sentences, without what the tokenizer cannot represent."""
     try:
-        return asked, rows(model, [_text(sentence) for sentence in asked.sentences]), ()
+        return design, rows(model, [_text(sentence) for sentence in design.sentences]), ()
     except WordError:
         pass
     unknown_professions, unknown_pairs = set[int](), set[int]()
-    for t, p, k, gender in product(*(range(n) for n in (*asked.shape, 2))):
-        sentence = asked.at(t, p, k, gender)
+    for t, p, k, gender in product(*(range(n) for n in (*design.shape, 2))):
+        sentence = design.at(t, p, k, gender)
         if p not in unknown_professions and not _known(model, sentence.text, sentence.profession):
             unknown_professions.add(p)
         if k not in unknown_pairs and not _known(model, sentence.text, sentence.person):
             unknown_pairs.add(k)
-    chosen = asked.keep(
-        [p for p in range(asked.shape[1]) if p not in unknown_professions],
-        [k for k in range(asked.shape[2]) if k not in unknown_pairs],
+    chosen = design.keep(
+        [p for p in range(design.shape[1]) if p not in unknown_professions],
+        [k for k in range(design.shape[2]) if k not in unknown_pairs],
     )
     if not chosen.sentences:
         raise InputError(
             f"model '{model.name}': its tokenizer can represent none of the "
             f"{'persons' if chosen.professions else 'professions'}"
         )
-    names = [asked.professions[p].name for p in sorted(unknown_professions)]
-    names += [asked.pairs[k].name for k in sorted(unknown_pairs)]
+    names = [design.professions[p].name for p in sorted(unknown_professions)]
+    names += [design.pairs[k].name for k in sorted(unknown_pairs)]
     return chosen, rows(model, [_text(sentence) for sentence in chosen.sentences]), tuple(names)
 
 
@@ -269,7 +270,7 @@ def _known(model: MaskedLM, text: str, span: tuple[int, int]) -> bool:
 
 
 def _measurement(
-    asked: Design,
+    design: Design,
     target: Floats,
     prior: Floats,
     *,
@@ -281,14 +282,14 @@ def _measurement(
     """The measurement of log probabilities (templates, professions, pairs, man and woman)."""
     scores = target - prior
     table = scores[..., 0] - scores[..., 1]
-    members, summary = asked.professions, _Summary(subject, prob)
-    templates = summary.by_template(table, asked.templates)
+    members, summary = design.professions, _Summary(subject, prob)
+    templates = summary.by_template(table, design.templates)
     sensitivity = _sensitivity(table, [part.details["without"] for part in templates])
     overall = summary.measurement(query, crossed(table), table.size)
     women = summary.women(table, members)
     return replace(
         overall,
-        items=_items(asked, target, prior),
+        items=_items(design, target, prior),
         parts=(
             *summary.by_group(table, members),
             *summary.by_profession(table, members),
@@ -297,30 +298,30 @@ def _measurement(
         ),
         left_out=tuple(left_out),
         details={
-            **dict(zip(("templates", "professions", "pairs"), asked.shape, strict=True)),
+            **dict(zip(("templates", "professions", "pairs"), design.shape, strict=True)),
             "sensitivity": sensitivity,
         },
-        notes=tuple(_notes(asked, prior, overall.value, sensitivity, left_out)),
+        notes=tuple(_notes(design, prior, overall.value, sensitivity, left_out)),
     )
 
 
-def _items(asked: Design, target: Floats, prior: Floats) -> Items:
+def _items(design: Design, target: Floats, prior: Floats) -> Items:
     """One row per template, profession and pair, in the order of the table."""
-    cells = list(np.ndindex(*asked.shape))
+    cells = list(np.ndindex(*design.shape))
     columns: dict[str, Any] = {
-        "template": [asked.templates[t].text for t, _, _ in cells],
-        "kind": [asked.templates[t].kind for t, _, _ in cells],
-        "profession": [asked.professions[p].name for _, p, _ in cells],
-        "group": [asked.professions[p].group or "" for _, p, _ in cells],
-        "male": [asked.pairs[k].words[0] for _, _, k in cells],
-        "female": [asked.pairs[k].words[1] for _, _, k in cells],
+        "template": [design.templates[t].text for t, _, _ in cells],
+        "kind": [design.templates[t].kind for t, _, _ in cells],
+        "profession": [design.professions[p].name for _, p, _ in cells],
+        "group": [design.professions[p].group or "" for _, p, _ in cells],
+        "male": [design.pairs[k].words[0] for _, _, k in cells],
+        "female": [design.pairs[k].words[1] for _, _, k in cells],
     }
     for gender, side in enumerate(("male", "female")):
         columns[f"log_target_{side}"] = target[..., gender].reshape(-1)
         columns[f"log_prior_{side}"] = prior[..., gender].reshape(-1)
         columns[f"score_{side}"] = (target - prior)[..., gender].reshape(-1)
     columns["difference"] = columns["score_male"] - columns["score_female"]
-    columns["pair"] = [asked.pairs[k].name for _, _, k in cells]
+    columns["pair"] = [design.pairs[k].name for _, _, k in cells]
     return Items(columns)
 
 
@@ -545,14 +546,14 @@ def _correlation(x: Floats, y: Floats) -> float | None:
 
 
 def _notes(
-    asked: Design,
+    design: Design,
     prior: Floats,
     value: float,
     sensitivity: Mapping[str, float | None],
     left_out: Sequence[str],
 ) -> list[str]:
     """What a reader must know before quoting the numbers."""
-    templates, members, pairs = asked.shape
+    templates, members, pairs = design.shape
     notes = []
     if templates == 1:
         notes.append("one template: the intervals say nothing about other wordings")
@@ -561,7 +562,7 @@ def _notes(
     if members == 1:
         notes.append("one profession: the intervals say nothing about other professions")
     else:
-        notes += _single_members(asked)
+        notes += _single_members(design)
     ends = (sensitivity["low"], sensitivity["high"])
     if any(end is not None and end * value < 0 for end in ends):
         notes.append("the overall difference changes its sign when one template is left out")
@@ -576,11 +577,11 @@ def _notes(
     return notes
 
 
-def _single_members(asked: Design) -> list[str]:
+def _single_members(design: Design) -> list[str]:
     """A note on groups of one profession, and what that means for the contrast."""
     from evenhand.lexicon.professions import GROUPS
 
-    groups = [member.group for member in asked.professions]
+    groups = [member.group for member in design.professions]
     counts = {group: groups.count(group) for group in GROUPS}
     single = [group for group, n in counts.items() if n == 1]
     if not single:
