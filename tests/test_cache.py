@@ -47,8 +47,8 @@ def rows_run(monkeypatch):
 
 
 def answers(model, cache):
-    found = query_tokens(model, POSITIONS, tokens=[5, 6], k=3, batch_tokens=BATCH, cache=cache)
-    return np.hstack([found.log_probs, found.top.log_probs, found.top.ids])
+    result = query_tokens(model, POSITIONS, tokens=[5, 6], k=3, batch_tokens=BATCH, cache=cache)
+    return np.hstack([result.log_probs, result.top.log_probs, result.top.ids])
 
 
 @pytest.mark.slow
@@ -68,21 +68,21 @@ def test_a_killed_run_resumes_and_ends_with_the_same_bits(tmp_path, rows_run):
     child.stdout.close()
     assert child.wait() == -signal.SIGKILL
     model = load("mini")
-    whole = answers(model, None)
+    expected = answers(model, None)
     cache = Cache(folder)
     already = len(cache)
     assert 20 < already < len(POSITIONS)
     rows_run.clear()
-    assert np.array_equal(answers(model, cache), whole)
+    assert np.array_equal(answers(model, cache), expected)
     assert sum(rows_run) == len(POSITIONS) - already
     rows_run.clear()
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     cache = Cache(folder)
     query_tokens(
-        model, POSITIONS, tokens=[5, 6], k=3, cache=cache, progress=lambda *n: told.append(n)
+        model, POSITIONS, tokens=[5, 6], k=3, cache=cache, progress=lambda *n: calls.append(n)
     )
     assert rows_run == []
-    assert told == [(60, 60)]
+    assert calls == [(60, 60)]
 
 
 def test_a_damaged_file_costs_its_batch_and_no_other(tmp_path):
@@ -199,8 +199,8 @@ def test_a_model_without_a_fingerprint_is_never_cached(tmp_path):
         model = bigram_model({"[CLS]": {"he": share}, "she": {}})
         ids = tuple(model.tokenizer("[MASK] he")["input_ids"])
         he = model.tokenizer.convert_tokens_to_ids("he")
-        found = log_probs(model, [MaskedPosition(ids, 1)], [he], cache=cache)
-        assert np.exp(found[0, 0]) == pytest.approx(share)
+        result = log_probs(model, [MaskedPosition(ids, 1)], [he], cache=cache)
+        assert np.exp(result[0, 0]) == pytest.approx(share)
     assert len(cache) == 0
 
 
@@ -232,7 +232,7 @@ def test_a_full_disk_loses_the_batch_and_no_other(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space left"):
             cache.store([b"b" * 16], np.ones((1, 2)))
     cache.store([b"c" * 16], np.ones((1, 2)))
-    for found in (cache, Cache(tmp_path)):
-        entries = found.get([b"a" * 16, b"b" * 16, b"c" * 16])
+    for opened in (cache, Cache(tmp_path)):
+        entries = opened.get([b"a" * 16, b"b" * 16, b"c" * 16])
         assert [entry is not None for entry in entries] == [True, False, True]
     assert len(list(tmp_path.glob("*"))) == 3

@@ -35,12 +35,12 @@ def test_a_linear_map_in_eight_bits():
     states = torch.nn.functional.gelu(torch.randn(200, 64) * torch.logspace(-3, 3, 200)[:, None])
     with torch.inference_mode():
         exact = torch.cat([first(states), second(states)], dim=1)
-        made = Int8(first, second)(states)
+        quantized = Int8(first, second)(states)
         residual = torch.randn(200, 64)
         added = Int8(first, second).onto(residual, states)
     size = exact.sub(torch.cat([first.bias, second.bias])).norm(dim=1)
-    assert ((made - exact).norm(dim=1) / size).max() < 0.02  # each row by its own scale
-    assert torch.allclose(added, made + residual, atol=1e-4)
+    assert ((quantized - exact).norm(dim=1) / size).max() < 0.02  # each row by its own scale
+    assert torch.allclose(added, quantized + residual, atol=1e-4)
 
 
 def test_mini_in_eight_bits_is_near():
@@ -48,10 +48,10 @@ def test_mini_in_eight_bits_is_near():
     exact, model = eh.masked.load("mini"), eh.masked.load("mini", int8=True)
     words = model.tokenizer.convert_tokens_to_ids(["his", "her"])
     queries = masked_positions(model)
-    plain, found = log_probs(exact, queries, words), log_probs(model, queries, words)
-    assert 0 < np.abs(found - plain).mean() < 0.1
-    assert np.abs(found - plain).max() < 0.6
-    assert np.corrcoef(found[:, 0] - found[:, 1], plain[:, 0] - plain[:, 1])[0, 1] > 0.99
+    plain, result = log_probs(exact, queries, words), log_probs(model, queries, words)
+    assert 0 < np.abs(result - plain).mean() < 0.1
+    assert np.abs(result - plain).max() < 0.6
+    assert np.corrcoef(result[:, 0] - result[:, 1], plain[:, 0] - plain[:, 1])[0, 1] > 0.99
     near = model.embed(TEXTS[:5]) / exact.embed(TEXTS[:5])
     assert 0 < np.abs(np.median(near) - 1) < 0.05
 
@@ -71,8 +71,8 @@ def test_every_family(family):
     exact, model = eh.masked.load(family), eh.masked.load(family, int8=True)
     queries = [MaskedPosition((2, 5, 9, 4, 7, 11, 3), 3), MaskedPosition((2, 4, 8, 3), 1)]
     every = range(model.network.config.vocab_size)
-    plain, found = log_probs(exact, queries, every), log_probs(model, queries, every)
-    assert 0 < np.abs(found - plain).mean() < 0.05
+    plain, result = log_probs(exact, queries, every), log_probs(model, queries, every)
+    assert 0 < np.abs(result - plain).mean() < 0.05
     assert model.logits([queries[0].ids], [3]).shape == (1, len(every))
 
 

@@ -44,8 +44,8 @@ def chair_world(**more):
 
 @pytest.mark.parametrize(("direction", "word"), [("male", "lifted"), ("female", "pushed")])
 def test_the_planted_edit_is_found(direction, word):
-    made = generate(chair_world(), [CHAIR], direction=direction)
-    (row,) = made.sentences
+    result = generate(chair_world(), [CHAIR], direction=direction)
+    (row,) = result.sentences
     assert row["sentence"] == f"The nurse {word} her chair."
     assert row["masked"] == f"The nurse {word} [MASK] chair."
     assert row["edits"] == [{"offset": 10, "old": "moved", "new": word}]
@@ -71,8 +71,8 @@ def test_a_fill_far_less_likely_than_the_likeliest_is_not_tried():
 
 
 def test_both_pushes_each_seed_both_ways_and_own_the_way_it_leans():
-    made = generate(chair_world(moved={"his": 0.3, "her": 0.5}), [CHAIR], direction="both")
-    assert [row["direction"] for row in made.sentences] == ["male", "female"]
+    result = generate(chair_world(moved={"his": 0.3, "her": 0.5}), [CHAIR], direction="both")
+    assert [row["direction"] for row in result.sentences] == ["male", "female"]
     (row,) = generate(chair_world(moved={"his": 0.3, "her": 0.5}), [CHAIR]).sentences
     assert row["direction"] == "female"
     assert row["edits"][0]["new"] == "pushed"
@@ -88,8 +88,8 @@ def test_losses_earn_no_credit_elsewhere():
     scorer = DraftScorer(world)
     context = SeedContext(seeds_of([Candidate(CHAIR)]).seeds[0])
     draft = Draft(context, ((2, "lifted"),))
-    (told,) = scorer.fluency([draft], 2)
-    assert told.loss == told.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
+    (fluency,) = scorer.fluency([draft], 2)
+    assert fluency.loss == fluency.ratio == pytest.approx((0.5 / 0.4) ** 0.25, abs=1e-5)
     assert scorer.fluency([draft], 1.01) == [None]
 
 
@@ -121,8 +121,8 @@ def brute_force(model, sentence, side, settings):
         loss = np.maximum(first - log, 0).sum() / (len(log) - 1)
         gains = (score - before) * (1 if side == "male" else -1) >= 0
         fluent = loss <= np.log(settings.fluency)
-        kept = isinstance(Filter().sentence(draft.text), Accepted)
-        return gains and fluent and kept and draft.same_tags and likeliest >= settings.least
+        accepted = isinstance(Filter().sentence(draft.text), Accepted)
+        return gains and fluent and accepted and draft.same_tags and likeliest >= settings.least
 
     found = {}
     for n in range(1, settings.edits + 1):
@@ -192,10 +192,10 @@ def test_the_output_is_the_same_for_the_same_seed_and_passes_the_filter():
     assert generate(world, seeds, direction="both", seed=4).lines() == first.lines()
     assert first.sentences
     for row in first.sentences + first.controls:
-        kept = Filter().sentence(row["sentence"])
-        assert isinstance(kept, Accepted)
-        assert {name: row[name] for name in kept.__slots__} == {
-            name: getattr(kept, name) for name in kept.__slots__
+        accepted = Filter().sentence(row["sentence"])
+        assert isinstance(accepted, Accepted)
+        assert {name: row[name] for name in accepted.__slots__} == {
+            name: getattr(accepted, name) for name in accepted.__slots__
         }
 
 
@@ -203,21 +203,21 @@ def test_the_control_has_as_many_edits_out_of_the_same_candidates():
     model, settings = chair_world(), Settings(fluency=1.5)
     drawn = set()
     for seed in range(12):
-        made = generate(model, [CHAIR], direction="male", settings=settings, seed=seed)
-        (found,), (control,) = made.sentences, made.controls
-        assert len(control["edits"]) == len(found["edits"]) == 1
+        result = generate(model, [CHAIR], direction="male", settings=settings, seed=seed)
+        (generated,), (control,) = result.sentences, result.controls
+        assert len(control["edits"]) == len(generated["edits"]) == 1
         assert control["fluency_loss"] <= settings.fluency
         drawn.add(control["edits"][0]["new"])
     scorer = DraftScorer(model, likely=settings.likely)
-    (told,) = scorer.proposals([Draft(SeedContext(seeds_of([Candidate(CHAIR)]).seeds[0]))])
-    assert drawn == {proposal.word for proposal in told} == {"lifted", "pushed"}
+    (proposals,) = scorer.proposals([Draft(SeedContext(seeds_of([Candidate(CHAIR)]).seeds[0]))])
+    assert drawn == {proposal.word for proposal in proposals} == {"lifted", "pushed"}
 
 
 def test_two_seeds_give_one_sentence_once():
     seeds = [CHAIR, "The nurse pushed her chair."]
-    made = generate(chair_world(), seeds, direction="male")
-    assert [row["sentence"] for row in made.sentences] == ["The nurse lifted her chair."]
-    assert made.nothing == {"same": 1}
+    result = generate(chair_world(), seeds, direction="male")
+    assert [row["sentence"] for row in result.sentences] == ["The nurse lifted her chair."]
+    assert result.nothing == {"same": 1}
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_two_seeds_give_one_sentence_once():
 )
 def test_why_there_is_nothing(sentence, world, reason):
     world = {"has": {"her": 0.4, "his": 0.4}, "own": {".": 0.5}, **world}
-    made = generate(chair_world(**world), [sentence], direction="male", control=False)
-    assert made.sentences == []
-    assert made.nothing == {reason: 1}
-    [m] = made.measurements
+    result = generate(chair_world(**world), [sentence], direction="male", control=False)
+    assert result.sentences == []
+    assert result.nothing == {reason: 1}
+    [m] = result.measurements
     assert m.part("found").estimate == m.part("seeds").estimate
 
 
@@ -246,28 +246,30 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
         moved={"his": 0.5, "her": 0.4, "him": 0.01},
     )
     seeds = seeds_of([Candidate(CHAIR)])
-    positions = [SeedContext(seeds.seeds[0], antecedent=asked).positions for asked in (False, True)]
+    positions = [
+        SeedContext(seeds.seeds[0], antecedent=antecedent).positions for antecedent in (False, True)
+    ]
     assert positions == [(2, 4), (1, 2, 4)]
-    made = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))
-    assert {row["antecedent"] for row in made.sentences} <= {"The nurse", "The doctor"}
+    result = generate(world, seeds, settings=Settings(antecedent=True, gain=0.0))
+    assert {row["antecedent"] for row in result.sentences} <= {"The nurse", "The doctor"}
 
 
 def test_a_judge_reads_the_same_sentences():
     judge = chair_world(lifted={"his": 0.3, "her": 0.6})
-    made = generate(chair_world(), [CHAIR], direction="male", judges=[judge])
-    mine, theirs = made.measurements
+    result = generate(chair_world(), [CHAIR], direction="male", judges=[judge])
+    mine, theirs = result.measurements
     assert mine.part("found").part("push").value == pytest.approx(7 / 9 - 0.5, abs=1e-5)
     assert theirs.part("found").part("push").value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
     assert theirs.part("seeds").part("push").value == 0
-    change = next(c for c in made.comparisons if c.before is theirs.part("seeds"))
+    change = next(c for c in result.comparisons if c.before is theirs.part("seeds"))
     assert change.part("push").change.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
     assert theirs.value == pytest.approx(1 / 6, abs=1e-5)
 
 
 def test_what_the_model_cannot_read_is_counted():
-    made = generate(chair_world(), [CHAIR, "The nurse moved her samovar."], control=False)
-    assert made.left_out == {"unreadable": 1}
-    assert len(made.outcomes) == 1
+    result = generate(chair_world(), [CHAIR, "The nurse moved her samovar."], control=False)
+    assert result.left_out == {"unreadable": 1}
+    assert len(result.outcomes) == 1
 
 
 @pytest.mark.parametrize(
@@ -291,9 +293,9 @@ def test_settings_out_of_range_are_refused(settings, told):
 def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):
     text = tmp_path / "seeds.txt"
     text.write_text(f"{CHAIR}\n\nThe girl moved her chair.\n{CHAIR}\n")
-    told = read_seeds(text)
-    assert [(seed.line, seed.accepted.sentence) for seed in told.seeds] == [(1, CHAIR)]
-    assert (told.read, told.left_out) == (3, {"other_indicator": 1, "repeated": 1})
+    seeds = read_seeds(text)
+    assert [(seed.line, seed.accepted.sentence) for seed in seeds.seeds] == [(1, CHAIR)]
+    assert (seeds.read, seeds.left_out) == (3, {"other_indicator": 1, "repeated": 1})
     lines = tmp_path / "seeds.jsonl"
     lines.write_text(json.dumps({"line": 7, "source": "a.txt", "sentence": CHAIR}) + "\n")
     (seed,) = read_seeds(lines).seeds
@@ -322,10 +324,10 @@ def test_a_bad_file_of_seeds_is_named(tmp_path, content, told):
 
 def test_the_bias_told_is_that_of_the_pronoun_score(tmp_path):
     model = chair_world()
-    made = generate(model, [CHAIR], direction="both")
-    made.save(tmp_path / "out.jsonl")
+    result = generate(model, [CHAIR], direction="both")
+    result.save(tmp_path / "out.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert rows == made.sentences
-    told = probabilities(model, [row["masked"] for row in rows])
-    scores = bias(told.p_male, told.p_female)
+    assert rows == result.sentences
+    values = probabilities(model, [row["masked"] for row in rows])
+    scores = bias(values.p_male, values.p_female)
     assert [row["bias_after"] for row in rows] == pytest.approx(scores.tolist(), abs=1e-6)

@@ -89,23 +89,23 @@ def worlds(draw):
 @pytest.mark.slow
 def test_no_gendered_word_or_name_enters_and_the_filter_passes(model, side, seed):
     wide = Settings(fluency=50.0, likely=0.0, least=0.0, gain=0.0, edits=3)
-    made = generate(model, SEEDS, direction=side, settings=wide, seed=seed)
+    result = generate(model, SEEDS, direction=side, settings=wide, seed=seed)
     known = names()
     paired = {word for pair in pairs() for word in (pair.female, pair.male)}
-    for row in made.sentences + made.controls:
+    for row in result.sentences + result.controls:
         assert 1 <= len(row["edits"]) <= 3
         for edit in row["edits"]:
             assert edit["new"] not in sex_indicators()
             assert edit["new"] not in paired
             assert edit["new"] not in BARRED
             assert known.gender(edit["new"].capitalize()) is None or edit["new"] in NEUTRAL
-        kept = Filter().sentence(row["sentence"])
-        assert isinstance(kept, Accepted)
-        assert kept.antecedent.split()[-1] == row["antecedent"].split()[-1]
+        accepted = Filter().sentence(row["sentence"])
+        assert isinstance(accepted, Accepted)
+        assert accepted.antecedent.split()[-1] == row["antecedent"].split()[-1]
         before = Filter().sentence(row["seed"])
-        assert kept.antecedent.split()[-1] == before.antecedent.split()[-1]
-        assert kept.pronoun == before.pronoun
-    masked = [row["masked"] for row in made.sentences]
+        assert accepted.antecedent.split()[-1] == before.antecedent.split()[-1]
+        assert accepted.pronoun == before.pronoun
+    masked = [row["masked"] for row in result.sentences]
     assert len(set(masked)) == len(masked)
 
 
@@ -171,9 +171,11 @@ SOME = ["The cook put her spoon on the table."]
 @pytest.mark.slow
 def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path):
     cache = Cache(tmp_path / "answers")
-    asked: list[tuple[int, int]] = []
+    progress_calls: list[tuple[int, int]] = []
     few = Settings(edits=1, beam=1, tried=8)
-    first = generate(mini, SOME, settings=few, cache=cache, progress=lambda *at: asked.append(at))
+    first = generate(
+        mini, SOME, settings=few, cache=cache, progress=lambda *at: progress_calls.append(at)
+    )
     n = len(cache)
     again = generate(mini, SOME, settings=few, cache=Cache(tmp_path / "answers"))
     assert n > 0
@@ -181,22 +183,22 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
     assert again.lines() == first.lines()
     assert again.to_dict() == first.to_dict()
     assert generate(mini, SOME, settings=few).lines() == first.lines()
-    done = [at for at, _ in asked]
+    done = [at for at, _ in progress_calls]
     assert done == sorted(done)
-    assert all(at <= total for at, total in asked)
+    assert all(at <= total for at, total in progress_calls)
 
 
 @pytest.mark.slow
 def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
     seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=60)
-    made = generate(mini, seeds, direction="own")
-    (m,) = made.measurements
-    [change] = [c for c in made.comparisons if c.query == "random"]
+    result = generate(mini, seeds, direction="own")
+    (m,) = result.measurements
+    [change] = [c for c in result.comparisons if c.query == "random"]
     assert change.change.low > 0
     assert change.p_value < 0.01
     assert m.part("found").part("moved").value > m.part("random").part("moved").value
-    assert len(made.sentences) >= 20
-    for row in made.sentences:
+    assert len(result.sentences) >= 20
+    for row in result.sentences:
         assert isinstance(Filter().sentence(row["sentence"]), Accepted)
-        assert row["fluency_loss"] <= made.settings.fluency
+        assert row["fluency_loss"] <= result.settings.fluency
         assert row["perplexity_ratio"] <= row["fluency_loss"]

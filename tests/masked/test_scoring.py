@@ -55,8 +55,8 @@ def test_every_family_agrees_with_plain_calls(family):
     assert np.allclose(log_probs(model, positions, everything), expected, atol=1e-5)
     some = [5, 9, 7]
     for tokens in (1, 16, 10_000):
-        found = log_probs(model, positions, some, batch_tokens=tokens)
-        assert np.allclose(found, expected[:, some], atol=1e-5)
+        result = log_probs(model, positions, some, batch_tokens=tokens)
+        assert np.allclose(result, expected[:, some], atol=1e-5)
 
 
 def test_every_family_at_every_position_of_a_row(family):
@@ -64,20 +64,20 @@ def test_every_family_at_every_position_of_a_row(family):
     row = masked_positions(model)[2].ids
     positions = [MaskedPosition(row, k) for k in range(len(row))]
     expected = np.array([oracle(model, p)[row[p.position]] for p in positions])
-    found = target_log_probs(model, positions, row)
-    assert np.allclose(found, expected, atol=1e-5)
+    result = target_log_probs(model, positions, row)
+    assert np.allclose(result, expected, atol=1e-5)
 
 
 def test_top_k_is_best_first_and_agrees(family):
     model = eh.masked.load(family)
     positions = masked_positions(model)
-    found = top_k(model, positions, 4)
+    result = top_k(model, positions, 4)
     for k, position in enumerate(positions):
         every = oracle(model, position)
         order = np.argsort(-every, kind="stable")[:4]
-        assert np.allclose(found.log_probs[k], every[order], atol=1e-5)
-        assert np.all(np.diff(found.log_probs[k]) <= 0)
-    assert np.array_equal(found.ids[0], found.ids[4])
+        assert np.allclose(result.log_probs[k], every[order], atol=1e-5)
+        assert np.all(np.diff(result.log_probs[k]) <= 0)
+    assert np.array_equal(result.ids[0], result.ids[4])
 
 
 def test_ask_is_columns_and_top_k_of_one_pass(family, rows_run):
@@ -85,11 +85,11 @@ def test_ask_is_columns_and_top_k_of_one_pass(family, rows_run):
     positions = masked_positions(model)
     columns, best = log_probs(model, positions, [5, 9, 5]), top_k(model, positions, 3)
     rows_run.clear()
-    found = query_tokens(model, positions, tokens=[5, 9, 5], k=3)
+    result = query_tokens(model, positions, tokens=[5, 9, 5], k=3)
     assert sum(rows_run) == 4
-    assert np.array_equal(found.log_probs, columns)
-    assert np.array_equal(found.top.ids, best.ids)
-    assert np.array_equal(found.top.log_probs, best.log_probs)
+    assert np.array_equal(result.log_probs, columns)
+    assert np.array_equal(result.top.ids, best.ids)
+    assert np.array_equal(result.top.log_probs, best.log_probs)
 
 
 @pytest.fixture
@@ -124,18 +124,18 @@ def test_equal_rows_are_computed_once(family, rows_run, monkeypatch):
 
 def test_equal_positions_go_through_the_head_once(monkeypatch):
     model = eh.masked.load("mini")
-    asked: list[int] = []
+    head_rows: list[int] = []
 
     def counted(network, hidden, plain=scoring.logits_of):
-        asked.append(len(hidden))
+        head_rows.append(len(hidden))
         return plain(network, hidden)
 
     monkeypatch.setattr(scoring, "logits_of", counted)
     positions = [MaskedPosition((2, 300, 301, 3), k) for k in (1, 2, 1, 1, 2)]
-    found = target_log_probs(model, positions, [7, 8, 9, 7, 8])
-    assert asked == [2]
-    assert found[0] == found[3] != found[2]
-    assert found[1] == found[4]
+    result = target_log_probs(model, positions, [7, 8, 9, 7, 8])
+    assert head_rows == [2]
+    assert result[0] == result[3] != result[2]
+    assert result[1] == result[4]
 
 
 def test_weights_changed_in_place_are_the_ones_used(family):
@@ -200,10 +200,10 @@ def test_half_precision_is_the_models_own(family):
     exact = eh.masked.load(family)
     positions = masked_positions(model)
     every = range(len(oracle(model, positions[0])))
-    found, plain = log_probs(model, positions, every), log_probs(exact, positions, every)
+    result, plain = log_probs(model, positions, every), log_probs(exact, positions, every)
     expected = np.stack([oracle(model, position) for position in positions])
-    assert np.abs(found - plain).max() < 2 * np.abs(expected - plain).max()
-    assert np.allclose(np.logaddexp.reduce(found, axis=1), 0, atol=1e-5)  # a float32 normaliser
+    assert np.abs(result - plain).max() < 2 * np.abs(expected - plain).max()
+    assert np.allclose(np.logaddexp.reduce(result, axis=1), 0, atol=1e-5)  # a float32 normaliser
 
 
 def test_a_family_that_is_not_known_is_run_whole():
@@ -278,17 +278,17 @@ def test_a_model_whose_probabilities_are_known():
     ids = tuple(model.tokenizer("he [MASK]")["input_ids"])
     at = ids.index(model.tokenizer.mask_token_id)
     words = model.tokenizer.convert_tokens_to_ids(["sings", "reads"])
-    found = np.exp(log_probs(model, [MaskedPosition(ids, at)], words))[0]
-    assert found[0] / found[1] == pytest.approx(3.0, rel=1e-6)
+    result = np.exp(log_probs(model, [MaskedPosition(ids, at)], words))[0]
+    assert result[0] / result[1] == pytest.approx(3.0, rel=1e-6)
 
 
 def test_progress_counts_every_position():
     model = eh.masked.load("mini")
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     positions = [MaskedPosition((2, k, 3), 1) for k in range(300, 340)]
-    log_probs(model, positions, [5], batch_tokens=30, progress=lambda *n: told.append(n))
-    assert told[-1] == (40, 40)
-    assert len(told) == 4
+    log_probs(model, positions, [5], batch_tokens=30, progress=lambda *n: calls.append(n))
+    assert calls[-1] == (40, 40)
+    assert len(calls) == 4
 
 
 def test_wrong_queries():

@@ -74,12 +74,12 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "target", "hidden"), CASES)
 def test_word_log_probs_are_those_of_plain_calls(model, text, target, hidden):
-    made = row(model, text, spans_of(text, target, hidden))
-    asked = [
-        WordQuery(made, 0),
-        WordQuery(made, 0, (1,)),
-        WordQuery(made, 1),
-        WordQuery(made, 1, (0,)),
+    encoded = row(model, text, spans_of(text, target, hidden))
+    queries = [
+        WordQuery(encoded, 0),
+        WordQuery(encoded, 0, (1,)),
+        WordQuery(encoded, 1),
+        WordQuery(encoded, 1, (0,)),
     ]
     expected = [
         oracle(model, text, target),
@@ -87,26 +87,26 @@ def test_word_log_probs_are_those_of_plain_calls(model, text, target, hidden):
         oracle(model, text, hidden),
         oracle(model, text, hidden, target),
     ]
-    np.testing.assert_allclose(word_log_probs(model, asked), expected, atol=1e-5)
+    np.testing.assert_allclose(word_log_probs(model, queries), expected, atol=1e-5)
 
 
 def test_a_profession_of_several_pieces_is_hidden_whole(model):
     text = "She is the earlytable here."
-    made = row(model, text, spans_of(text, "earlytable"))
-    start, stop = made.spans[0]
+    encoded = row(model, text, spans_of(text, "earlytable"))
+    start, stop = encoded.spans[0]
     assert stop - start >= 2
-    hidden = made.hide(model.tokenizer.mask_token_id, 0)
+    hidden = encoded.hide(model.tokenizer.mask_token_id, 0)
     assert hidden[start:stop] == (model.tokenizer.mask_token_id,) * (stop - start)
-    assert hidden[:start] + hidden[stop:] == made.ids[:start] + made.ids[stop:]
+    assert hidden[:start] + hidden[stop:] == encoded.ids[:start] + encoded.ids[stop:]
 
 
 def test_a_pronoun_takes_in_its_space_and_only_its_own(family):
     model = load(family)
     for text in ("and he reads", "and  he reads", "(he reads)", '"he reads"', "he, she"):
-        made = row(model, text, spans_of(text, "he"))
-        assert pieces_text(model, made.pieces(0)) == "he"
+        encoded = row(model, text, spans_of(text, "he"))
+        assert pieces_text(model, encoded.pieces(0)) == "he"
         before = model.tokenizer(text[: text.index("he")].removesuffix(" "))["input_ids"]
-        assert list(made.ids[: made.spans[0][0]]) == before[:-1]
+        assert list(encoded.ids[: encoded.spans[0][0]]) == before[:-1]
     inside = row(model, "and he reads", spans_of("and he reads", "he")).pieces(0)
     bracket = row(model, "(he reads)", spans_of("(he reads)", "he")).pieces(0)
     spaced = model.tokenizer.convert_ids_to_tokens(list(inside))[0]
@@ -138,18 +138,18 @@ def test_every_span_is_covered_by_exactly_its_pieces(tokenizers_, parts, chosen)
         text += word + mark + space
     picked = chosen.draw(st.lists(st.sampled_from(range(len(spans))), unique=True, max_size=3))
     for model in tokenizers_:
-        made = row(model, text, spans)
+        encoded = row(model, text, spans)
         mask = model.tokenizer.mask_token_id
-        inside = [i for start, stop in made.spans for i in range(start, stop)]
+        inside = [i for start, stop in encoded.spans for i in range(start, stop)]
         assert len(inside) == len(set(inside))
         for i, (begin, end) in enumerate(spans):
-            assert pieces_text(model, made.pieces(i)) == text[begin:end].lower()
-        outside = [t for i, t in enumerate(made.ids) if i not in inside]
+            assert pieces_text(model, encoded.pieces(i)) == text[begin:end].lower()
+        outside = [t for i, t in enumerate(encoded.ids) if i not in inside]
         rest = pieces_text(model, outside[1:-1])
         assert rest == "".join(mark for _, mark, _ in parts)
-        hidden = made.hide(mask, *picked)
-        masked = {i for k in picked for i in range(*made.spans[k])}
-        assert hidden == tuple(mask if i in masked else t for i, t in enumerate(made.ids))
+        hidden = encoded.hide(mask, *picked)
+        masked = {i for k in picked for i in range(*encoded.spans[k])}
+        assert hidden == tuple(mask if i in masked else t for i, t in enumerate(encoded.ids))
 
 
 @pytest.fixture(scope="module")
@@ -174,20 +174,20 @@ CLOZES = [
 @pytest.mark.parametrize("mark", ["[MASK]", "<mask>"])
 def test_a_cloze_is_the_row_of_a_one_piece_word_hidden(model, frame, mark):
     text = frame.format(mark)
-    asked = cloze(model, text)
-    assert asked.ids[asked.position] == model.tokenizer.mask_token_id
-    assert asked.ids.count(model.tokenizer.mask_token_id) == 1
-    found = single_pieces(model, text, ["he", "she", "the", "nurse"])
+    query = cloze(model, text)
+    assert query.ids[query.position] == model.tokenizer.mask_token_id
+    assert query.ids.count(model.tokenizer.mask_token_id) == 1
+    result = single_pieces(model, text, ["he", "she", "the", "nurse"])
     if "(" not in frame:
-        assert set(found.values()) >= {"he"}
-    for token, word in found.items():
+        assert set(result.values()) >= {"he"}
+    for token, word in result.items():
         for form in (word, word.capitalize(), word.upper()):
             filled = frame.format(form)
             at = frame.index("{}")
-            made = row(model, filled, [(at, at + len(form))])
-            if made.pieces(0) == (token,):
-                assert made.hide(model.tokenizer.mask_token_id, 0) == asked.ids
-                assert made.spans[0] == (asked.position, asked.position + 1)
+            encoded = row(model, filled, [(at, at + len(form))])
+            if encoded.pieces(0) == (token,):
+                assert encoded.hide(model.tokenizer.mask_token_id, 0) == query.ids
+                assert encoded.spans[0] == (query.position, query.position + 1)
                 break
         else:
             pytest.fail(f"no form of {word} is token {token} in {filled}")
@@ -224,13 +224,13 @@ def test_single_pieces_are_remembered_by_what_stands_beside_the_mask(family, mon
 def test_questions_share_rows_and_come_back_in_order(family):
     model = load(family)
     texts = ["He is a teacher.", "The is a teacher.", "He is a teacher."]
-    made = rows(model, [(text, [(0, text.index(" "))]) for text in texts])
+    encoded = rows(model, [(text, [(0, text.index(" "))]) for text in texts])
     passes = []
     got = word_log_probs(
-        model, [WordQuery(r, 0) for r in made], progress=lambda _, total: passes.append(total)
+        model, [WordQuery(r, 0) for r in encoded], progress=lambda _, total: passes.append(total)
     )
     assert got[0] == got[2] != got[1]
-    pieces = {(r.hide(0, 0), piece) for r in made for piece in r.pieces(0)}
+    pieces = {(r.hide(0, 0), piece) for r in encoded for piece in r.pieces(0)}
     assert set(passes) == {len(pieces)}
 
 
@@ -244,9 +244,9 @@ def test_errors_say_what_and_where(family):
         cloze(model, "he " * 60 + "[MASK]")
     with pytest.raises(InputError, match=r"'he he .*…': expected at most 40 tokens"):
         row(model, "he " * 60, [(0, 2)])
-    whole = "said" if kind(family) == "roberta" else "the"
-    with pytest.raises(InputError, match=f"'{whole[1:3]}' is no word of its own in 'a {whole}'"):
-        row(model, f"a {whole}", [(3, 5)])
+    word = "said" if kind(family) == "roberta" else "the"
+    with pytest.raises(InputError, match=f"'{word[1:3]}' is no word of its own in 'a {word}'"):
+        row(model, f"a {word}", [(3, 5)])
     for span in ((2, 2), (3, 4), (4, 99)):
         with pytest.raises(InputError, match="expected a word of 'the nurse'"):
             row(model, "the nurse", [span])
@@ -256,8 +256,8 @@ def test_a_word_without_pieces_is_never_scored(family):
     model = load(family)
     text = "the ☃ reads"
     if kind(family) == "roberta":  # bytes can say anything
-        made = row(model, text, spans_of(text, "☃"))
-        assert np.isfinite(word_log_probs(model, [WordQuery(made, 0)])).all()
+        encoded = row(model, text, spans_of(text, "☃"))
+        assert np.isfinite(word_log_probs(model, [WordQuery(encoded, 0)])).all()
         return
     with pytest.raises(InputError, match="cannot represent '☃' in 'the ☃ reads'"):
         row(model, text, spans_of(text, "☃"))
@@ -268,13 +268,13 @@ def test_a_word_without_pieces_is_never_scored(family):
 
 def test_a_mask_inside_a_word_still_has_a_row(family):
     model = load(family)
-    asked = cloze(model, "the nurse[MASK]self reads")
-    assert asked.ids.count(model.tokenizer.mask_token_id) == 1
+    query = cloze(model, "the nurse[MASK]self reads")
+    assert query.ids.count(model.tokenizer.mask_token_id) == 1
 
 
 def test_known_probabilities_come_back():
     model = bigram_model({"doctor": {"he": 0.5, "she": 0.1}, "[MASK]": {"he": 0.3, "she": 0.3}})
     text = "doctor he"
-    made = row(model, text, spans_of(text, "doctor", "he"))
-    got = word_log_probs(model, [WordQuery(made, 1), WordQuery(made, 1, (0,))])
+    encoded = row(model, text, spans_of(text, "doctor", "he"))
+    got = word_log_probs(model, [WordQuery(encoded, 1), WordQuery(encoded, 1, (0,))])
     np.testing.assert_allclose(np.exp(got), [0.5, 0.3], rtol=1e-6)
