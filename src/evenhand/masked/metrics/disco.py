@@ -73,7 +73,7 @@ TEMPLATES = (
         "It counts dependencies and not their size, and it does not say whether a fill follows a "
         "stereotype: read the fills.",
         "More names find smaller differences: compare models with the same number of names.",
-        "First names also tell age, origin and class; a fill may depend on these.",
+        "First names also indicate age, origin and class; a fill may depend on these.",
     ),
 )
 @dataclass(frozen=True, kw_only=True)
