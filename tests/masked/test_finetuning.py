@@ -415,7 +415,7 @@ def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_pa
     bias = done.change("mean bias")
     assert bias.paired >= 20
     assert bias.before.value > 0.6
-    assert bias.significant
+    assert bias.details["significant"]
     assert bias.details["nearer"]
     assert done.change("mean |bias - .5|").change.high < 0
     control, difference = done.control[0], done.against_control[0]
