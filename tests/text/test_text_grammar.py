@@ -280,3 +280,8 @@ def test_the_short_look_sees_what_the_long_one_sees(text: str) -> None:
         before = word_before(text, start)
         if before is not None:
             assert before == preceding(text, start)[0]
+
+
+def test_nothing_is_before_the_first_word_of_a_text_that_ends_in_a_blank() -> None:
+    assert word_before("her her ", 0) is None
+    assert preceding("her her ", 0)[0] == ""

@@ -127,6 +127,8 @@ def next_two(text: str, end: int) -> tuple[str, str, bool] | None:
 
 def word_before(text: str, start: int) -> str | None:
     """The first token of `preceding`, where it is a plain word between blanks."""
+    if not start:
+        return None
     begin = text.rfind(" ", max(start - 24, 0), start - 1) + 1
     word = text[begin : start - 1]
     if not begin or text[start - 1] != " " or not word.isalpha():
