@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import FileError, PartialFailure
-from evenhand.files import RunFolder, user_cache, versions
+from evenhand.files import RunFolder, replace_file, user_cache, versions
 
 IDENTITY = {"settings": {"network": "maml", "ways": 5}, "data": "0123456789abcdef0123456789abcdef"}
 
@@ -172,3 +172,15 @@ def test_versions_of_what_is_there_and_what_is_not():
     assert list(found) == ["python", "evenhand", "numpy", "torch", "no-such-package"]
     assert found["no-such-package"] == "not installed"
     assert found["torch"].startswith("2.")
+
+
+def test_a_file_gets_the_mode_of_a_new_one_and_the_umask_is_left_alone(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", lambda _: pytest.fail("the umask is of the whole process"))
+            with replace_file(tmp_path / "new.txt") as file:
+                file.write(b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new.txt").stat().st_mode & 0o777 == 0o640

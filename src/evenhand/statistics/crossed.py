@@ -100,9 +100,11 @@ def crossed(
     squares = sum(part**2 / free for _, part, free in sampled)
     over = {"templates": templates > 1, "professions": inside > 0, "pairs": pairs > 1}
     return Mean(
-        value, variance, max(1.0, variance**2 / squares) if squares else 1.0,
+        value,
+        variance,
+        max(1.0, variance**2 / squares) if squares else 1.0,
         tuple(name for name, entered in over.items() if entered),
-    )  # fmt: skip
+    )
 
 
 def pooled(table: ArrayLike) -> tuple[Floats, list[Mean]]:
