@@ -138,9 +138,8 @@ class Cache:
         from filelock import FileLock
 
         with ExitStack() as stack:
-            with suppress(
-                OSError, NotImplementedError
-            ):  # a disk without locks, as on some clusters
+            # some clusters have disks without locks
+            with suppress(OSError, NotImplementedError):
                 stack.enter_context(FileLock(self.folder / ".lock"))
             self.refresh()
             yield

@@ -177,9 +177,8 @@ class RunFolder:
         place.mkdir(parents=True, exist_ok=True)
         lock = FileLock(place / ".lock", timeout=0)
         try:
-            with suppress(
-                OSError, NotImplementedError
-            ):  # a disk without locks, as on some clusters
+            # some clusters have disks without locks
+            with suppress(OSError, NotImplementedError):
                 try:
                     lock.acquire()
                 except Timeout:

@@ -39,6 +39,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
+from evenhand.statistics.tests import holm
 
 __all__ = [
     "Declaration",
@@ -48,6 +49,7 @@ __all__ = [
     "Progress",
     "Run",
     "compare",
+    "correct_p_values",
     "find",
     "instrument",
     "instruments",
@@ -567,6 +569,22 @@ def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
         for item in measurement.items
         if math.isfinite(item["without"])
     }
+
+
+R = TypeVar("R", Measurement, Comparison)
+
+
+def correct_p_values(results: Sequence[R]) -> list[R]:
+    """The results, each with its p-value corrected for their number (Holm) as details["p_holm"].
+
+    A result without a p-value is not counted and stays as it is.
+    """
+    tested = [(i, result.p_value) for i, result in enumerate(results) if result.p_value is not None]
+    corrected = list(results)
+    for (i, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
+        details = {**results[i].details, "p_holm": p}
+        corrected[i] = dataclasses.replace(results[i], details=details)
+    return corrected
 
 
 def identity(chosen: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from evenhand.cli.options import (
+    combine,
     configure,
     declared_options,
     format_option,
@@ -69,15 +70,6 @@ def fewshot() -> None:
 # options
 
 
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 def _count(flag: str, text: str, minimum: int = 1, default: Any = ...) -> Any:
     name = flag.removeprefix("--").replace("-", "_")
     value = getattr(_RUN, name, None) if default is ... else default
@@ -91,7 +83,7 @@ def _count(flag: str, text: str, minimum: int = 1, default: Any = ...) -> Any:
     )
 
 
-_data_options: Callable[[F], F] = _options(
+_data_options: Callable[[F], F] = combine(
     click.option(
         "--data",
         default="simulated",
@@ -112,7 +104,7 @@ _data_options: Callable[[F], F] = _options(
     _count("--each-gender", "Leave out classes with fewer texts of one gender.", default=None),
 )
 
-_task_options: Callable[[F], F] = _options(
+_task_options: Callable[[F], F] = combine(
     click.option(
         "--network",
         default=_TRAINING.network,
@@ -146,7 +138,7 @@ _task_options: Callable[[F], F] = _options(
     ),
 )
 
-_network_options: Callable[[F], F] = _options(
+_network_options: Callable[[F], F] = combine(
     click.option(
         "--encoder",
         default="mini",
@@ -209,7 +201,7 @@ _network_options: Callable[[F], F] = _options(
     ),
 )
 
-_class_options: Callable[[F], F] = _options(
+_class_options: Callable[[F], F] = combine(
     _count("--splits", "Class splits to train and test on."),
     click.option(
         "--seed",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from evenhand.cli.options import (
+    combine,
     configure,
     declared_options,
     describe,
@@ -38,7 +39,7 @@ from evenhand.cli.output import (
     step_bars,
     table,
 )
-from evenhand.instruments import Run, instruments, lookup
+from evenhand.instruments import Run, correct_p_values, instruments, lookup
 from evenhand.masked.metrics.crows import Crows
 from evenhand.masked.metrics.pronouns import Pronouns
 
@@ -294,7 +295,9 @@ def score(
     with scoring_bar("scoring", " sentences") as progress:
         run = Run(seed=seed, prob=prob, cache=open_cache(cache), progress=progress)
         results = pronouns_of_file(loaded, file, instrument, run, output=output, keep=keep)
-    comparisons = _compare_scores(results)
+    comparisons = correct_p_values(
+        [Pronouns.compare(first, second) for first, second in combinations(results, 2)]
+    )
     if as_json:
         print_json(
             command="masked score",
@@ -307,18 +310,6 @@ def score(
         _print_scores(results, comparisons)
     if figures is not None:
         _draw_scores(results, comparisons, figures, formats)
-
-
-def _compare_scores(results: Sequence[Measurement]) -> list[Comparison]:
-    """Every two models, with p corrected for the number of comparisons."""
-    from evenhand.statistics.tests import holm
-
-    comparisons = [Pronouns.compare(first, second) for first, second in combinations(results, 2)]
-    corrected = holm([c.p_value for c in comparisons if c.p_value is not None])
-    return [
-        replace(c, details={**c.details, "p_holm": p})
-        for c, p in zip(comparisons, corrected, strict=True)
-    ]
 
 
 def _load_models(sources: Sequence[str], device: str, dtype: str, int8: bool) -> list[Model]:
@@ -1352,9 +1343,7 @@ def _training_options(command: F) -> F:
             "Data type of matrix products; auto: bfloat16 on a GPU, else float32.",
         ),
     ]
-    for decorate in reversed(options):
-        command = decorate(command)
-    return command
+    return combine(*options)(command)
 
 
 @masked.command(short_help="Train on rewritten text; bias and perplexity before and after.")

@@ -187,12 +187,7 @@ def declared_options(*classes: Any) -> Callable[[F], F]:
         for option in cls.declaration.options:
             options.setdefault(option.name, option)
 
-    def decorate(command: F) -> F:
-        for option in reversed(options.values()):
-            command = _click_option(option)(command)
-        return command
-
-    return decorate
+    return combine(*map(_click_option, options.values()))
 
 
 def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:

@@ -18,12 +18,12 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Run
+from evenhand.instruments import Declaration, Run, correct_p_values
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import Tokens, tokens_of
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import paired_shares, t_mean, wilson
-from evenhand.statistics.tests import binomial_test, holm
+from evenhand.statistics.tests import binomial_test
 
 __all__ = ["Direction", "Pair", "read_pairs"]
 
@@ -222,11 +222,7 @@ def _measurement(
         _preference(by_category[name], name, by="category", **context)
         for name in sorted(by_category)
     ]
-    corrected = holm([cast("float", part.p_value) for part in categories])
-    parts += [
-        replace(part, details={**part.details, "p_holm": p})
-        for part, p in zip(categories, corrected, strict=True)
-    ]
+    parts += correct_p_values(categories)
     writers = _by_writer(rows, metric, subject, run)
     overall = _preference(rows, query, by="", **context)
     preferred, n = overall.details["preferred"], overall.n
@@ -353,11 +349,7 @@ def compare_pairs(before: Measurement, after: Measurement) -> Comparison:
         _change(before.part(name, "category"), after.part(name, "category"), rows)
         for name, rows in sorted(categories.items())
     ]
-    corrected = holm([cast("float", part.p_value) for part in parts])
-    parts = [
-        replace(part, details={**part.details, "p_holm": p})
-        for part, p in zip(parts, corrected, strict=True)
-    ]
+    parts = correct_p_values(parts)
     overall = _change(before, after, both)
     return replace(
         overall,
