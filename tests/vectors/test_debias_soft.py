@@ -164,10 +164,15 @@ def test_as_printed_lambda_does_little_on_a_large_vocabulary() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((20_000, 20))
     v = Vectors.from_arrays([f"w{i}" for i in range(20_000)], matrix)
-    printed_scale = soft(v, SETS).report
+    printed = soft(v, SETS, scale="sum")
+    printed_scale = printed.report
     expected = 0.2 * 20 / (2 * 20_000) * (1 - 3 / 22)
     assert printed_scale["removed"] == pytest.approx(expected, rel=0.03)
-    mean_scale = soft(v, SETS, scale="mean").report
+    assert any("of the bias was removed" in note for note in printed.notes)
+    result = soft(v, SETS)
+    mean_scale = result.report
+    assert result.settings["scale"] == "mean", "the default works"
+    assert not result.notes
     assert mean_scale["weight"] == pytest.approx(0.2 * 20_000**2 / (20_000 - 6))
     assert 0.3 < mean_scale["removed"] < 0.9
     assert mean_scale["gradient_relative"] < 1e-9

@@ -58,3 +58,15 @@ def test_bad_choices_are_named(biased):
         mitigate(v, made.topic, "hard", lam=1.0)
     with pytest.raises(InputError, match="neutralize"):
         mitigate(v, made.topic, "hard", neutralize="some")
+
+
+def test_measures_are_compared_at_equal_length(biased):
+    """Where debiasing changes nothing but the length, no measure changes."""
+    made, v = biased
+    long = v.with_matrix(
+        v.matrix * np.linspace(1, 5, len(v), dtype=np.float32)[:, None], name="long"
+    )
+    done = mitigate(long, made.topic, "soft", lam=0.0, n=60)
+    assert "ripa" in {change.metric for change in done.measures}
+    for change in done.measures:
+        assert change.change.value == pytest.approx(0, abs=1e-5), change

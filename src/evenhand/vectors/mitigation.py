@@ -143,7 +143,8 @@ def mitigate(
 def _measures(
     before: Vectors, after: Vectors, topic: Topic, prob: float, seed: int
 ) -> tuple[Comparison, ...]:
-    jobs = plan("vectors", topic, options={"permutations": 0, "null": 0})
+    # debiased vectors have another length than the original ones, so both are read at length one
+    jobs = plan("vectors", topic, options={"permutations": 0, "null": 0, "length": "unit"})
     first, second = (run_jobs(v, jobs, Run(seed=seed, prob=prob)) for v in (before, after))
     later = {(m.metric, m.query): m for m in second}
     return tuple(

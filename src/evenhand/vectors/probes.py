@@ -33,6 +33,15 @@ Labels = NDArray[np.intp]
 Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 
+def length_option() -> Any:
+    """The field of metrics whose value depends on the length of the vectors."""
+    return option(
+        None,
+        help="Read vectors at their own length, or scaled to length one (unit). By default RIPA "
+        "takes own, as published, and RNSB unit.",
+    )
+
+
 class Statistic(Protocol):
     """A metric with everything fixed but the probe words."""
 

@@ -30,7 +30,7 @@ def soft(
     k: int = 1,
     neutral: Literal["all"] | Sequence[str] = "all",
     keep: Sequence[str] = (),
-    scale: Literal["sum", "mean"] = "sum",
+    scale: Literal["sum", "mean"] = "mean",
 ) -> Debiased:
     r"""Apply the linear map that weighs unchanged similarities against removed bias.
 
@@ -47,8 +47,8 @@ def soft(
         The neutral words: all except those of `sets` and `keep`, or these.
     keep : sequence of str
         Words that are not neutral.
-    scale : {"sum", "mean"}
-        Whether the terms are sums, as published, or means.
+    scale : {"mean", "sum"}
+        Whether the two terms are means, or sums as published.
 
     Returns
     -------
@@ -65,14 +65,14 @@ def soft(
     The first term sums over all V² pairs of words, the second over \|N\|·k entries only. As
     published (`scale="sum"`), λ = .2 therefore does almost nothing on a vocabulary of thousands:
     words spread evenly over d dimensions lose a share of about λd/2V of their bias.
-    `scale="mean"` divides each term by its number of entries, so that λ weighs a mean squared
-    change of similarity against a mean squared bias, whatever the vocabulary.
+    The default divides each term by its number of entries, so that λ weighs a mean squared change
+    of similarity against a mean squared bias, whatever the vocabulary.
 
     Examples
     --------
     >>> import evenhand as eh
     >>> v, gender = eh.vectors.load("glove", limit=5000), eh.lexicon.topic("gender")
-    >>> result = eh.vectors.soft(v, gender.definitional, scale="mean")
+    >>> result = eh.vectors.soft(v, gender.definitional)
     >>> 0 < result.report["removed"] < 1
     True
 
@@ -92,6 +92,13 @@ def soft(
     before = float(np.sqrt((subspace.basis @ common * subspace.basis).sum() / rows.size))
     along = (matrix @ subspace.basis.T.astype(np.float32))[rows].astype(np.float64)
     after = float(np.sqrt((along**2).sum() / rows.size))
+    removed = 1 - after / before if before > 0 else 0.0
+    notes = [] if solution.converged else ["not converged: see gradient_relative"]
+    if scale == "sum" and lam > 0 and removed < 0.01:
+        notes.append(
+            f"only {removed:.2g} of the bias was removed: summed as published, λ = {lam:g} has "
+            f"almost no weight in a vocabulary of {len(v):,} words; scale 'mean' gives it one"
+        )
     return Debiased(
         vectors=v.with_matrix(matrix, name=f"{v.name}+soft"),
         method="soft",
@@ -117,12 +124,12 @@ def soft(
             "converged": solution.converged,
             "bias_before": before,
             "bias_after": after,
-            "removed": 1 - after / before if before > 0 else 0.0,
+            "removed": removed,
         },
         transform=solution.transform,
         fitted_on=tuple(dict.fromkeys(word for members in subspace.sets for word in members)),
         left_out=tuple(dict.fromkeys([*subspace.left_out, *missing])),
-        notes=() if solution.converged else ("not converged: see gradient_relative",),
+        notes=tuple(notes),
     )
 
 

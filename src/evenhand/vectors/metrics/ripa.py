@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,8 +12,15 @@ from evenhand.errors import InputError
 from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
+from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.probes import MeanScore, WordMetric, all_classes, target_pairs
+from evenhand.vectors.probes import (
+    MeanScore,
+    WordMetric,
+    all_classes,
+    length_option,
+    target_pairs,
+)
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups, known_tuples
 
@@ -33,9 +41,12 @@ class RipaStatistic(MeanScore):
     """RIPA with its relation fixed."""
 
     relation: Floats
+    scaled: bool = False
+    """Whether words are scaled to length one."""
 
     def scores(self, vectors: Floats) -> Floats:
-        return np.asarray(vectors @ self.relation)[:, None]
+        words = unit(vectors) if self.scaled else vectors
+        return np.asarray(words @ self.relation)[:, None]
 
 
 @instrument(
@@ -51,7 +62,10 @@ class RipaStatistic(MeanScore):
     material="a topic with two classes, or a query with two target sets of pairs",
     reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
     scale="Inner product, depends on the vectors' length (ideal: 0)",
-    caveats=("It depends on the length of the vectors: do not compare it between embeddings.",),
+    caveats=(
+        "It depends on the length of the vectors: compare embeddings with length = unit, as "
+        "mitigations do.",
+    ),
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +74,8 @@ class Ripa(WordMetric):
 
     target_sets = 2
     paired = True
+
+    length: Literal["own", "unit"] | None = length_option()
 
     def topic_misfit(self, topic: Topic) -> str | None:
         count = len(topic.classes)
@@ -94,16 +110,22 @@ class Ripa(WordMetric):
         if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
             raise InputError(f"ripa '{query}': expected pairs of words, got {pairs[:3]}")
         complete, rows, missing = known_tuples(v, pairs, f"ripa '{query}': pairs")
-        ends = v.raw(np.concatenate(rows)).reshape(len(complete), 2, -1)
+        ends = v.raw(np.concatenate(rows))
+        scaled = self.length == "unit"
+        ends = (unit(ends) if scaled else ends).reshape(len(complete), 2, -1)
         return self.read(
             v,
-            RipaStatistic(relation(ends[:, 0] - ends[:, 1])),
+            RipaStatistic(relation(ends[:, 0] - ends[:, 1]), scaled),
             known_groups(v, {"words": words}, f"ripa '{query}': list", at_least=2),
             query=query,
             run=run,
             fixed=np.concatenate(rows),
             left_out=missing,
-            details={"pairs": len(complete), "pairs_dropped": len(pairs) - len(complete)},
+            details={
+                "pairs": len(complete),
+                "pairs_dropped": len(pairs) - len(complete),
+                "length": "unit" if scaled else "own",
+            },
         )
 
 
@@ -113,6 +135,7 @@ def ripa(
     words: Sequence[str],
     *,
     query: str = "ripa",
+    length: Literal["own", "unit"] = "own",
     null: int = 1000,
     seed: int = 0,
     prob: float = 0.95,
@@ -127,6 +150,8 @@ def ripa(
     words : sequence of str
     query : str
         The name of the question.
+    length : {"own", "unit"}
+        Whether vectors are read at their own length, as published, or scaled to length one.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
     seed : int
@@ -151,4 +176,4 @@ def ripa(
     True
 
     """
-    return Ripa(null=null).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
+    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(seed=seed, prob=prob))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -13,9 +14,13 @@ from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, jackknife
-from evenhand.vectors.probes import Labels, WordMetric, without_each
+from evenhand.vectors.probes import Labels, WordMetric, length_option, without_each
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
+
+
+TOLERANCE = 1e-9
+"""The largest gradient at which the classifier counts as fitted."""
 
 
 def divergence(p: Floats) -> Floats:
@@ -34,11 +39,14 @@ class RnsbStatistic:
 
     weights: Floats
     intercept: float
+    scaled: bool = True
+    """Whether words are scaled to length one."""
 
     def scores(self, vectors: Floats) -> Floats:
         from scipy.special import expit
 
-        return np.asarray(expit(unit(vectors) @ self.weights + self.intercept))[:, None]
+        words = unit(vectors) if self.scaled else vectors
+        return np.asarray(expit(words @ self.weights + self.intercept))[:, None]
 
     def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
         return divergence(scores[..., 0])
@@ -72,6 +80,10 @@ class RnsbStatistic:
     material="a topic, or a query with two or more target sets and two attribute sets (positive, "
     "negative)",
     reading="A divergence: 0 where negative sentiment is spread evenly.",
+    caveats=(
+        "Its size depends on the length of the vectors, by the classifier's penalty: compare "
+        "values at the same length only; WEFE's are at the vectors' own length.",
+    ),
     scale="Divergence from an even spread (ideal: 0)",
     audit=True,
 )
@@ -81,6 +93,8 @@ class Rnsb(WordMetric):
 
     minimum_target_sets = 2
     attribute_sets = 2
+
+    length: Literal["own", "unit"] | None = length_option()
 
     def split(self, topic: Topic) -> Sequence[Query]:
         """The pleasant and unpleasant words of WEAT 1 are the sentiment."""
@@ -97,10 +111,12 @@ class Rnsb(WordMetric):
         good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
         bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
         refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
-        training = np.concatenate([v.unit(good.rows), v.unit(bad.rows)])
+        scaled = self.length != "own"
+        training = v.raw(np.concatenate([good.rows, bad.rows]))
+        training = unit(training) if scaled else training
         classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
-        model = LogisticRegression(max_iter=1000).fit(training, classes)
-        statistic = RnsbStatistic(model.coef_[0].astype(float), float(model.intercept_[0]))
+        model = LogisticRegression(tol=TOLERANCE, max_iter=100_000).fit(training, classes)
+        statistic = RnsbStatistic(model.coef_[0].astype(float), float(model.intercept_[0]), scaled)
         p = statistic.scores(v.raw(probes.rows))[:, 0]
         shares = np.bincount(probes.labels, p) / p.sum()
         even = np.bincount(probes.labels) / p.size
@@ -113,6 +129,7 @@ class Rnsb(WordMetric):
             fixed=np.concatenate([good.rows, bad.rows]),
             left_out=[*good.missing, *bad.missing],
             details={
+                "length": "unit" if scaled else "own",
                 "training_accuracy": float(model.score(training, classes)),
                 "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
                 "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
@@ -128,6 +145,7 @@ def rnsb(
     negative: Sequence[str],
     *,
     query: str = "rnsb",
+    length: Literal["own", "unit"] = "unit",
     null: int = 1000,
     seed: int = 0,
     prob: float = 0.95,
@@ -143,6 +161,8 @@ def rnsb(
         The words that the sentiment classifier is trained on.
     query : str
         The name of the question.
+    length : {"unit", "own"}
+        Whether vectors are scaled to length one, or read at their own length.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
     seed : int
@@ -163,6 +183,12 @@ def rnsb(
     mean it equals :math:`\overline{p \log p} / \bar p - \log \bar p`, a smooth function of two
     means, which the interval rests on.
 
+    The regression has scikit-learn's L2 penalty (C = 1) and is fitted to convergence. On vectors of
+    length one that penalty is strong, so that all probabilities are near one half and RNSB is
+    small: compare values only at the same `length`. WEFE (Badilla et al. 2020) reads vectors at
+    their own length and holds out a fifth of the training words; ``length="own"`` is its setting
+    without the hold-out.
+
     Examples
     --------
     >>> import evenhand as eh
@@ -178,4 +204,4 @@ def rnsb(
         targets=targets,  # type: ignore[arg-type]
         attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
     )
-    return Rnsb(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]
+    return Rnsb(null=null, length=length).answer(v, question, Run(seed=seed, prob=prob))[0]
