@@ -18,7 +18,6 @@ from evenhand.vectors.probes import Labels, WordMetric, length_option, without_e
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
-
 TOLERANCE = 1e-9
 """The largest gradient at which the classifier counts as fitted."""
 
