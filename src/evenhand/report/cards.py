@@ -18,9 +18,9 @@ from evenhand.errors import InputError
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.report.blocks import render_text
-from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import Method, label_of, method, methods
-from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, odds_of, rules
+from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, rules
 from evenhand.wording import number, p_value, percent, slug
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _first_number(verdict: Verdict) -> tuple[str, str, str]:
 
 def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
     """What failed, could not be measured or had to be left out, by name."""
-    stages = [stage for stage in findings.stages if SUBJECT_OF.get(stage.kind) in subjects]
+    stages = [stage for stage in findings.stages if stage.subject in subjects]
     lines = [f"{stage.title} failed: {stage.failed}" for stage in stages if stage.failed]
     unmeasured: dict[str, list[Mapping[str, str]]] = {}
     for skip in (skip for stage in stages for skip in stage.skipped):
@@ -403,7 +403,7 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
     facts = [("Texts", f"{data['texts']:,}"), ("Classes", f"{data['classes']:,}")]
     facts += [(words, f"{counts[key]:,}") for key, words in genders.items() if key in counts]
     facts += [(f"Left out: {why}", f"{n:,}") for why, n in data["left_out"].items()]
-    measured = odds_of(findings)
+    measured = findings.measured("odds")
     rows = table(
         (
             "Class",

@@ -584,7 +584,7 @@ def content_of(stage: StageResult) -> dict[str, Any]:
     runs = {}
     for name in stage.details["mitigations"]:
         results = RunResults(
-            accuracy=measured[name, "accuracy"],
+            accuracy=measured[name, "performance"],
             baseline=measured[name, "baseline"],
             above_baseline=compared[name, "above baseline"],
             bias=measured.get((name, "bias")),
@@ -595,7 +595,7 @@ def content_of(stage: StageResult) -> dict[str, Any]:
                 {**row, "share_of_women": women[row["name"]]} for row in runs[name][part]
             ]
     changes = {
-        name: change_rows(compared[name, "accuracy"], compared[name, "bias"])
+        name: change_rows(compared[name, "performance"], compared[name, "bias"])
         for name in runs
         if (name, "bias") in compared
     }
@@ -835,7 +835,7 @@ def fewshot_section(findings: Findings) -> Section:
     parts = (
         _accuracy(contents, tables),
         _bias(contents, tables),
-        _changes(contents, tables),
+        _changes(contents, tables, best_mitigation(findings.of("fewshot"))),
         _classes(contents, tables),
     )
     return Section(
@@ -948,7 +948,7 @@ def _bias(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
     return Section("fewshot-bias-part", prose.title_bias(), blocks)
 
 
-def _changes(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
+def _changes(contents: Sequence[Row], tables: Mapping[str, Rows], best: str) -> Section:
     changes = {
         run_name(content["network"], mitigation): change
         for content in contents
@@ -985,7 +985,6 @@ def _changes(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
             for r in rows
         ),
     )
-    best = best_mitigation(contents)
     figure = prose.figure("fewshot-changes", lambda: bias_changes(changes), changes=changes)
     return Section(
         "fewshot-changes-part",

@@ -483,7 +483,7 @@ def measure_label(measure: str) -> str:
 
 def masked_section(findings: Findings) -> Section:
     """What the model expects of men and women, measured in four ways."""
-    parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
+    parts = [section(findings) for section in SECTIONS.values()]
     return Section(
         "masked", "The masked language model", parts=[part for part in parts if part.blocks]
     )
@@ -794,3 +794,12 @@ def _changed(c: Comparison) -> Row:
         "verdict": "no clear change" if low <= 0 <= high else "lower" if high < 0 else "higher",
         "n": c.paired,
     }
+
+
+SECTIONS = {
+    "pronouns": _pronouns,
+    "professions": _professions,
+    "phrases": _phrases,
+    "finetune": _finetune,
+}
+"""The sections by the kind of their stage."""

@@ -15,10 +15,6 @@ from typing import Any
 from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 
-COSINES = "Difference of cosines (ideal: 0)"
-PRODUCTS = "Inner product, depends on the vectors' length (ideal: 0)"
-"""Scales on which values of different vectors are not comparable."""
-
 PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
 """The part of an audit that the instruments of a subject belong to."""
 

@@ -18,7 +18,7 @@ from evenhand.report.blocks import (
     span,
 )
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import SOME, odds_of
+from evenhand.report.verdicts import SOME
 from evenhand.results import Measurement
 from evenhand.text.structural import REASONS, STEP_OF
 from evenhand.wording import p_value, percent
@@ -38,7 +38,7 @@ LOOKS = {
 
 def text_section(findings: Findings) -> Section:
     """What the data say about men and women, before any model has seen them."""
-    parts = [_odds(findings), _filter(findings)]
+    parts = [section(findings) for section in SECTIONS.values()]
     return Section("data", "The data", parts=[part for part in parts if part.blocks])
 
 
@@ -107,7 +107,7 @@ def not_measured(findings: Findings, kind: str, text: str = "Not measured") -> l
 
 def _odds(findings: Findings) -> Section:
     blocks = not_measured(findings, "odds")
-    content, rows = findings.details("odds"), odds_of(findings)
+    content, rows = findings.details("odds"), findings.measured("odds")
     if content is not None and rows:
         leaning = [m for m in rows if m.details["p_holm"] < SOME]
         blocks += [
@@ -191,3 +191,7 @@ def _reasons(reasons: Mapping[str, int], step: str) -> str:
         for name, at in STEP_OF.items()
         if at == step and reasons[name]
     )
+
+
+SECTIONS = {"odds": _odds, "filter": _filter}
+"""The sections by the kind of their stage."""

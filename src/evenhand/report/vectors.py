@@ -414,7 +414,7 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
 
 def published_tests(findings: Findings) -> Section:
     """WEAT, WEFAT and analogies."""
-    parts = [_weat(findings), _wefat(findings), _analogies(findings)]
+    parts = [section(findings) for section in dict.fromkeys(SECTIONS.values())]
     shown = [part for part in parts if part.blocks]
     return Section("published", "Word vectors: published tests", parts=shown)
 
@@ -509,9 +509,7 @@ def _wefat(findings: Findings) -> Section:
 
 
 def _analogies(findings: Findings) -> Section:
-    measured = findings.measured("analogies")
-    probes = [m for m in measured if m.metric == "analogies"]
-    controls = [m for m in measured if m.metric == "analogy_accuracy"]
+    probes, controls = findings.measured("analogies"), findings.measured("analogy_accuracy")
     blocks: list[Block] = []
     if probes:
         blocks += [
@@ -541,7 +539,8 @@ def _analogies(findings: Findings) -> Section:
                 (_share_row(m) for m in controls),
             )
         )
-    return Section("analogies", "Analogies", [*blocks, *_skipped(findings, "analogies")])
+    skipped = [*_skipped(findings, "analogies"), *_skipped(findings, "analogy_accuracy")]
+    return Section("analogies", "Analogies", [*blocks, *skipped])
 
 
 def _share_row(m: Measurement) -> Sequence[Cell | str]:
@@ -648,3 +647,12 @@ def vector_geometry(findings: Findings) -> Section:
     ]
     text = [prose.text("dimension")] if blocks else []
     return Section("dimension", "Word vectors: how large is a cosine?", [*text, *blocks])
+
+
+SECTIONS = {
+    "weat": _weat,
+    "wefat": _wefat,
+    "analogies": _analogies,
+    "analogy_accuracy": _analogies,
+}
+"""The sections of published tests by the kind of their stage."""

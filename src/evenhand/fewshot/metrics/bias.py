@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import LEANINGS, Counterfactuals, Tallies
 from evenhand.fewshot.metrics.accuracy import check_comparable, interval_text, paired
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Evidence, Run, instrument, option
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
@@ -78,6 +78,9 @@ MEASURES = {
     "stereotype": "stereotype",
 }
 """The measures, and the name of each among `VALUES`."""
+HEAD, GAP = list(MEASURES)[:2]
+DECIDING = {HEAD: "Association", GAP: "Accuracy gap"}
+"""The measures that decide a verdict, with their labels."""
 STRATIFIED = ("skew", "stereotype")
 CHUNK = 1 << 22  # signs drawn at once
 
@@ -95,7 +98,8 @@ Direction = Literal["less bias", "more bias", "no clear change"]
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
     ideal=0.0,
     worse="away",
-    decides=True,
+    role="leads",
+    audit=True,
     material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
     "version of a text than for the anti-stereotypical one. The parts are association, epsilon "
@@ -138,6 +142,33 @@ class Bias:
             prob=run.prob,
             seed=run.seed,
         )
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The association and the accuracy gap of a classifier without mitigation.
+
+        The p-value that decides is that of chance in the tested classes, with the value and to
+        either side what chance gives as its interval.
+        """
+        if measurement.details.get("mitigation", "none") != "none":
+            return []
+        network = measurement.details.get("network", measurement.subject)
+        tests = []
+        for name, label in DECIDING.items():
+            part = measurement.part(name, by="measure")
+            margin, p_value = part.details["null_high"], part.details["null_p"]
+            if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
+                ends = {"low": part.value - margin, "high": part.value + margin}
+                tests.append(
+                    Evidence(
+                        measurement=replace(part, query=network, p_value=p_value, **ends),
+                        label=f"{label}, {network}",
+                        quantity=f"the {label.lower()} with {network}",
+                        general=part,
+                        points=name != HEAD,
+                    )
+                )
+        return tests
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
