@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,7 +25,8 @@ from evenhand.report.fewshot import (
     gender_association_rows,
     score_row,
 )
-from evenhand.results import Measurement
+from evenhand.report.findings import StageResult
+from evenhand.results import Comparison, Estimate, Measurement
 
 NAMES = ("baker", "tailor", "mason", "florist", "weaver", "glazier")
 SHARES = dict(zip(NAMES, (0.45, 0.7, 0.05, 0.9, 0.6, 0.2), strict=True))
@@ -165,3 +167,80 @@ def axis_domains(chart: Chart) -> list[list[float]]:
         for part in parts(spec_of(chart))
         if "domain" in part.get("encoding", {}).get("x", {}).get("scale", {})
     ]
+
+
+def stage_of(content: dict[str, Any]) -> StageResult:
+    """A stage with these rows as its details, and their numbers as its results."""
+    about = {"network": content["network"]}
+    bias = [
+        _bias_of(run["bias"], {**about, "mitigation": name, "role": "bias"})
+        for name, run in content["runs"].items()
+    ]
+    changes = [
+        comparison
+        for name, rows in content["changes"].items()
+        for comparison in _changes_of(rows, {**about, "mitigation": name})
+    ]
+    return StageResult(
+        name=content["network"],
+        kind="fewshot",
+        title=content["network"],
+        subject="classifier",
+        details=content,
+        measurements=tuple(bias),
+        comparisons=tuple(changes),
+    )
+
+
+def _bias_of(rows: dict[str, Any], about: dict[str, Any]) -> Measurement:
+    parts = [
+        Measurement(
+            metric="fewshot_bias",
+            query=name,
+            by="measure",
+            value=math.nan if row["signed"] is None else row["signed"],
+            low=-math.inf if row["signed_low"] is None else row["signed_low"],
+            high=math.inf if row["signed_high"] is None else row["signed_high"],
+            p_value=row["p_value"],
+            prob=row["prob"],
+            n=row["classes"],
+            ideal=0.0,
+            worse="away",
+            interval="",
+            details={key: row[key] for key in ("null_p", "null_high", "classes")},
+        )
+        for name, row in rows.items()
+        if name in ("association", "epsilon")
+    ]
+    return replace(parts[0], query="gender", by="", parts=tuple(parts), details=about)
+
+
+def _changes_of(rows: dict[str, Any], about: dict[str, Any]) -> Iterator[Comparison]:
+    bare = Measurement(
+        metric="fewshot_bias",
+        query="gender",
+        value=0.0,
+        low=0.0,
+        high=0.0,
+        n=1,
+        ideal=0.0,
+        worse="away",
+        interval="",
+    )
+    moved, cost = rows["association"], rows["accuracy"]
+    yield Comparison(
+        before=replace(bare, value=moved["before"]),
+        after=replace(bare, value=moved["after"]),
+        change=Estimate(value=moved["change"], low=moved["low"], high=moved["high"]),
+        interval="",
+        paired=1,
+        details={**about, "role": "bias"},
+    )
+    yield Comparison(
+        before=bare,
+        after=bare,
+        change=Estimate(value=cost["value"], low=cost["low"], high=cost["high"]),
+        interval="",
+        paired=1,
+        details={**about, "role": "performance"},
+    )

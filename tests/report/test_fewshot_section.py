@@ -6,7 +6,7 @@ import copy
 import json
 
 import pytest
-from fewshot_documents import NAMES, SHARES, measured
+from fewshot_documents import NAMES, SHARES, measured, stage_of
 
 from evenhand.files import to_json
 from evenhand.instruments import compare
@@ -22,7 +22,7 @@ from evenhand.report.fewshot import (
     score_row,
 )
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
+from evenhand.report.verdicts import best_mitigation, explain, judge_subject
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
@@ -72,13 +72,17 @@ def contents():
 
 
 def findings_of(contents, skipped=(), failed=""):
-    stages = [
-        StageResult(name=c["network"], kind="fewshot", title=c["network"], details=c)
-        for c in contents
-    ]
+    stages = [stage_of(content) for content in contents]
     if skipped or failed:
         stages.append(
-            StageResult(name="x", kind="fewshot", title="x", skipped=skipped, failed=failed)
+            StageResult(
+                name="x",
+                kind="fewshot",
+                title="x",
+                subject="classifier",
+                skipped=skipped,
+                failed=failed,
+            )
         )
     return Findings(
         subjects={"model": {"name": "mini"}},
@@ -136,7 +140,7 @@ def test_rows_for_csv_have_every_run(contents):
 
 
 def test_without_stages_there_is_no_section():
-    assert judge_classifiers(findings_of([])) == []
+    assert judge_subject(findings_of([]), "classifier") == []
     section = fewshot_section(findings_of([]))
     assert not section.blocks
     assert not section.parts
@@ -148,9 +152,9 @@ def test_what_could_not_be_measured_is_named():
     (text,) = fewshot_section(findings).blocks
     assert text.kind == "warning"
     assert "no genders" in text.words
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert (verdict.level, verdict.subject) == ("not measured", "classifier")
-    (failed,) = judge_classifiers(findings_of([], failed="out of memory"))
+    (failed,) = judge_subject(findings_of([], failed="out of memory"), "classifier")
     assert "out of memory" in failed.sentence
 
 
@@ -165,7 +169,7 @@ def test_a_single_network_and_intervals_without_an_end(contents):
     section = fewshot_section(findings)
     assert "the network proto-euclidean learns" in section.blocks[0].words
     assert len(section.parts) == 4
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert verdict.level == "some evidence"
     assert verdict.numbers[1].low == -float("inf")
     assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
@@ -178,7 +182,7 @@ def judged(contents, *, chance, new, sign=1.0):
     for (content, metric), p, q in zip(places, chance, new, strict=True):
         one = content["runs"]["none"]["bias"][metric]
         one |= {"null_p": p, "p_value": q, "signed": sign * abs(one["signed"])}
-    return judge_classifiers(findings_of(some))[0]
+    return judge_subject(findings_of(some), "classifier")[0]
 
 
 @pytest.mark.parametrize(
@@ -208,14 +212,13 @@ def test_the_level_follows_the_rules(contents, chance, new, sign, level):
 
 
 def test_verdict_names_what_was_judged(contents):
-    (verdict,) = judge_classifiers(findings_of(contents))
+    (verdict,) = judge_subject(findings_of(contents), "classifier")
     assert (verdict.subject, verdict.name, verdict.topic) == (
         "classifier",
         "few-shot on mini",
         "gender",
     )
-    rules = prose.lines("rules_classifier", strong=0.01, some=0.05, minimum=20)
-    assert len(rules) == 6
+    assert len(explain("classifier")) == 6
     assert "free of bias" in verdict.cannot_mean
 
 
@@ -228,8 +231,8 @@ def test_the_best_mitigation_is_that_with_the_least_left(contents):
         content["changes"]["augment"] = moved
         content["changes"]["neutralize"]["association"]["after"] = 0.2
     some[1]["changes"]["augment"]["association"]["before"] = 2.5
-    told = best_mitigation(some)
+    told = best_mitigation([stage_of(content) for content in some])
     assert told.startswith("Of 2 mitigations augment left the least: with matching-cosine")
     assert "from 2.500 to −0.300" in told
     assert told.endswith("the accuracy fell by 2.1 points [−4.0, 0.1].")
-    assert best_mitigation([{**some[0], "changes": {}}]) == ""
+    assert best_mitigation([stage_of({**some[0], "changes": {}})]) == ""

@@ -6,26 +6,18 @@ import json
 
 import numpy as np
 import pytest
+from fewshot_documents import stage_of
 from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
 from evenhand.files import to_json
 from evenhand.report.fewshot import bias_rows
-from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import judge_classifiers, prose
+from evenhand.report.findings import Findings
+from evenhand.report.verdicts import explain, judge_subject
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
-
-
-@pytest.fixture(autouse=True)
-def _contents_as_given(monkeypatch):
-    """The stages here have their rows in `details`."""
-    monkeypatch.setattr(
-        "evenhand.report.fewshot.contents_of",
-        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
-    )
 
 
 def measured(value, chance, new, low=None, high=None):
@@ -48,16 +40,11 @@ def judged(measures):
     for (network, metric), one in zip(PLACES, measures, strict=True):
         told[network][metric] = one
     stages = [
-        StageResult(
-            name=network,
-            kind="fewshot",
-            title=network,
-            details={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
-        )
+        stage_of({"network": network, "changes": {}, "runs": {"none": {"bias": bias}}})
         for network, bias in told.items()
     ]
-    (verdict,) = judge_classifiers(
-        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
+    (verdict,) = judge_subject(
+        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={}), "classifier"
     )
     return verdict
 
@@ -183,7 +170,7 @@ def test_without_a_p_for_new_classes_nothing_is_strong():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    told = prose.rules_classifier(strong=0.01, some=0.05, minimum=20)
+    told = " ".join(explain("classifier"))
     assert "for new classes" in told
     assert "The first number" in told
 
