@@ -415,6 +415,11 @@ def forests(
     return panels(charts, columns=columns, title=title, subtitle=lines)
 
 
+def row_of(result: Any, label: str, **more: Any) -> dict[str, Any]:
+    """A row of a forest from anything with a value and the ends of its interval."""
+    return {"label": label, "value": result.value, "low": result.low, "high": result.high, **more}
+
+
 def unique(names: Iterable[str], kind: str) -> None:
     """Two rows of one name would overlap: an error that says which."""
     seen: set[str] = set()
