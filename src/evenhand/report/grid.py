@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.charts import AWAY, BACK, RISING, Chart, ChartSet, finite, heading, heatmap
 from evenhand.errors import InputError
-from evenhand.report.fewshot import MEASURES
+from evenhand.report.fewshot import ACCURACY, MEASURES
 from evenhand.wording import interval, number, p_value, percent, slug
 
 SHARES = ("epsilon", "skew", "stereotype")
@@ -52,7 +52,7 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
         rows.append(
             _box(
                 row,
-                row["accuracy"],
+                row[ACCURACY],
                 mark=_mark(is_best, bool(top.get("clear"))),
                 chance=number(finite(row.get("chance"))),
                 baseline=f"{number(finite(row['baseline'].get('value')))} {_ends(row['baseline'])}",
@@ -60,7 +60,7 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
             )
         )
     tips = {
-        "value": "accuracy",
+        "value": ACCURACY,
         "interval": _level(prob),
         "chance": "chance",
         "baseline": "counting words",
@@ -122,9 +122,9 @@ def change_maps(changes: Rows, *, setting: str = "", prob: float = 0.95) -> Char
             for row in changes
             if figure in row
         ]
-        for figure in ("accuracy", *MEASURES)
+        for figure in (ACCURACY, *MEASURES)
     }
-    return _stacked(maps, tips, lambda figure: BACK if figure == "accuracy" else AWAY).properties(
+    return _stacked(maps, tips, lambda figure: BACK if figure == ACCURACY else AWAY).properties(
         title=heading(
             _title("What {} changes", changes, setting),
             "with it minus without it, on the same queries",
@@ -172,7 +172,7 @@ def _task(ways: int, shots: int) -> str:
 
 
 def _heading(figure: str) -> str:
-    return "Accuracy" if figure == "accuracy" else ": ".join(MEASURES[figure])
+    return "Accuracy" if figure == ACCURACY else ": ".join(MEASURES[figure])
 
 
 def _box(row: Mapping[str, Any], found: Mapping[str, Any], **more: Any) -> dict[str, Any]:

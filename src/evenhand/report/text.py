@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evenhand.charts import BLUE, GREY, INK, ORANGE, Chart, forest, row_of
 from evenhand.report.blocks import (
@@ -99,10 +100,15 @@ def _ticks(low: float, high: float) -> list[float]:
     return [int(tick) if tick >= 1 else tick for tick in ticks]
 
 
+def class_leanings(findings: Findings) -> tuple[Mapping[str, Any], list[Measurement]]:
+    """How many texts of men and women there are, and the odds ratio of each class."""
+    return findings.details("odds") or {}, odds_of(findings)
+
+
 def _odds(findings: Findings) -> Section:
     blocks = not_measured(findings.skipped("odds"))
-    content, rows = findings.details("odds"), odds_of(findings)
-    if content is not None and rows:
+    content, rows = class_leanings(findings)
+    if content and rows:
         leaning = [m for m in rows if m.details["p_holm"] < SOME]
         blocks += [
             prose.text("odds", content=content),
