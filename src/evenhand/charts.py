@@ -242,7 +242,7 @@ def forest(
         The colour where there are no series.
     digits, width, step, line, extent, domain, log, ticks, tick_format, labels, key
         Digits of shown numbers, the plot's width, the height of a row, the longest line of a
-        label, the least width of the labels, the range and kind of the value axis, its ticks,
+        label, the minimum width of the labels, the range and kind of the value axis, its ticks,
         whether labels are shown, and the series of the legend (True: those that the rows have).
 
     Returns
@@ -385,7 +385,9 @@ def forests(
         groups.setdefault(scale(name) if scale else name, []).extend(prepared)
     listed = [row for rows in groups.values() for row in rows]
     longest = max((len(text) for row in listed for text in row["label"].split("\n")), default=0)
-    named = [look for look in every.get("looks") or () if any(r.get("series") == look for r in listed)]
+    named = [
+        look for look in every.get("looks") or () if any(r.get("series") == look for r in listed)
+    ]
     single = isinstance(x, str) and columns == 1 and scale is not None
     charts = []
     for index, (name, rows) in enumerate(drawn.items()):
@@ -973,13 +975,13 @@ def heatmap(
     names = {"value": "value", **(tips or {})}
     domain = _colour_domain(known, around_zero=colours is not RISING, smallest=smallest)
     values = [{**row, "ink": _ink(row["value"], domain, dark, light)} for row in rows]
-    there = {(row["across"], row["down"]) for row in rows}
+    known_boxes = {(row["across"], row["down"]) for row in rows}
     empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": "", "ink": dark}
     values += [
         {**empty, "across": column, "down": row, "interval": "no result"}
         for row in down
         for column in across
-        if (column, row) not in there
+        if (column, row) not in known_boxes
     ]
     base = alt.Chart(data(values)).encode(
         x=alt.X(
@@ -1007,10 +1009,10 @@ def heatmap(
     )
     ink = alt.Color("ink:N", scale=None)
     scale = alt.Scale(domain=domain, range=list(colours), interpolate="lab", clamp=True)
-    found = "isValid(datum.value)"
+    valid = "isValid(datum.value)"
     return alt.layer(
-        base.transform_filter(f"!{found}").mark_rect(color="#e9e9e7"),
-        base.transform_filter(found)
+        base.transform_filter(f"!{valid}").mark_rect(color="#e9e9e7"),
+        base.transform_filter(valid)
         .mark_rect()
         .encode(fill=alt.Fill("value:Q", legend=None, scale=scale)),
         base.mark_text(fontSize=11).encode(text="shown:N", color=ink),

@@ -115,7 +115,7 @@ class Network:
         return bias
 
 
-def networks(findings: Findings) -> list[Network]:
+def read_networks(findings: Findings) -> list[Network]:
     """The networks of which something was measured."""
     return [Network.of(stage) for stage in findings.of("fewshot") if stage.measurements]
 
@@ -504,8 +504,8 @@ def saved_point(points: Points) -> int | None:
     >>> saved_point([{"validation_accuracy": x} for x in (0.5, float("nan"), 0.7, 0.7)])
     2
     """
-    found = [(finite(point["validation_accuracy"]), -i) for i, point in enumerate(points)]
-    known = [pair for pair in found if pair[0] is not None]
+    values = [(finite(point["validation_accuracy"]), -i) for i, point in enumerate(points)]
+    known = [pair for pair in values if pair[0] is not None]
     return -max(known)[1] if known else None
 
 
@@ -527,8 +527,8 @@ def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> list[Row]
 
 
 def _curve_domain(rows: Sequence[Row], measure: str) -> list[float]:
-    found = [r["value"] for r in rows if r["measure"] == measure and r["value"] is not None]
-    low, high = min(found, default=0.0), max(found, default=1.0)
+    values = [r["value"] for r in rows if r["measure"] == measure and r["value"] is not None]
+    low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.05 * (high - low) or 0.05
     return [low - margin, high + margin]
 
@@ -537,21 +537,21 @@ def _curve_domain(rows: Sequence[Row], measure: str) -> list[float]:
 
 
 def fewshot_section(findings: Findings) -> Section:
-    """What was found of few-shot classifiers."""
-    found = networks(findings)
+    """What was measured of few-shot classifiers."""
+    networks = read_networks(findings)
     missing = not_measured(
         findings.skipped("fewshot"), lambda skip: f"{skip['metric']}, {skip['query']}"
     )
-    if not found:
+    if not networks:
         return Section("fewshot", "Few-shot classifiers", missing)
-    first = found[0]
+    first = networks[0]
     blocks: list[Block] = [
         prose.text(
             "task",
             task=first.details["task"],
             data=first.details["data"],
             tested=first.runs["none"].accuracy.details["classes"],
-            networks=[network.name for network in found],
+            networks=[network.name for network in networks],
             model=str(findings.subjects.get("model", {}).get("name", "the model")),
         ),
         prose.text("versions"),
@@ -560,7 +560,7 @@ def fewshot_section(findings: Findings) -> Section:
         tried = [prose.mitigation(name=name) for name in first.changes]
         blocks.append(Text(f"Mitigations tried: {'; '.join(tried)}."))
     blocks += [*map(Text, first.details["notes"]), *missing]
-    parts = (_accuracy(found), _bias(found), _changes(found), _classes(found))
+    parts = (_accuracy(networks), _bias(networks), _changes(networks), _classes(networks))
     return Section.of("fewshot", "Few-shot classifiers", parts, blocks)
 
 
@@ -573,22 +573,22 @@ def run_name(network: str, mitigation: str) -> str:
     return network if mitigation == "none" else f"{network} {mitigation}"
 
 
-def _runs(found: Iterable[Network]) -> Iterator[tuple[str, str, RunResults]]:
-    for network in found:
+def _runs(networks: Iterable[Network]) -> Iterator[tuple[str, str, RunResults]]:
+    for network in networks:
         for mitigation, run in network.runs.items():
             yield network.name, mitigation, run
 
 
-def _accuracy(found: Sequence[Network]) -> Section:
-    runs = {run_name(name, mitigation): run.accuracy for name, mitigation, run in _runs(found)}
-    first = found[0].runs["none"]
+def _accuracy(networks: Sequence[Network]) -> Section:
+    runs = {run_name(name, mitigation): run.accuracy for name, mitigation, run in _runs(networks)}
+    first = networks[0].runs["none"]
     figure = prose.figure(
         "fewshot-accuracy", lambda: accuracies(runs, baseline=first.baseline), runs=runs
     )
     table = result_table(
         "Accuracy on classes never trained on, and how much better than counting words",
         ("Network", "Mitigation"),
-        _runs(found),
+        _runs(networks),
         {
             "Accuracy": lambda run: cell(run.accuracy.value),
             f"{percent(first.accuracy.prob)} interval, new classes": lambda run: span(
@@ -610,22 +610,22 @@ def _accuracy(found: Sequence[Network]) -> Section:
     return Section("fewshot-accuracy-part", prose.title_accuracy(), [figure, table])
 
 
-def _bias(found: Sequence[Network]) -> Section:
-    biases = {network.name: measures(network.bias) for network in found}
+def _bias(networks: Sequence[Network]) -> Section:
+    biases = {network.name: measures(network.bias) for network in networks}
     labels = {measure: label for measure, (label, _) in MEASURES.items()}
     figure = prose.figure(
         "fewshot-bias",
-        lambda: bias_measures({network.name: network.bias for network in found}),
+        lambda: bias_measures({network.name: network.bias for network in networks}),
         biases=biases,
         labels=labels,
     )
-    ends = f"{percent(found[0].bias.prob)} interval, new classes"
+    ends = f"{percent(networks[0].bias.prob)} interval, new classes"
     table = result_table(
         prose.table_bias(),
         ("Network", "Mitigation", "Measure"),
         (
             (name, mitigation, labels[measure], m)
-            for name, mitigation, run in _runs(found)
+            for name, mitigation, run in _runs(networks)
             if run.bias is not None
             for measure, m in measures(run.bias).items()
         ),
@@ -646,7 +646,7 @@ def _bias(found: Sequence[Network]) -> Section:
         ("Network", "Mitigation", "Texts"),
         (
             (name, mitigation, sides[part.query], part)
-            for name, mitigation, run in _runs(found)
+            for name, mitigation, run in _runs(networks)
             for part in run.accuracy.select("gender")
         ),
         {**value_columns(value="Accuracy", interval="Interval, new classes"), **P},
@@ -656,10 +656,10 @@ def _bias(found: Sequence[Network]) -> Section:
     return Section("fewshot-bias-part", prose.title_bias(), blocks)
 
 
-def _changes(found: Sequence[Network]) -> Section:
+def _changes(networks: Sequence[Network]) -> Section:
     changes = {
         run_name(network.name, mitigation): change
-        for network in found
+        for network in networks
         for mitigation, change in network.changes.items()
     }
     if not changes:
@@ -669,7 +669,7 @@ def _changes(found: Sequence[Network]) -> Section:
         ("Network", "Mitigation", "Measure"),
         (
             (network.name, mitigation, label, c)
-            for network in found
+            for network in networks
             for mitigation, (accuracy, bias) in network.changes.items()
             for label, c in (
                 *((label, bias.part(name)) for name, (label, _) in MEASURES.items()),
@@ -677,12 +677,12 @@ def _changes(found: Sequence[Network]) -> Section:
             )
         ),
         {
-            **change_columns(f"{percent(found[0].bias.prob)} interval of the change"),
+            **change_columns(f"{percent(networks[0].bias.prob)} interval of the change"),
             **P,
             "Result": lambda c: c.details.get("direction", ""),
         },
     )
-    best = best_mitigation(found)
+    best = best_mitigation(networks)
     figure = prose.figure("fewshot-changes", lambda: bias_changes(changes), changes=changes)
     return Section(
         "fewshot-changes-part",
@@ -691,8 +691,8 @@ def _changes(found: Sequence[Network]) -> Section:
     )
 
 
-def _classes(found: Sequence[Network]) -> Section:
-    first = found[0]
+def _classes(networks: Sequence[Network]) -> Section:
+    first = networks[0]
     women = first.details["share_of_women"]
     figure = prose.figure(
         "fewshot-associations",
@@ -711,7 +711,7 @@ def _classes(found: Sequence[Network]) -> Section:
                 network.name,
                 own,
             )
-            for network in found
+            for network in networks
             for part, own in by_class_and_gender(network.bias)
         ),
         {**value_columns(value="Association"), **n_column("Texts")},
@@ -719,13 +719,13 @@ def _classes(found: Sequence[Network]) -> Section:
         folded=True,
     )
     return Section(
-        "fewshot-classes-part", "Class by class", [figure, listed, _class_table(found, women)]
+        "fewshot-classes-part", "Class by class", [figure, listed, _class_table(networks, women)]
     )
 
 
-def _class_table(found: Sequence[Network], women: Mapping[str, float]) -> Table:
+def _class_table(networks: Sequence[Network], women: Mapping[str, float]) -> Table:
     def rows() -> Iterator[tuple[Any, ...]]:
-        for network in found:
+        for network in networks:
             accuracy = network.runs["none"].accuracy
             f1 = accuracy.part("f1", by="score")
             for part in accuracy.select("class"):

@@ -112,7 +112,7 @@ def distributions(scores: Sequence[Measurement]) -> Chart:
 def _distribution(m: Measurement, *, axis: bool) -> Chart:
     """One model: bars by the top k, an outline by the full vocabulary, band, mean."""
     top = _top(m)
-    counts, full = (each.details["histogram"]["counts"] for each in (top, m))
+    counts, full = (score.details["histogram"]["counts"] for score in (top, m))
     bins, delta = len(counts), m.details["settings"]["delta"]
     bars = [
         {

@@ -348,7 +348,7 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     )
 
 
-def check_forest(found: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Chart:
+def check_forest(by_model: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Chart:
     """A row for each model: where its line misses the dashed one, it does not fit the data."""
     rows = [
         {
@@ -357,7 +357,7 @@ def check_forest(found: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Char
             "value": check["mean"],
             "series": "yes" if check["passed"] else "no",
         }
-        for model, checks in found.items()
+        for model, checks in by_model.items()
         for check in checks
         if check["statistic"] == INTRA_CLASS
         and all(
@@ -595,9 +595,9 @@ def prior_curves(fit: Fit, chosen: Priors) -> Chart:
     looks = {"prior": (GREY, (5, 3)), "posterior": (BLUE, (1, 0))}
     charts: list[Chart] = []
     for name, draws, prior, (low, high) in _quantities(fit, chosen):
-        least, most = float(draws.min()), float(draws.max())
+        start, end = float(draws.min()), float(draws.max())
         grid = np.union1d(
-            np.linspace(min(least, low), max(most, high), 101), np.linspace(least, most, 61)
+            np.linspace(min(start, low), max(end, high), 101), np.linspace(start, end, 61)
         )
         rows = [
             {"x": float(x), "y": round(float(y), 4), "series": series}
@@ -879,15 +879,15 @@ def _distance_blocks(
 def _trust_blocks(stage: StageResult, name: str) -> list[Block]:
     """Does the model generate such data, do its intervals hold, did it converge?"""
     labels = {"crossed": CROSSED, "coefficients": PUBLISHED}
-    checks = {labels[model]: found for model, found in stage.details["checks"].items()}
+    by_model = {labels[model]: checks for model, checks in stage.details["checks"].items()}
     figure = prose.figure(
         f"posterior-check-{name}",
-        lambda: check_forest(checks),
+        lambda: check_forest(by_model),
         "check",
         checks=[
             (model, check)
-            for model, found in checks.items()
-            for check in found
+            for model, checks in by_model.items()
+            for check in checks
             if check["statistic"] == INTRA_CLASS
         ],
     )
@@ -922,8 +922,8 @@ def _trust_blocks(stage: StageResult, name: str) -> list[Block]:
             prose.table_diagnostics(),
             ("Model of", "R-hat, largest", "Effective draws, fewest", "Of"),
             (
-                (of, cell(found["rhat_max"]), cell(found["ess_min"], 0), found["worst"])
-                for of, found in stage.details["diagnostics"].items()
+                (of, cell(draws["rhat_max"]), cell(draws["ess_min"], 0), draws["worst"])
+                for of, draws in stage.details["diagnostics"].items()
             ),
             folded=True,
         )

@@ -399,8 +399,8 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
         prose.table_words(),
         ("Word", "Associated with", *map(label_of, shown)),
         (
-            (word, classes.get(word, ""), *(cell(found.get(metric)) for metric in shown))
-            for word, found in sorted(scores.items())
+            (word, classes.get(word, ""), *(cell(own.get(metric)) for metric in shown))
+            for word, own in sorted(scores.items())
         ),
         words=True,
     )

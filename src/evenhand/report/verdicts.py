@@ -471,13 +471,13 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     The p that decides is that of chance in the classes tested; the p for new classes is that of
     the interval.
     """
-    from evenhand.report.fewshot import networks
+    from evenhand.report.fewshot import read_networks
 
     if not findings.of("fewshot"):
         return []
     name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
-    found = networks(findings)
-    tests = _fewshot_tests(found)
+    networks = read_networks(findings)
+    tests = _fewshot_tests(networks)
     if not tests:
         sentence = prose.classifier_not_measured(_reason(findings, "fewshot"))
         return [_not_measured("classifier", name, "gender", sentence)]
@@ -486,7 +486,7 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     strong = [test for test in tests if rules.strong[0].meets(test)]
     lasting = [test for test in tests if rules.strong[1].meets(test)]
     shown = _carrier(level, lasting if level == "strong evidence" else tests)
-    tested = max(network.bias.part(LEAD).details["classes"] for network in found)
+    tested = max(network.bias.part(LEAD).details["classes"] for network in networks)
     sentence = prose.classifier(
         level=level,
         classes=tested,
@@ -495,7 +495,7 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
         some=[test for test in tests if test["p_holm"] < SOME],
         strong=strong,
     )
-    if level != "none found" and (more := best_mitigation(found)):
+    if level != "none found" and (more := best_mitigation(networks)):
         sentence = f"{sentence} {more}"
     return [
         Verdict(
@@ -518,15 +518,15 @@ def _fewshot_tests(networks: Sequence[Network]) -> list[Test]:
     The interval for other texts of the classes tested is the value and to either side what chance
     gives, widened for the number of tests (Bonferroni, normal).
     """
-    found = [
+    measured = [
         (network.name, m)
         for network in networks
         for m in map(network.bias.part, FEWSHOT)
         if _known(m.value) and _known(m.details["null_p"])
     ]
     tests: list[Test] = []
-    for name, m in found:
-        margin = m.details["null_high"] * _wider(m.prob, len(found))
+    for name, m in measured:
+        margin = m.details["null_high"] * _wider(m.prob, len(measured))
         tests.append(
             {
                 "label": f"{FEWSHOT[m.query]}, {name}",
