@@ -454,10 +454,10 @@ def _domain(
     """A range for all that is drawn but intervals that are far wider than the others."""
 
     def scaled(value: Any) -> float | None:
-        value = finite(value)
-        if not log or value is None:
-            return value
-        return math.log(value) if value > 0 else None
+        known = finite(value)
+        if not log or known is None:
+            return known
+        return math.log(known) if known > 0 else None
 
     names = ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low", "inner_high")
     ends = ("value", "low", "high")
