@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Measurement
 from evenhand.statistics.tests import holm
 
 if TYPE_CHECKING:
+    from evenhand.report.fewshot import Network
     from evenhand.report.findings import Findings, StageResult
 
 Subject = Literal["data", "vectors", "model", "classifier"]
@@ -462,6 +463,7 @@ def verdicts(findings: Findings) -> tuple[Verdict, ...]:
 
 def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
     """The verdicts on one subject of an audit, on vectors one per topic."""
+    from evenhand.report.fewshot import read_networks
     from evenhand.report.posterior import posterior_numbers
 
     name = str(findings.subjects.get(subject, {}).get("name", ""))
@@ -482,7 +484,9 @@ def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
                     topic=title,
                     more=more,
                     reason=_reason(measuring),
-                    after=best_mitigation(measuring) if subject == "classifier" else "",
+                    after=best_mitigation(read_networks(findings))
+                    if subject == "classifier"
+                    else "",
                 )
             )
         elif stages and topic:
@@ -516,27 +520,32 @@ def _reason(stages: Sequence[StageResult]) -> str:
     return next(iter([*failed, *deciding, *(skip["reason"] for skip in skips)]), "")
 
 
-def best_mitigation(stages: Sequence[StageResult]) -> str:
+def best_mitigation(networks: Sequence[Network]) -> str:
     """What the mitigation with the least bias left did, and its cost in accuracy.
 
-    It is the one with the smallest mean size of the bias over the networks; the numbers are those
-    of the network that had the largest before.
+    It is the one with the smallest mean size of the bias, by the first of its measures, over the
+    networks; the numbers are those of the network that had the largest before.
     """
-    changes: dict[str, list[tuple[Comparison, Comparison, str]]] = {}
-    networks = [stage for stage in stages if stage.measurements]
-    for stage in networks:
-        by = {(c.details["role"], c.details["mitigation"]): c for c in stage.comparisons}
-        for (role, name), change in by.items():
-            if role == "bias" and math.isfinite(change.after.value):
-                cost = by["performance", name]
-                changes.setdefault(name, []).append((change, cost, stage.details["network"]))
-    tried = {name: rows for name, rows in changes.items() if len(rows) == len(networks)}
-    if not tried:
+    tried = {
+        name: [(network.changes[name][1].parts[0], network) for network in networks]
+        for name in (networks[0].changes if networks else ())
+        if all(name in network.changes for network in networks)
+    }
+    sizes = {
+        name: sum(abs(change.after.value) for change, _ in changes)
+        for name, changes in tried.items()
+    }
+    sizes = {name: size for name, size in sizes.items() if not math.isnan(size)}
+    if not sizes:
         return ""
-    best = min(sorted(tried), key=lambda name: sum(abs(row[0].after.value) for row in tried[name]))
-    change, cost, network = max(tried[best], key=lambda row: abs(row[0].before.value))
+    best = min(sorted(sizes), key=lambda name: sizes[name])
+    change, network = max(tried[best], key=lambda pair: abs(pair[0].before.value))
     return prose.best_mitigation(
-        best=best, tried=len(tried), network=network, change=change, cost=cost.change
+        best=best,
+        tried=len(sizes),
+        network=network.name,
+        change=change,
+        cost=network.changes[best][0].change,
     )
 
 

@@ -154,8 +154,10 @@ class Bias:
             return []
         network = measurement.details.get("network", measurement.subject)
         tests = []
-        for name, label in DECIDING.items():
-            part = measurement.part(name, by="measure")
+        for part in measurement.select("measure"):
+            if part.query not in DECIDING:
+                continue
+            label = DECIDING[part.query]
             margin, p_value = part.details["null_high"], part.details["null_p"]
             if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
                 ends = {"low": part.value - margin, "high": part.value + margin}
@@ -165,7 +167,7 @@ class Bias:
                         label=f"{label}, {network}",
                         quantity=f"the {label.lower()} with {network}",
                         general=part,
-                        points=name != HEAD,
+                        points=part.query != HEAD,
                     )
                 )
         return tests
