@@ -21,7 +21,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import WriteRows, check_row_format, open_rows
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import MASKS
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -260,10 +260,7 @@ def pronouns(
     delta: float = 0.05,
     threshold: float = 0.05,
     words: Literal["all", "pronouns"] = "all",
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure which gender a model predicts at the masks of sentences.
 
@@ -282,11 +279,8 @@ def pronouns(
         A sentence is undecided where no gender word has this probability.
     words : {"all", "pronouns"}
         Whether gendered nouns count too.
-    prob, seed
-        Of the intervals.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -312,8 +306,7 @@ def pronouns(
 
     """
     instrument = Pronouns(top_k=top_k, delta=delta, threshold=threshold, words=words)
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return instrument.measure(model, sentences, run)
+    return instrument.measure(model, sentences, Run(**run))
 
 
 def pronouns_of_file(
@@ -685,7 +678,6 @@ def _summarise(
         full,
         items=items,
         parts=tuple(parts),
-        seed=run.seed,
         left_out=tuple(
             f"line {row['line']}: {row['reason']}" if row["line"] else row["reason"]
             for row in left_out
@@ -742,19 +734,11 @@ class _Summary:
         self, x: Floats, query: str, *, by: str, bounds: tuple[float, float] = (0.0, 1.0)
     ) -> Measurement:
         finite = x[np.isfinite(x)]
-        value, low, high = bootstrap_mean(
-            finite, prob=self.run.prob, seed=self.run.seed, bounds=bounds
-        )
-        return Measurement(
-            metric="pronouns",
-            query=query,
-            value=value,
-            low=low,
-            high=high,
-            prob=self.run.prob,
+        return self.instrument.declaration.result(
+            self.run,
+            query,
+            bootstrap_mean(finite, prob=self.run.prob, seed=self.run.seed, bounds=bounds),
             n=int(finite.size),
-            ideal=0.5,
-            worse="away",
             interval=INTERVAL,
             subject=self.subject,
             by=by,
@@ -779,16 +763,13 @@ class _Summary:
         details = {"count": int(inside.size)}
         if name == "undecided":
             details["absent"] = int((missing[0] & missing[1]).sum())
-        return Measurement(
+        return self.instrument.declaration.result(
+            self.run,
+            name,
+            share,
             metric="pronouns_share",
-            query=name,
-            value=share[0],
-            low=share[1],
-            high=share[2],
-            prob=self.run.prob,
             n=int(score.size),
             ideal=None,
-            worse="away",
             interval="Wilson's, over sentences",
             subject=self.subject,
             by="verdict",
