@@ -10,6 +10,7 @@ import pytest
 from masked_oracle import oracle, plain, spans_of
 
 from evenhand.errors import FileError, InputError
+from evenhand.instruments import Run
 from evenhand.lexicon import PersonPair, Profession, Template, TemplateSet
 from evenhand.masked import load
 from evenhand.masked.designs import design, fill, read_becpro

@@ -35,7 +35,7 @@ from evenhand.instruments import (
     instrument,
     paired_jackknife,
 )
-from evenhand.masked.metrics.pronouns import bias
+from evenhand.masked.gender_words import bias, probabilities
 from evenhand.masked.model import MaskedLM, Model
 from evenhand.masked.words import MASKS
 from evenhand.results import Comparison, Items, Measurement, Measurements
@@ -273,8 +273,6 @@ def pronoun_odds(
     >>> score.round(2), odds.round(3)
     (array([[0.75]]), array([[1.099]]))
     """
-    from evenhand.masked.gender_words import probabilities
-
     texts = [carrier.replace("{phrase}", phrase) for phrase in listed for carrier in carriers]
     p = probabilities(model, texts, words="pronouns", cache=cache, progress=progress)
     shape = (len(listed), len(carriers))
