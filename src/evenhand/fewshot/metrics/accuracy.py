@@ -29,20 +29,20 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
 from evenhand.fewshot.answers import (
     LEANINGS,
     Answers,
     Counterfactuals,
     Counts,
     Tallies,
-    check_same_queries,
+    check_comparable,
+    interval_text,
+    paired,
 )
 from evenhand.instruments import Declaration, Run, RunOptions, instrument
-from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import (
     Floats,
-    JoinedReplicates,
     Replicates,
     quantile,
     replicates,
@@ -51,9 +51,6 @@ from evenhand.statistics.jackknife import (
 
 __all__ = ["Accuracy", "accuracy"]
 
-NEW_CLASSES = "new classes: jackknife over the test classes and episodes, Student t"
-SAME_OPPONENTS = "queries of new classes against the same opponents: every episode has all classes"
-TRAINING = "; and new training runs: the spread of splits and seeds"
 QUERY = "new classes"
 COUNTS = ("queries", "correct", "predicted")
 SCORES = ("accuracy", "f1", "f1_episode")
@@ -173,34 +170,6 @@ def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:
     return replace(changes["accuracy"], parts=tuple(changes[metric] for metric in SCORES[1:]))
 
 
-def paired(
-    before: Measurement,
-    after: Measurement,
-    change: Replicates,
-    strata: Any = None,
-    **details: Any,
-) -> Comparison:
-    """A comparison from the replicates of the change."""
-    prob = before.prob
-    low, high = change.interval(prob, strata)
-    naive = change.naive(prob)
-    return Comparison(
-        before=replace(before, items=Items(), parts=()),
-        after=replace(after, items=Items(), parts=()),
-        change=Estimate(value=float(change.value), low=low, high=high, prob=prob),
-        p_value=change.p_value(strata),
-        interval=interval_text(change),
-        test="Student t, as the interval",
-        paired=len(change.episodes),
-        details={
-            "classes": len(change.classes),
-            "naive_low": naive[0],
-            "naive_high": naive[1],
-            **details,
-        },
-    )
-
-
 def scores(counts: Counts) -> Mapping[str, Replicates]:
     """Accuracy, F1 over all episodes and F1 by episode, with their replicates, computed once."""
     if "scores" not in counts.computed:
@@ -254,24 +223,6 @@ def share(
         },
         **fields,
     )
-
-
-def interval_text(values: Replicates) -> str:
-    """What the interval of these replicates covers."""
-    covers = NEW_CLASSES if values.opponents else SAME_OPPONENTS
-    return covers + TRAINING * isinstance(values, JoinedReplicates)
-
-
-def check_comparable(
-    before: Measurement, after: Measurement, first: Tallies, second: Tallies
-) -> None:
-    """Raise an error that says why two measurements cannot be compared text by text."""
-    try:
-        if before.details["data"] != after.details["data"]:
-            raise InputError("expected runs on the same data, got other texts")
-        check_same_queries(first, second)
-    except InputError as error:
-        raise InputError(f"{before.subject} and {after.subject}: {error}") from None
 
 
 def _by_class(

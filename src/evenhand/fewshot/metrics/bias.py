@@ -37,8 +37,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import LEANINGS, Counterfactuals, Tallies
-from evenhand.fewshot.metrics.accuracy import check_comparable, interval_text, paired
+from evenhand.fewshot.answers import (
+    LEANINGS,
+    Counterfactuals,
+    Tallies,
+    check_comparable,
+    interval_text,
+    paired,
+)
 from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
