@@ -13,7 +13,8 @@ from evenhand.audit import main, mitigation
 from evenhand.audit.stages import Options, Silent, Texts, run_stage
 from evenhand.fewshot.data import Dataset, simulated
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics.pronouns import BUILT_IN, FROM_DATA, first_sentences
+from evenhand.masked.metrics.pronouns import BUILT_IN, FROM_DATA
+from evenhand.masked.sentences import first_sentences
 from evenhand.report.verdicts import explain, judge_subject
 from masked_worlds import World, audited_model
 
