@@ -345,7 +345,7 @@ def forest(
 
 
 def forests(
-    parts: Mapping[str, Sequence[Row]],
+    parts: Mapping[str, Sequence[Row]] | Iterable[tuple[str, Row]],
     *,
     columns: int = 1,
     title: str = "",
@@ -360,8 +360,8 @@ def forests(
 
     Parameters
     ----------
-    parts : Mapping of str to rows
-        The rows of each panel by its title.
+    parts : Mapping of str to rows, or iterable of (str, row)
+        The rows of each panel by its title, or every row with the title of its panel.
     columns : int
     title, subtitle : str
         Of the figure.
@@ -377,7 +377,11 @@ def forests(
         Options of `forest` for all panels.
 
     """
-    drawn = {name: list(rows) for name, rows in parts.items()}
+    drawn: dict[str, list[Row]] = {}
+    if isinstance(parts, Mapping):
+        parts = ((name, row) for name, rows in parts.items() for row in rows)
+    for name, row in parts:
+        drawn.setdefault(name, []).append(row)
     every = {"digits": 3, "line": 48 if columns == 1 else 34, **every}
     groups: dict[str, list[Row]] = {}
     for name, rows in drawn.items():
