@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 import numpy as np
 
@@ -165,7 +166,11 @@ def pool_texts(
 
 
 def swap_gender(
-    texts: Sequence[str], *, names: str = "random", seed: int = 0, jobs: int = 1
+    texts: Sequence[str],
+    *,
+    names: Literal["fixed", "random", "off"] = "random",
+    seed: int = 0,
+    jobs: int = 1,
 ) -> tuple[str, ...]:
     """Every text with gendered words and first names of the other gender.
 
