@@ -239,13 +239,10 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
 
 def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
     from evenhand.fewshot.runs import summarise
-    from evenhand.report.fewshot import run_charts, run_rows
+    from evenhand.report.fewshot import run_charts
 
     results = finished.results or summarise(finished)
-    charts = run_charts(run_rows(results, finished.name, finished.curves))
-    if results.bias is None:  # the output says so
-        charts.skipped.pop("bias", None)
-        charts.skipped.pop("associations", None)
+    charts = run_charts(results, finished.name, finished.curves)
     save_figures(charts, finished.folder / "figures", formats)
 
 
@@ -255,19 +252,12 @@ def _draw_bias(
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.report.fewshot import bias_charts, bias_rows, change_rows, score_row
+    from evenhand.report.fewshot import bias_charts
 
     charts = bias_charts(
-        {
-            "runs": {
-                own.subject: {ACCURACY.declaration.name: score_row(right), "bias": bias_rows(own)}
-                for right, own in measured
-            },
-            "changes": {own.after.subject: change_rows(right, own) for right, own in comparisons},
-        }
+        {own.subject: (right, own) for right, own in measured},
+        {own.after.subject: (right, own) for right, own in comparisons},
     )
-    if not comparisons:
-        charts.skipped.pop("changes", None)
     save_figures(charts, folder, formats)
 
 

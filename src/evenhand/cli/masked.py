@@ -984,10 +984,10 @@ def finetune(
       evenhand masked finetune generated.jsonl --field sentence --crows crows.csv -o even
       evenhand masked score biased.jsonl --model mini --model even/model
     """
-    from evenhand.masked import read_sentences
     from evenhand.masked.finetuning import finetune as run_finetuning
     from evenhand.masked.learning_text import input_hashes, read_documents
     from evenhand.masked.pairs import read_pairs
+    from evenhand.masked.sentences import read_sentences
     from evenhand.report.masked import finetune_charts
 
     cut = form_of(files, field, form)
