@@ -431,7 +431,7 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
     return {
         "facts": table(("What", "Value"), facts),
         "without_gender": ", ".join(counts.get("without_gender") or ()),
-        "odds": rows,
+        "classes": rows,
         "measured": measured,
         "halved": ", ".join(m.query for m in measured if m.details.get("corrected")),
         "filter": findings.details("filter"),

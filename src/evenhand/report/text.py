@@ -117,7 +117,7 @@ def _odds(findings: Findings) -> Section:
                 lambda: odds_chart(rows),
                 rows=rows,
                 leaning=leaning,
-                drawn=_drawn(rows),
+                drawn=[(m.query, m) for m in _drawn(rows)],
                 some=SOME,
             ),
             _odds_table(rows),
