@@ -33,6 +33,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
@@ -49,6 +50,7 @@ __all__ = [
     "Progress",
     "Run",
     "RunOptions",
+    "check_options",
     "compare",
     "correct_p_values",
     "find",
@@ -57,6 +59,7 @@ __all__ = [
     "lookup",
     "measure",
     "option",
+    "options_of",
     "plan",
     "run_jobs",
 ]
@@ -123,9 +126,14 @@ class Option:
     help: str
     minimum: float | None = None
     maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
     choices: tuple[Any, ...] = ()
     flag: str | None = None
     """The name on the command line where it is not `--name`."""
+    metavar: str | None = None
+    public: bool = True
+    """Whether commands and grids have it too."""
     multiple: bool = False
     optional: bool = False
 
@@ -139,15 +147,18 @@ class Option:
                     raise UnknownNameError(self.name, str(each), map(str, self.choices))
             return
         if self.type in (int, float) and not self.multiple:
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not real or not math.isfinite(value):
                 kind = "a whole number" if self.type is int else "a number"
                 raise InputError(f"{self.name}: expected {kind}, got {value!r}")
             number = float(value)
-            if self.type is int and not number.is_integer():
+            if self.type is int and not isinstance(value, numbers.Integral):
                 raise InputError(f"{self.name}: expected a whole number, got {value!r}")
-            below = self.minimum is not None and number < self.minimum
-            above = self.maximum is not None and number > self.maximum
-            if below or above:
+            low = self.minimum is not None and number < self.minimum
+            high = self.maximum is not None and number > self.maximum
+            low |= self.above is not None and number <= self.above
+            high |= self.below is not None and number >= self.below
+            if low or high:
                 raise InputError(f"{self.name}: expected {self.range_text}, got {value}")
 
     @property
@@ -155,9 +166,11 @@ class Option:
         """The allowed range in words."""
         if self.minimum is not None and self.maximum is not None:
             return f"{self.minimum:g} to {self.maximum:g}"
-        if self.minimum is not None:
-            return f"{self.minimum:g} or more"
-        return f"{self.maximum:g} or less" if self.maximum is not None else "a number"
+        ends = [] if self.minimum is None else [f"{self.minimum:g} or more"]
+        ends += [] if self.maximum is None else [f"{self.maximum:g} or less"]
+        ends += [] if self.above is None else [f"more than {self.above:g}"]
+        ends += [] if self.below is None else [f"less than {self.below:g}"]
+        return " and ".join(ends) or "a number"
 
 
 def option(
@@ -166,23 +179,44 @@ def option(
     help: str,  # noqa: A002
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
     flag: str | None = None,
+    metavar: str | None = None,
+    public: bool = True,
 ) -> Any:
-    """A field of an instrument that users can set.
+    """A field of an instrument, or of the settings of other work, that users can set.
 
     Parameters
     ----------
     default : Any
-        The value where the user gives none.
+        The value where the user gives none; `dict` for an empty mapping.
     help : str
         One sentence, as the command line shows it.
     minimum, maximum : float, optional
         The allowed range, ends included.
+    above, below : float, optional
+        The allowed range, ends excluded.
     flag : str, optional
         The option's name on the command line where it is not `--name`.
+    metavar : str, optional
+        What the help of the command line shows for the value.
+    public : bool
+        Whether commands and grids have it too; otherwise only Python.
 
     """
-    about = {"help": help, "minimum": minimum, "maximum": maximum, "flag": flag}
+    about = {
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "below": below,
+        "flag": flag,
+        "metavar": metavar,
+        "public": public,
+    }
+    if default is dict:
+        return field(default_factory=dict, metadata={"option": about})
     return field(default=default, metadata={"option": about})
 
 
@@ -304,13 +338,12 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
     def declare(cls: type[C]) -> type[C]:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @instrument goes above @dataclass")
-        declaration = Declaration(options=_options_of(cls), **about)
+        declaration = Declaration(options=options_of(cls), **about)
         original = cls.__init__
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             original(self, *args, **kwargs)
-            for each in declaration.options:
-                each.check(getattr(self, each.name))
+            check_options(self)
 
         cls.__init__ = __init__  # type: ignore[method-assign]
         cls.declaration = declaration  # type: ignore[attr-defined]
@@ -319,13 +352,29 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
     return declare
 
 
-def _options_of(cls: type) -> tuple[Option, ...]:
+@cache
+def options_of(cls: type) -> tuple[Option, ...]:
+    """The options that the fields of a dataclass declare.
+
+    >>> @dataclass
+    ... class Settings:
+    ...     rate: float = option(0.1, above=0, help="The learning rate.")
+    >>> [(o.name, o.default, o.range_text) for o in options_of(Settings)]
+    [('rate', 0.1, 'more than 0')]
+    """
     hints = typing.get_type_hints(cls)
     return tuple(
         _option_of(each.name, hints[each.name], each.default, each.metadata["option"])
         for each in dataclasses.fields(cls)
         if "option" in each.metadata
     )
+
+
+def check_options(settings: Any) -> None:
+    """Raise InputError where a field of a dataclass is not as its option allows."""
+    cls: type = type(settings)
+    for declared in options_of(cls):
+        declared.check(getattr(settings, declared.name))
 
 
 def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> Option:
@@ -339,9 +388,11 @@ def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> 
     if typing.get_origin(hint) is Literal:
         choices = typing.get_args(hint)
         hint = type(choices[0])
+    if typing.get_origin(hint) is Mapping:
+        hint, default = dict, {}
     return Option(
         name=name,
-        type=hint,
+        type=hint if hint in (bool, int, float, dict) else str,
         default=default,
         choices=choices,
         multiple=multiple,

@@ -289,7 +289,7 @@ def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     figures.add("effect-sizes", lambda: phrase_forest(_effects(results)))
     for m in results:
         if m.metric == CORRELATION:
-            model = m.details["pronouns"]
+            model = m.details["pronouns_of"]
             by = "" if model == m.subject else f"-{_file_part(model)}"
             for part in (m.part("raw", "embedding"), m):
                 kind = "centred" if part.details["centred"] else "raw"
@@ -357,7 +357,7 @@ def phrase_scatter(m: Measurement) -> Chart:
         x="association",
         y="log_odds",
         x_title=f"association s(w, A, B) by {m.subject}, {how}",
-        y_title=f"log odds of the male pronoun, {m.details['pronouns']}",
+        y_title=f"log odds of the male pronoun, {m.details['pronouns_of']}",
         looks=looks,
         tips={
             "phrase": "",

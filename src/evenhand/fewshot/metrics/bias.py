@@ -50,7 +50,7 @@ from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
 
-__all__ = ["MEASURES", "Bias", "bias"]
+__all__ = ["LABELS", "MEASURES", "Bias", "bias"]
 
 QUERY = "gender"
 COUNTS = (
@@ -84,6 +84,13 @@ MEASURES = {
     "stereotype": "stereotype",
 }
 """The measures, and the name of each among `VALUES`."""
+LABELS = {
+    "association": "association: log p, pro- less anti-stereotypical",
+    "epsilon": "ε: accuracy, pro- less anti-stereotypical",
+    "skew": "skew: F1, men's less women's versions",
+    "stereotype": "stereotype: F1, pro- less anti-stereotypical",
+}
+"""The measures in tables; a short heading before the colon."""
 STRATIFIED = ("skew", "stereotype")
 CHUNK = 1 << 22  # signs drawn at once
 

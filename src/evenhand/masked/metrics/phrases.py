@@ -156,6 +156,7 @@ class Phrases:
         if not files:
             return built_in().select(names) if names else built_in()
         lists = read_phrases(files[0])
+        refuse_masks(lists, (), files[0])
         return lists.join(built_in().select(names)) if names else lists
 
     def measure(
@@ -569,7 +570,7 @@ def _correlation(
         details={
             **(main.details if main else {}),
             "centred": centred,
-            "pronouns": pronouns_of,
+            "pronouns_of": pronouns_of,
             "kinds": stereotyped,
         },
     )

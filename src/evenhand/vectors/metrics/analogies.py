@@ -75,6 +75,7 @@ class AnalogyMetric:
     "bias in these words always return.",
     caveats=("An answer other than the word itself need not be a stereotype: read the items.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class Analogies(AnalogyMetric):
@@ -189,6 +190,7 @@ class Analogies(AnalogyMetric):
     reading="A share: how good the vectors are at analogies at all.",
     caveats=("It measures quality, not bias.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class AnalogyAccuracy(AnalogyMetric):
