@@ -99,7 +99,7 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
         assert curve["episodes"] <= 24
     tallies = Tallies.unpack(result["tallies"])
     assert (tallies.splits, tallies.repeats, len(tallies.counts)) == (2, 1, 80)
-    epsilon = read_measure("epsilon", bias_replicates(tallies), tallies.strata, 0.95)
+    epsilon = read_measure("epsilon", bias_replicates(tallies), tallies.strata, Run())
     assert epsilon.value == pytest.approx(bias.part("epsilon").value, abs=1e-12)
     row = TASK.row(result)
     assert list(row) == [
