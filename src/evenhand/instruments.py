@@ -31,7 +31,7 @@ import numbers
 import pkgutil
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -44,6 +44,7 @@ from evenhand.statistics.tests import holm
 
 __all__ = [
     "Declaration",
+    "Evidence",
     "Instrument",
     "Job",
     "Option",
@@ -64,6 +65,8 @@ __all__ = [
     "run_jobs",
 ]
 
+T = TypeVar("T")
+
 PACKAGES = {
     "vectors": "evenhand.vectors.metrics",
     "model": "evenhand.masked.metrics",
@@ -73,6 +76,9 @@ PACKAGES = {
 """Where the instruments of each subject are declared."""
 
 ENTRY_POINTS = "evenhand.instruments"
+
+Role: TypeAlias = Literal["leads", "required", "decides", "confirms", ""]
+"""The parts that an instrument can have in a verdict, the first the strongest."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of items done and of all items."""
@@ -105,6 +111,14 @@ class Run:
             raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
         if not (isinstance(self.seed, numbers.Integral) and 0 <= self.seed < 2**32):
             raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
+
+    def steps(self, items: Sequence[T]) -> Iterator[T]:
+        """The items, reporting how many are done."""
+        report = self.progress or (lambda _done, _total: None)
+        for done, item in enumerate(items):
+            report(done, len(items))
+            yield item
+        report(len(items), len(items))
 
 
 class RunOptions(TypedDict, total=False):
@@ -236,10 +250,18 @@ class Declaration:
     ideal : float or None
         The value without bias.
     worse : {"higher", "lower", "away"}
-    decides, confirms : bool
-        Its part in a verdict: whether its test decides, or only supports one that does.
+    role : {"leads", "required", "decides", "confirms", ""}
+        Its part in a verdict. All but "confirms" decide: their tests are corrected together, and
+        one of them is some evidence. Strong evidence needs those that lead or are required; the
+        one that leads is shown first. Those that decide or confirm can support the ones required.
+    minimum : int
+        The number of items below which its tests do not count.
     stereotype : int
         The sign of a value that agrees with the stereotype; 0 where the sign has no such meaning.
+    varies_with : {"", "dimension", "length"}
+        What else of word vectors its size depends on: vectors that differ in it are not comparable.
+    compared : {"difference", "ratio"}
+        How two values are compared.
     material : str
         What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
     reading : str
@@ -262,9 +284,11 @@ class Declaration:
     source: str = ""
     ideal: float | None = 0.0
     worse: Worse = "away"
-    decides: bool = False
-    confirms: bool = False
+    role: Role = ""
+    minimum: int = 0
     stereotype: int = 1
+    varies_with: Literal["", "dimension", "length"] = ""
+    compared: Literal["difference", "ratio"] = "difference"
     material: str = ""
     reading: str = ""
     scale: str = ""
@@ -272,6 +296,21 @@ class Declaration:
     audit: bool = False
     command: str = ""
     options: tuple[Option, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        """Whether strong evidence needs it."""
+        return self.role in ("leads", "required")
+
+    @property
+    def decides(self) -> bool:
+        """Whether its tests decide a verdict."""
+        return self.required or self.role == "decides"
+
+    @property
+    def confirms(self) -> bool:
+        """Whether its tests can support those that are required."""
+        return self.role in ("decides", "confirms")
 
     def result(
         self, run: Run, query: str, estimate: tuple[float, float, float], **fields: Any
@@ -301,6 +340,36 @@ class Declaration:
         return Measurement(query=query, value=value, low=low, high=high, **{**known, **fields})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A test of an instrument as a verdict uses it.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Its value, interval and p-value.
+    label : str
+        Its label in tables; without it, that of the instrument and the query.
+    sentence : str
+        What it means where it holds.
+    quantity : str
+        What it estimates, as in "a mean score between 0.4 and 0.6".
+    general : Measurement, optional
+        The same value with the interval and p-value for new classes, where those of `measurement`
+        hold for the tested ones only.
+    points : bool
+        Whether the value is a share that is shown in percentage points.
+
+    """
+
+    measurement: Measurement
+    label: str = ""
+    sentence: str = ""
+    quantity: str = ""
+    general: Measurement | None = None
+    points: bool = False
+
+
 class Instrument(Protocol):
     """What an instrument is: its declaration and `measure`.
 
@@ -314,6 +383,14 @@ class Instrument(Protocol):
     - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
       and `questions(material)` that splits material into questions that are measured, or skipped,
       one by one;
+    - `audit(subject, run, data)` where an audit does more than measure the default material: the
+      fields `measurements`, `skipped` and `details` of a stage. `data` has the audit's texts
+      (`dataset`, `name`) and the sentences that the structural filter accepts (`accepted()`);
+      `audit_uses_data` (a class attribute) says that the result depends on them;
+    - `evidence(measurement)` that says which of a result and its parts are tests that decide a
+      verdict, and what they mean; by default the result where it has a p-value. `controls` (a class
+      attribute) names queries about harmless associations;
+    - `with_replicates(measurement)` that adds the value without each item to a result's items;
     - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
       leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and
       `measure_file(subject, path, run, output=…, keep=…)` that writes a row per item.
@@ -407,8 +484,8 @@ _LOADED: dict[str, dict[str, Any]] = {}
 def instruments(subject: str) -> Mapping[str, Any]:
     """The instruments of a subject by name.
 
-    Those whose test decides a verdict come first, then those that support one, then the others;
-    in each group our own come before those of other packages.
+    The one that leads a verdict comes first, then those that are required, that decide, that
+    confirm, and the others; in each group our own come before those of other packages.
     """
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
@@ -431,7 +508,7 @@ def instruments(subject: str) -> Mapping[str, Any]:
 
 
 def _rank(cls: Any) -> int:
-    return 0 if cls.declaration.decides else 1 if cls.declaration.confirms else 2
+    return typing.get_args(Role).index(cls.declaration.role)
 
 
 def lookup(subject: str, name: str) -> Any:

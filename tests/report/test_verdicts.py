@@ -7,9 +7,9 @@ import pytest
 
 from evenhand.files import to_json
 from evenhand.instruments import _LOADED, instrument, instruments, measure, option
+from evenhand.report import verdicts
 from evenhand.report.methods import label_of, methods
 from evenhand.report.verdicts import Verdict
-from evenhand.report.verdicts import judge_vectors as judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
 from evenhand.vectors.store import Vectors
@@ -27,6 +27,10 @@ ASSOCIATION = Measurement(
     p_value=0.001,
 )
 WEAT = replace(ASSOCIATION, metric="weat", value=1.2, low=0.5, high=1.5, worse="away")
+
+
+def judge(topic: str, results: list[Measurement], name: str = "") -> Verdict:
+    return verdicts.judge("vectors", results, topic=topic, name=name)
 
 
 def test_strong_needs_both_measures() -> None:
