@@ -25,6 +25,7 @@ from evenhand.files import to_json
 from evenhand.grid import fewshot, read_grid
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
+from evenhand.instruments import Run
 from evenhand.results import Measurement
 from small_encoder import save_small
 

@@ -288,7 +288,7 @@ def _check_parts(
     from evenhand.fewshot.runs import draw_parts
 
     minimal = RunSettings(
-        training=TrainingSettings(**({"network": SOFT} if unlabelled else {})),
+        training=TrainingSettings(network=SOFT) if unlabelled else TrainingSettings(),
         ways=ways,
         shots=shots,
         queries=queries,
