@@ -120,3 +120,25 @@ def test_a_new_instrument_of_an_audited_subject_is_explained(
     monkeypatch.setitem(_LOADED, "model", {**known, "length": Length})
     assert methods("masked")["length"].text == "Options: limit = 10."
     assert label_of("length") == "Mean length"
+
+
+def test_strong_evidence_needs_every_required_instrument(monkeypatch: pytest.MonkeyPatch) -> None:
+    @instrument(
+        name="other",
+        subject="vectors",
+        label="Other",
+        question="Is it so?",
+        role="required",
+        minimum=5,
+        audit=True,
+    )
+    @dataclass(frozen=True, kw_only=True)
+    class Other:
+        pass
+
+    monkeypatch.setitem(_LOADED, "vectors", {**instruments("vectors"), "other": Other})
+    other = replace(WEAT, metric="other")
+    assert judge("t", [ASSOCIATION, WEAT]).level == "some evidence"
+    assert judge("t", [ASSOCIATION, WEAT, other]).level == "strong evidence"
+    assert judge("t", [ASSOCIATION, WEAT, replace(other, n=4)]).level == "some evidence"
+    assert judge("t", [ASSOCIATION, WEAT, replace(other, value=-1.2)]).level == "some evidence"
