@@ -32,7 +32,6 @@ NAMELESS = (
 """What reads declarations and names no instrument."""
 OTHER_MEANINGS = {
     "association": {
-        "cli/grid.py": "a measure of few-shot bias",
         "fewshot/answers.py": "a measure of few-shot bias",
         "fewshot/metrics/bias.py": "a measure of few-shot bias",
         "fewshot/runs.py": "a measure of few-shot bias",
@@ -42,7 +41,6 @@ OTHER_MEANINGS = {
     },
     "accuracy": {
         "cli/fewshot.py": "the heading of a column",
-        "cli/grid.py": "the heading of a column",
         "vectors/debias/inlp.py": "the accuracy of a linear classifier of words",
     },
     "professions": {
