@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -62,6 +62,7 @@ class RipaStatistic(MeanScore):
     material="a topic with two classes, or a query with two target sets of pairs",
     reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
     scale="Inner product, depends on the vectors' length (ideal: 0)",
+    varies_with="length",
     caveats=(
         "It depends on the length of the vectors: compare embeddings with length = unit, as "
         "mitigations do.",
@@ -137,8 +138,7 @@ def ripa(
     query: str = "ripa",
     length: Literal["own", "unit"] = "own",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the mean RIPA of words for the relation first - second of pairs.
 
@@ -154,9 +154,8 @@ def ripa(
         Whether vectors are read at their own length, as published, or scaled to length one.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -176,4 +175,4 @@ def ripa(
     True
 
     """
-    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
+    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(**run))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from evenhand import lexicon
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -146,8 +146,7 @@ def rnsb(
     query: str = "rnsb",
     length: Literal["own", "unit"] = "unit",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure how unevenly negative sentiment falls on the words of target groups.
 
@@ -164,9 +163,8 @@ def rnsb(
         Whether vectors are scaled to length one, or read at their own length.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -203,4 +201,4 @@ def rnsb(
         targets=targets,  # type: ignore[arg-type]
         attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
     )
-    return Rnsb(null=null, length=length).answer(v, question, Run(seed=seed, prob=prob))[0]
+    return Rnsb(null=null, length=length).answer(v, question, Run(**run))[0]
