@@ -19,6 +19,7 @@ from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
 from evenhand.results import Measurement
+from evenhand.statistics.power import POWER, quantile, smallest_effect
 from evenhand.statistics.tests import holm
 
 if TYPE_CHECKING:
@@ -36,11 +37,12 @@ SUBJECTS: Mapping[str, str] = {
 
 Level = Literal["strong evidence", "some evidence", "none found", "not measured"]
 Test = dict[str, Any]
-"""A test: label, metric, query, value, low, high, ideal, p-values and their Holm corrections, and
-whether the value goes towards the stereotype; what it means is left out of saved verdicts."""
+"""A test: label, metric, query, value, low, high, ideal, p-values and their Holm corrections, the
+smallest effect that it could have found, and whether the value goes towards the stereotype; what
+it means is left out of saved verdicts."""
 
 STRONG, SOME = 0.01, 0.05
-INTERNAL = ("prob", "required", "evidence")
+INTERNAL = ("prob", "required", "ratio", "evidence")
 """What is not saved of a test."""
 
 prose = Prose("verdicts")
@@ -120,8 +122,8 @@ class Rules:
     sentence: str = "found"
 
 
-AGREES = Condition(of="confirming", p={"p_value": STRONG}, towards=True)
-REQUIRED = Condition(of="required", p={"p_value": STRONG}, towards=True, excludes_ideal=True)
+AGREES = Condition(of="confirming", p={"p_holm": STRONG}, towards=True)
+REQUIRED = Condition(of="required", p={"p_holm": STRONG}, towards=True, excludes_ideal=True)
 SEVERAL = Condition(p={"p_holm": STRONG}, towards=True, count=2)
 
 RULES: Mapping[str, Rules] = {
@@ -202,11 +204,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tests:
-    """The tests on one subject, and the instruments whose tests decide."""
+    """The tests on one subject, and the instruments whose tests decide.
+
+    `family` is the number of tests that p-values are corrected for: those of all topics.
+    """
 
     deciding: tuple[Test, ...]
     confirming: tuple[Test, ...]
     instruments: tuple[Declaration, ...]
+    family: int
 
     @property
     def required(self) -> tuple[Declaration, ...]:
@@ -225,10 +231,17 @@ class Tests:
         return [test for test in self.deciding if test["p_holm"] < SOME]
 
 
-def collect_tests(subject: str, results: Iterable[Measurement], topic: str = "") -> Tests:
+def collect_tests(
+    subject: str,
+    results: Iterable[Measurement],
+    topic: str = "",
+    others: Iterable[Measurement] = (),
+) -> Tests:
     """The tests of the results, corrected by the rules of the subject.
 
-    An unknown p-value counts as 1. A test that both decides and confirms is one test.
+    `others` are the results on other topics: their deciding tests are of the same family, and
+    p-values are corrected for all of it. The tests that confirm without deciding are a family of
+    their own. An unknown p-value counts as 1. A test that both decides and confirms is one test.
     """
     rules = RULES[subject]
     declared = [
@@ -236,8 +249,36 @@ def collect_tests(subject: str, results: Iterable[Measurement], topic: str = "")
         for about in all_declarations([_measured_as(subject)])
         if about.decides and about.audit
     ]
-    deciding: list[Test] = []
-    confirming: list[Test] = []
+    own = list(_tests(results, topic))
+    deciding = [test for about, test in own if about.decides]
+    confirming = [test for about, test in own if about.confirms]
+    family = [*deciding, *(test for about, test in _tests(others) if about.decides)]
+    supporting = [test for about, test in own if not about.decides]
+    for tests, names in ((family, rules.corrected), (supporting, ("p_value",))):
+        for name in names:
+            key = "p_holm" if name == "p_value" else f"{name}_holm"
+            corrected = holm([_or_one(test[name]) for test in tests])
+            for test, p in zip(tests, corrected, strict=True):
+                test[key] = p
+    for test in deciding:
+        test["smallest_effect"] = _smallest(test, "low", "high", len(family))
+        if "low_new_classes" in test:
+            ends = ("low_new_classes", "high_new_classes")
+            test["smallest_effect_new_classes"] = _smallest(test, *ends, len(family))
+        if rules.widened:
+            wider = _wider(test["prob"], len(family))
+            for end in ("low", "high"):
+                test[end] = test["value"] + (test[end] - test["value"]) * wider
+    return Tests(
+        deciding=tuple(deciding),
+        confirming=tuple(confirming),
+        instruments=tuple(declared),
+        family=len(family),
+    )
+
+
+def _tests(results: Iterable[Measurement], topic: str = "") -> Iterable[tuple[Declaration, Test]]:
+    """The tests of the results that have a part in a verdict, each with its instrument."""
     for m in results:
         instrument = find(m.metric)
         if instrument is None or not instrument.declaration.role:
@@ -247,22 +288,24 @@ def collect_tests(subject: str, results: Iterable[Measurement], topic: str = "")
         for evidence in instrument.evidence(m) if own else [Evidence(measurement=m)]:
             tested = evidence.measurement
             if tested.p_value is not None and tested.n >= about.minimum:
-                test = as_test(evidence, about, topic)
-                deciding += [test] if about.decides else []
-                confirming += [test] if about.confirms else []
-    for name in rules.corrected:
-        corrected = holm([_or_one(test[name]) for test in deciding])
-        key = "p_holm" if name == "p_value" else f"{name}_holm"
-        for test, p in zip(deciding, corrected, strict=True):
-            test[key] = p
-    if rules.widened:
-        for test in deciding:
-            wider = _wider(test["prob"], len(deciding))
-            for end in ("low", "high"):
-                test[end] = test["value"] + (test[end] - test["value"]) * wider
-    return Tests(
-        deciding=tuple(deciding), confirming=tuple(confirming), instruments=tuple(declared)
-    )
+                yield about, as_test(evidence, about, topic)
+
+
+def _smallest(test: Test, low: str, high: str, tests: int) -> float | None:
+    """The smallest effect that the test finds with a power of 80 % after the correction.
+
+    The standard error is that of the interval. The correction is that of the smallest p-value
+    (Bonferroni), which every p-value of a family without any effect has to meet. For odds ratios
+    the effect is the ratio itself, otherwise the difference from the ideal.
+    """
+    ends = test[low], test[high]
+    if test["ratio"]:
+        ends = tuple(math.log(end) if end > 0 else -math.inf for end in ends)  # type: ignore[assignment]
+    error = (ends[1] - ends[0]) / 2 / quantile((1 + test["prob"]) / 2)
+    if not math.isfinite(error):
+        return None
+    effect = smallest_effect(error, alpha=SOME / tests)
+    return math.exp(effect) if test["ratio"] else effect
 
 
 def _measured_as(subject: str) -> str:
@@ -287,6 +330,7 @@ def as_test(evidence: Evidence, about: Declaration, topic: str = "") -> Test:
         "p_value": m.p_value,
         "towards_stereotype": not sign or (m.value - ideal) * sign > 0,
         "required": about.required,
+        "ratio": about.compared == "ratio",
         "evidence": evidence,
     }
     if general is not None:
@@ -311,6 +355,7 @@ def judge(
     *,
     name: str = "",
     topic: str = "gender",
+    others: Iterable[Measurement] = (),
     more: Sequence[Number] = (),
     reason: str = "",
     after: str = "",
@@ -324,6 +369,8 @@ def judge(
         Everything measured of it; what has no part in a verdict is left out.
     name, topic : str
         What is judged, and on which topic.
+    others : iterable of Measurement
+        What was measured of it on other topics: p-values are corrected for the tests of all.
     more : sequence of Number
         Further numbers to show beside it.
     reason : str
@@ -333,7 +380,7 @@ def judge(
 
     """
     rules, measured = RULES[subject], list(results)
-    tests = collect_tests(subject, measured, topic)
+    tests = collect_tests(subject, measured, topic, others)
     required = [test for test in tests.deciding if test["required"]]
     if not tests.deciding or (rules.needs_lead and not required):
         few = [about for about in tests.instruments if about.minimum and measured]
@@ -344,6 +391,7 @@ def judge(
     sentence = getattr(prose, rules.sentence)(
         level=level,
         tests=tests.deciding,
+        family=tests.family,
         required=required,
         holding=tests.holding,
         shown=shown,
@@ -482,6 +530,12 @@ def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
                     [m for stage in measuring for m in stage.measurements],
                     name=name,
                     topic=title,
+                    others=[
+                        m
+                        for s in findings.stages
+                        if s.subject == subject and s.measures and s.topic not in (None, topic)
+                        for m in s.measurements
+                    ],
                     more=more,
                     reason=_reason(measuring),
                     after=best_mitigation(read_networks(findings))
@@ -566,4 +620,5 @@ def explain(subject: str) -> list[str]:
         deciding=[about.label for about in declared if about.decides],
         confirming=[about.label for about in declared if about.confirms],
         counted=[about for about in declared if about.minimum],
+        power=POWER,
     )

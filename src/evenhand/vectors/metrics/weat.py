@@ -53,7 +53,6 @@ class WeatStatistic:
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017)",
     worse="away",
-    role="decides",
     material="a topic, or a query with two target and two attribute sets",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, X goes with A and "
     "Y with B. For a topic, X and Y are the stereotypes of two classes, A and B their protected "
@@ -62,6 +61,8 @@ class WeatStatistic:
     caveats=(
         "The test is about the target words: put the words whose bias is in question into X and "
         "Y. p_attributes is the same test over the attribute words.",
+        "On a topic of two classes its numerator is -2 times the association contrast, so that it "
+        "has no part in the verdict of its own.",
     ),
     audit=True,
 )
