@@ -1,6 +1,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,3 +160,14 @@ def test_public_names_are_sorted_and_exist(module):
     assert set(dir(evenhand)) == set(evenhand.__all__)
     with pytest.raises(AttributeError, match="no_such_thing"):
         _ = evenhand.no_such_thing
+
+
+def test_a_p_value_says_what_it_is_against() -> None:
+    m = Measurement(
+        metric="m", query="q", value=1, low=0, high=2, n=3, ideal=0, worse="away", interval=""
+    )
+    assert m.null == ""
+    assert replace(m, p_value=0.5).null == "the ideal"
+    random = replace(m, p_value=0.5, details={"null_median": 0.2})
+    assert random.null == "random words"
+    assert "p = 0.5 against random words" in str(random)

@@ -334,6 +334,13 @@ class Measurement:
         """The value and its interval alone."""
         return Estimate(value=self.value, low=self.low, high=self.high, prob=self.prob)
 
+    @property
+    def null(self) -> str:
+        """What the p-value tests against: "the ideal", "random words", or nothing without one."""
+        if self.p_value is None:
+            return ""
+        return "the ideal" if self.details.get("null_median") is None else "random words"
+
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""
         for part in self.select(by):
@@ -348,6 +355,7 @@ class Measurement:
 
     def __str__(self) -> str:
         p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
         if self.details.get("null_median") is not None:
             ideal += f", random words read {self.details['null_median']:.3f}"

@@ -121,6 +121,7 @@ def print_measurements(
             *([m.metric, indent + query] if label is None else [indent + label(m)]),
             *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
             p_text(m.details.get("p_holm", m.p_value)),
+            m.null,
             number(m.details.get("null_median")),
             "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
             f"{m.n:,}",
@@ -131,18 +132,28 @@ def print_measurements(
     headers = [
         *(["subject"] if several else []),
         *(["metric", "query"] if label is None else [""]),
-        *("value", "interval", "p", "null", "ideal", "n", *(columns or {}), "left out"),
+        *("value", "interval", "p", "against", "random", "ideal", "n"),
+        *(columns or {}),
+        "left out",
     ]
     lines = [line(*row) for row in rows]
-    used = _used(headers, lines, ("p", "null", "ideal", "left out"))
+    hide = {*hide, *(["against"] if len({m.null for _, m in rows if m.null}) < 2 else [])}
+    used = _used(headers, lines, ("p", "random", "ideal", "left out"))
     used = [i for i in used if headers[i] not in hide]
     table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
     if "legend" in hide:
         return
     names = {headers[i] for i in used}
     legend = [f"interval: {rows[0][1].prob * 100:g}%."]
-    if "null" in names:
-        legend.append("null: the median on random words of similar frequency.")
+    if "p" in names and any("p_holm" in m.details for _, m in rows):
+        legend.append("p: corrected over the table (Holm).")
+    if "against" in names:
+        legend.append(
+            "against: what p tests: a value as far from the ideal by chance, or one as far as that "
+            "of random words, which need not be the ideal."
+        )
+    if "random" in names:
+        legend.append("random: the median on random words of similar frequency.")
     if "ideal" in names:
         legend.append(
             "ideal: the value without bias; ↑ ↓ ↕: more bias is above, below, on either side."

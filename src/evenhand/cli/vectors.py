@@ -37,12 +37,13 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
-from evenhand.instruments import Run, instruments, plan, run_jobs
+from evenhand.instruments import Run, correct_p_values, instruments, plan, run_jobs
+from evenhand.results import Measurements
 from evenhand.vectors.mitigation import DebiasSettings
 
 if TYPE_CHECKING:
     from evenhand.lexicon import Query
-    from evenhand.results import Measurement, Measurements
+    from evenhand.results import Measurement
 
 KNOWN = instruments("vectors")
 METRICS = [cls for cls in KNOWN.values() if not cls.declaration.command]
@@ -275,6 +276,7 @@ def measure(
     measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
     if robust:
         measured += _check_robustness(v, questions, run)
+    measured = Measurements(correct_p_values(measured), measured.skipped)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
     if output:
@@ -292,7 +294,6 @@ def measure(
 
 def _check_robustness(v: Any, queries: list[Query], run: Run) -> Measurements:
     """Leave-one-out and split halves of each query that WEAT takes."""
-    from evenhand.results import Measurements
     from evenhand.vectors import leave_one_out, split_half
 
     results: list[Measurement] = []
