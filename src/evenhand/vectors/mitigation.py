@@ -48,7 +48,7 @@ class DebiasSettings:
     )
     scale: Literal["sum", "mean"] | None = option(
         None,
-        help="soft: terms summed as published (default), or each a mean: lam works at any size.",
+        help="soft: each term a mean (default), so that lam works at any size, or summed as published.",
     )
     neutralize: Literal["all", "stereotypes"] | None = option(
         None,
