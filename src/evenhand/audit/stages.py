@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from evenhand.errors import EvenhandError, FileError
-from evenhand.files import document, read_document, replace_file, save_json, to_json
+from evenhand.files import document, public, read_document, replace_file, save_json, to_json
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
 from evenhand.wording import slug
@@ -97,7 +97,7 @@ def run_stage(
     except Exception as error:
         reason = str(error) if isinstance(error, EvenhandError) else repr(error)
         with replace_file(trouble) as file:
-            file.write(traceback.format_exc().encode())
+            file.write(public(traceback.format_exc()).encode())
         return StageResult(**about, failed=reason), round(time.monotonic() - began, 1)
     seconds = round(time.monotonic() - began, 1)
     save_json(path, document(key=key, seconds=seconds, stage=result))

@@ -140,6 +140,7 @@ def audit(
     from evenhand.audit import audit as run
     from evenhand.cli.output import print_json
     from evenhand.errors import PartialFailure
+    from evenhand.files import public_arguments
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
     with _bars(quiet=as_json) as progress:
@@ -156,7 +157,7 @@ def audit(
             prob=prob,
             jobs=jobs or len(os.sched_getaffinity(0)),
             progress=progress,
-            command=["evenhand", *sys.argv[1:]],
+            command=["evenhand", *public_arguments(sys.argv[1:])],
         )
     if as_json:
         print_json(

@@ -39,6 +39,7 @@ from evenhand.fewshot.settings import (
     TrainingSettings,
     parse_shares,
 )
+from evenhand.files import public_arguments, public_names
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -402,7 +403,7 @@ def run(
             prob=prob,
             margin=margin,
             permutations=permutations,
-            about={"arguments": sys.argv[1:]},
+            about={"arguments": public_arguments(sys.argv[1:])},
             progress=progress,
             finish=lambda done: _draw_run(done, formats),
         )
@@ -494,9 +495,9 @@ def bias(
 
 def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
     """The runs' names, with their folders where several have the same name."""
-    names = [run.name for run in runs]
+    names, folders = [run.name for run in runs], public_names(run.folder for run in runs)
     return [
-        name if names.count(name) == 1 else f"{name} ({run.folder})"
+        name if names.count(name) == 1 else f"{name} ({folders[str(run.folder)]})"
         for name, run in zip(names, runs, strict=True)
     ]
 

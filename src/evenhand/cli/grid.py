@@ -419,14 +419,14 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
       evenhand grid report out --json
       evenhand grid report out --figures figures
     """
-    from evenhand.files import document, replace_file, save_csv, save_json, to_json
+    from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)
     target = folder / "report"
     target.mkdir(exist_ok=True)
-    content = document(command="grid report", folder=str(folder), **summary.to_dict())
+    content = public(document(command="grid report", folder=str(folder), **summary.to_dict()))
     for name, rows in summary.tables.items():
         save_csv(target / f"{name}.csv", rows)
     with replace_file(target / "report.md") as file:

@@ -39,6 +39,7 @@ from evenhand.cli.output import (
     step_bars,
     table,
 )
+from evenhand.files import public_arguments, public_names
 from evenhand.instruments import Run, correct_p_values, instruments, lookup
 from evenhand.masked.metrics.crows import Crows
 from evenhand.masked.metrics.pronouns import Pronouns
@@ -315,9 +316,9 @@ def score(
 def _load_models(sources: Sequence[str], device: str, dtype: str, int8: bool) -> list[Model]:
     """The models; those of one name are distinguished by how they were given."""
     loaded = [load_model(source, device, dtype, int8) for source in sources]
-    names = Counter(model.name for model in loaded)
+    counts, names = Counter(model.name for model in loaded), public_names(sources)
     return [
-        replace(model, name=source) if names[model.name] > 1 else model
+        replace(model, name=names[source]) if counts[model.name] > 1 else model
         for model, source in zip(loaded, sources, strict=True)
     ]
 
@@ -500,10 +501,11 @@ def associate(
     sentences, incomplete = _design(file, templates, professions, persons)
     results = []
     sources = tuple(dict.fromkeys(models))
+    names = public_names(sources)
     for source in sources:
         model = load_model(source, device, dtype, int8)
         if len(sources) > 1:
-            model = replace(model, name=source)
+            model = replace(model, name=names[source])
         with scoring_bar(f"scoring {model.name}", " words") as progress:
             run = Run(prob=prob, cache=open_cache(cache), progress=progress)
             results.append(Professions().measure(model, sentences, run))
@@ -742,13 +744,14 @@ def phrases(
     from evenhand.masked.metrics.phrases import phrases as measure
 
     lists = _phrase_lists(names)
+    shown = public_names([*models, *sources])
     loaded = {
-        source: replace(load_model(source, device, dtype, int8), name=source)
+        shown[source]: replace(load_model(source, device, dtype, int8), name=shown[source])
         for source in dict.fromkeys(models)
     }
     file = next((name for name in names if name.endswith(".toml")), None)
     refuse_masks(lists, loaded.values(), file)
-    embeds = {source: WordMean(load_vectors(source, "fallback")) for source in sources}
+    embeds = {shown[source]: WordMean(load_vectors(source, "fallback")) for source in sources}
     results: list[Measurement] = []
     with scoring_bar("predicting pronouns") as progress:
         for model in loaded.values():
@@ -1427,7 +1430,10 @@ def finetune(
             restart=restart,
             device=device,
             progress=progress,
-            run={"arguments": sys.argv[1:], "inputs": input_hashes(named)},
+            run={
+                "arguments": public_arguments(sys.argv[1:]),
+                "inputs": input_hashes(named),
+            },
         )
     _draw_finetuning(result)
     if as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from evenhand.files import document, to_json
+from evenhand.files import document, plain, public, to_json
 from evenhand.results import Comparison, Measurement, Measurements
 
 if TYPE_CHECKING:
@@ -48,9 +48,15 @@ def p_text(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
 
+LOCATIONS = ("folder", "out", "output", "report")
+"""Keys that say where something was written: as the user gave it."""
+
+
 def print_json(**content: Any) -> None:
     """Print one JSON document on stdout; results go without their items, which `-o` writes."""
-    click.echo(to_json(document(**{name: _summary(value) for name, value in content.items()})))
+    named = {name: _summary(value) for name, value in content.items()}
+    where = {name: value for name, value in named.items() if name in LOCATIONS}
+    click.echo(to_json(document(**public(named) | plain(where))))
 
 
 def _summary(value: Any) -> Any:

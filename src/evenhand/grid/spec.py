@@ -127,7 +127,6 @@ class Grid:
             "task": self.task_name,
             "version": self.task.version,
             "source": self.source,
-            "folder": str(Path.cwd()),
             "cells": [cell.to_dict() for cell in self.cells],
         }
 

@@ -23,7 +23,7 @@ import numpy as np
 from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
-from evenhand.files import document, save_json, versions
+from evenhand.files import document, public_name, save_json, versions
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
@@ -279,7 +279,7 @@ def finetune(
             "control": control,
         }
         about = {
-            "model": os.fspath(source),
+            "model": public_name(source),
             "versions": versions("tokenizers", "torch", "transformers"),
             **(run or {}),
         }

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import public_name
 from evenhand.vectors.distances import DistanceTable
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Table:
     Attributes
     ----------
     source : str
-        File or object the table was read from.
+        File (its base name) or object the table was read from.
     distance : array of shape (rows,)
     word, attribute, connection : array of shape (rows,)
         Indices into `words`, `attributes` and `CONNECTIONS`.
@@ -150,7 +151,8 @@ def read_table(source: Source) -> Table:
     if isinstance(source, DistanceTable):
         return _build_table(f"distances of {source.topic}", _frame_rows("", source.to_frame()))
     if isinstance(source, str | os.PathLike):
-        return _build_table(os.fspath(source), _csv_rows(source))
+        table = _build_table(os.fspath(source), _csv_rows(source))
+        return replace(table, source=public_name(source))
     return _build_table("the table", _frame_rows("the table", source))
 
 
