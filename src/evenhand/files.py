@@ -30,6 +30,7 @@ __all__ = [
     "RunFolder",
     "check_row_format",
     "document",
+    "map_texts",
     "open_rows",
     "plain",
     "public",
@@ -124,7 +125,7 @@ def save_csv(
         file.write(text.getvalue().encode())
 
 
-# ------------------------------------------------------------------------- names of files in results
+# ------------------------------------------------------------------- names of files in results
 
 HUB = "hf:"
 
@@ -188,14 +189,7 @@ def public(value: Any, *sources: str | os.PathLike[str]) -> Any:
     def shorten(text: str) -> str:
         return paths.sub(name_of, text) if os.sep in text and names else text
 
-    def walk(item: Any) -> Any:
-        if isinstance(item, str):
-            return shorten(item)
-        if isinstance(item, dict):
-            return {shorten(key): walk(inner) for key, inner in item.items()}
-        return [walk(inner) for inner in item] if isinstance(item, list) else item
-
-    return walk(content)
+    return map_texts(content, shorten)
 
 
 def public_arguments(arguments: Iterable[str]) -> list[str]:
@@ -216,6 +210,23 @@ def public_arguments(arguments: Iterable[str]) -> list[str]:
             option, equals, value = "", "", argument
         listed.append(option + equals + ",".join(map(shorten, value.split(","))))
     return listed
+
+
+def map_texts(content: Any, function: Callable[[str], str]) -> Any:
+    """A JSON value with a function applied to each of its texts, keys included.
+
+    >>> map_texts({"a": ["b", 1]}, str.upper)
+    {'A': ['B', 1]}
+    """
+    if isinstance(content, str):
+        return function(content)
+    if isinstance(content, dict):
+        return {
+            map_texts(key, function): map_texts(inner, function) for key, inner in content.items()
+        }
+    return (
+        [map_texts(inner, function) for inner in content] if isinstance(content, list) else content
+    )
 
 
 def _texts(content: Any) -> Iterator[str]:

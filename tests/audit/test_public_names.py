@@ -134,9 +134,22 @@ def assert_public(folder: Path, private: Path, *outputs: str) -> None:
 def test_audit(private, monkeypatch, capsys):
     out = private / "audit"
     shown = call(
-        monkeypatch, capsys, "audit", "--vectors", private / "my.vec", "--model", private / "my-bert",
-        "--data", private / "my.csv", "--topics", "gender", "--quick", "--out", out, "--json",
-    )  # fmt: skip
+        monkeypatch,
+        capsys,
+        "audit",
+        "--vectors",
+        private / "my.vec",
+        "--model",
+        private / "my-bert",
+        "--data",
+        private / "my.csv",
+        "--topics",
+        "gender",
+        "--quick",
+        "--out",
+        out,
+        "--json",
+    )
     assert json.loads(shown)["report"] == str(out / "report.html"), "where it is written stays"
     assert_public(out, private)
     subjects = json.loads((out / "run.json").read_text())["subjects"]
@@ -178,9 +191,21 @@ def test_vectors_and_posterior(private, monkeypatch, capsys):
 def test_fewshot(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     options = (
-        "--data", private / "my.csv", "--encoder", private / "my-bert", "--ways", 2, "--shots", 2,
-        "--queries", 2, "--episodes", "8/4/8", "--jobs", 1,
-    )  # fmt: skip
+        "--data",
+        private / "my.csv",
+        "--encoder",
+        private / "my-bert",
+        "--ways",
+        2,
+        "--shots",
+        2,
+        "--queries",
+        2,
+        "--episodes",
+        "8/4/8",
+        "--jobs",
+        1,
+    )
     first = shell("fewshot", "run", *options, "--out", private / "a" / "run", "--json")
     shell("fewshot", "run", *options, "--out", private / "b" / "run")
     both = shell("fewshot", "bias", private / "a" / "run", private / "b" / "run", "--json")
@@ -204,9 +229,22 @@ def test_masked(private, monkeypatch, capsys):
         private / "s.csv",
     )
     tuned = shell(
-        "masked", "finetune", private / "text.txt", "--model", model, "--max-tokens", 600, "--block", 64,
-        "--evaluations", 1, "-o", out, "--sentences", private / "masked.txt",
-    )  # fmt: skip
+        "masked",
+        "finetune",
+        private / "text.txt",
+        "--model",
+        model,
+        "--max-tokens",
+        600,
+        "--block",
+        64,
+        "--evaluations",
+        1,
+        "-o",
+        out,
+        "--sentences",
+        private / "masked.txt",
+    )
     assert tuned
     without = json.dumps(
         {name: value for name, value in json.loads(scored).items() if name != "output"}

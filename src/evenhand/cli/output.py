@@ -13,6 +13,7 @@ import click
 
 from evenhand.files import document, plain, public, to_json
 from evenhand.results import Comparison, Measurement, Measurements
+from evenhand.wording import visible
 
 if TYPE_CHECKING:
     from rich.progress import Task
@@ -79,11 +80,15 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     from rich.table import Table
     from rich.text import Text
 
-    cells = [list(row) for row in rows]
-    shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    cells = [[visible(cell) for cell in row] for row in rows]
+    shown = Table(
+        title=Text(visible(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for i, header in enumerate(headers):
         numeric = bool(cells) and all(_is_numeric(row[i]) for row in cells)
-        shown.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or i == 0)
+        shown.add_column(
+            visible(header), justify="right" if numeric else "left", no_wrap=numeric or i == 0
+        )
     for row in cells:
         shown.add_row(*(Text(cell) for cell in row))
     width = None if sys.stdout.isatty() else 160

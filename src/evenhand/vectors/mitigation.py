@@ -90,10 +90,10 @@ def mitigate(
 
     Notes
     -----
-    A test that the words do not suffice for is left out, and the notes say so; the vectors are
-    debiased in any case. Hard debiasing leaves the protected words as they are, except those it equalises; soft and
+    Hard debiasing leaves the protected words as they are, except those it equalises; soft and
     INLP map every word. Of the 6n words that lean most to each class the hiding tests use every
-    sixth, and INLP learns from the others: no word is in both.
+    sixth, and INLP learns from the others: no word is in both. A test for which there are too few
+    words is left out, and the notes say so; the vectors are debiased in any case.
 
     Examples
     --------
