@@ -215,7 +215,7 @@ def test_runs_that_cannot_be_compared(here, capsys, tmp_path):
     output(capsys, *QUICK, "--data", "simulated:per_class=14,leak=0", "--out", str(other))
     message = failure(capsys, "fewshot", "bias", "base", str(other))
     assert (
-        f"proto-euclidean (base) and proto-euclidean ({other}): expected runs on the same"
+        "proto-euclidean (base) and proto-euclidean (other): expected runs on the same"
         in message
     )
     assert "expected each folder once" in failure(capsys, "fewshot", "bias", "base", "./base")

@@ -549,8 +549,8 @@ def _print_run(finished: FewShotRun) -> None:
     data = finished.record["data"]
     left = "; ".join(f"{reason}: {count:,}" for reason, count in data["left_out"].items())
     click.echo(
-        f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes"
-        + (f" (left out: {left})" if left else "")
+        f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
+        "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
     encoder = "fine-tuned" if settings.finetune else "frozen"
     difference = results.above_baseline

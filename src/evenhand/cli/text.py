@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,7 @@ from evenhand.text.metrics.odds import Odds
 if TYPE_CHECKING:
     from evenhand.results import Measurement
     from evenhand.text.corpus import Progress
+    from evenhand.text.corpus.pipeline import Flip
     from evenhand.text.rewrite import Rewriter
 
 __all__ = ["text"]
@@ -162,6 +164,12 @@ def swap_options(names: str, probability: float) -> Callable[[F], F]:
             help="Do not change words that refer to somebody named (CDA's rule): Elizabeth … she … "
             "queen.",
         ),
+        click.option(
+            "--flip",
+            metavar="COLUMN",
+            help="Also swap the gender code (M, F, male, woman …) in this column of the records "
+            "that change.",
+        ),
         judge_option,
         append_option,
     )
@@ -180,7 +188,7 @@ def swap(**options: Any) -> None:
     Examples:
       echo "Her neighbour waved to her." | evenhand text swap
       evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --jobs 2
-      evenhand text swap reviews.csv --field text --append -o augmented.csv
+      evenhand text swap reviews.csv --field text --flip gender --append -o augmented.csv
     """
     _run_swap(options)
 
@@ -201,14 +209,16 @@ def substitute(**options: Any) -> None:
 
 
 def _run_swap(options: dict[str, Any]) -> None:
+    from evenhand.text.corpus.pipeline import Flip
     from evenhand.text.rewrite.swap import Swap
 
-    kinds, own = options.pop("kinds"), options["pairs"]
+    kinds, own, column = options.pop("kinds"), options["pairs"], options.pop("flip")
+    flip = Flip(column, options["direction"]) if column else None
     rewriter = Swap(
         kinds=tuple(k.strip() for k in kinds.split(",")) if kinds else None,
         **{name: options.pop(name) for name in _SWAP},
     )
-    _run(rewriter, **options, own_pairs=Path(own).read_bytes() if own else b"")
+    _run(rewriter, **options, flip=flip, own_pairs=Path(own).read_bytes() if own else b"")
 
 
 _SWAP = ("direction", "names", "probability", "seed", "unsafe", "pairs", "keep_named", "judge")
@@ -280,20 +290,27 @@ def _run(
     jobs: int,
     resume: bool,
     as_json: bool,
+    flip: Flip | None = None,
     own_pairs: bytes = b"",
 ) -> None:
+    from evenhand.text.corpus.formats import Csv, Jsonl
     from evenhand.text.corpus.pipeline import RewriteWork, stream
 
-    work = RewriteWork(rewriter, append=append)
+    work = RewriteWork(rewriter, append=append, flip=flip)
     if as_json and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
     sources = files or ("-",)
+    cut = form_of(sources, field, form)
+    if flip is not None:
+        if not isinstance(cut, Csv | Jsonl):
+            raise click.UsageError("--flip goes with JSONL and CSV, not with lines")
+        cut = replace(cut, flip=flip.column)
     with progress_bar(sources) as progress:
         counts = stream(
             sources,
             output or "-",
             work,
-            form=form_of(sources, field, form),
+            form=cut,
             edits=edits,
             jobs=jobs,
             resume=resume,
@@ -591,6 +608,7 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
         f"{counts['male']:,} male, {counts['female']:,} female, {counts['left_out']:,} left out. "
         f"Gender: {measurement.details['gender_from']}."
     )
+    click.echo(f"duplicates: {measurement.details['duplicates']}")
     click.echo(
         f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
         "p: Fisher's exact test, Holm-corrected over the classes."
