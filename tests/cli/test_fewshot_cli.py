@@ -44,7 +44,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         assert run([*QUICK, "--out", "base"]) == 0
-        patched.setattr(charts_fewshot, "run_charts", lambda _: ChartSet())
+        patched.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
         assert run([*QUICK, "--out", "neutral", "--mitigation", "neutralize"]) == 0
     return folder
 
@@ -53,7 +53,7 @@ def made(tmp_path_factory):
 def here(made, monkeypatch):
     """The working folder; figures, which take longest, are left out."""
     monkeypatch.chdir(made)
-    monkeypatch.setattr(charts_fewshot, "run_charts", lambda _: ChartSet())
+    monkeypatch.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
     return made
 
 

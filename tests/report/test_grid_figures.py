@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fewshot_documents import below_title, data, words
+from fewshot_runs import below_title, data, words
 
 import grid_worlds
 from evenhand.charts import to_svg

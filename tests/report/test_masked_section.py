@@ -44,7 +44,7 @@ def found(tmp_path_factory) -> Findings:
         kind="finetune",
         title="tuned",
         details=tuned_content(),
-        comparisons=(professions_change(),),
+        comparisons=(*score_changes(), professions_change()),
     )
     return replace(
         model,
@@ -81,8 +81,8 @@ def professions_change() -> Comparison:
     )
 
 
-def tuned_content() -> dict:
-    """A fine-tuning as the stage saves it: what JSON makes of it."""
+def score_changes() -> list[Comparison]:
+    """What a fine-tuning changed."""
 
     def change(query: str, ideal: float | None) -> Comparison:
         before, after = (
@@ -109,11 +109,14 @@ def tuned_content() -> dict:
         )
 
     measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
+    return [change(query, ideal) for query, ideal in measures.items()]
+
+
+def tuned_content() -> dict:
+    """A fine-tuning as the stage saves it: what JSON makes of it."""
     content = {
-        "model": "world",
-        "settings": {},
+        "settings": {"top_k": 10},
         "data": {"sentences": 120},
-        "crows": None,
         "training": {
             "documents": 900,
             "tokens": 160_000,
@@ -121,10 +124,6 @@ def tuned_content() -> dict:
             "best": {"step": 40},
             "evaluation_loss": {"before": 2.2, "after": 1.3},
         },
-        "changes": [change(query, ideal).to_dict(items=False) for query, ideal in measures.items()],
-        "control": [],
-        "against_control": [],
-        "control_curve": [],
         "notes": ["a note"],
         "curve": [
             {"step": 0, "epoch": 0.0, "training": None, "evaluation": 2.2},

@@ -274,8 +274,16 @@ def tune(
     except InputError as error:
         return _skipped(str(error))
     return {
-        "comparisons": tuple(_others(model, result, options, report)),
-        "details": {**result.to_dict(), "weights": weights, "data_name": data.name},
+        "comparisons": (*result.changes, *_others(model, result, options, report)),
+        "details": {
+            "settings": result.settings,
+            "data": result.data,
+            "training": result.training,
+            "curve": result.curve,
+            "notes": result.notes,
+            "weights": weights,
+            "data_name": data.name,
+        },
     }
 
 

@@ -504,14 +504,10 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
 
 def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
     from evenhand.fewshot.runs import summarise
-    from evenhand.report.fewshot import run_charts, run_rows
+    from evenhand.report.fewshot import run_charts
 
     results = finished.results or summarise(finished)
-    charts = run_charts(run_rows(results, finished.name, finished.curves))
-    if results.bias is None:  # the output says so
-        charts.skipped.pop("bias", None)
-        charts.skipped.pop("associations", None)
-    save_figures(charts, finished.folder, formats)
+    save_figures(run_charts(results, finished.name, finished.curves), finished.folder, formats)
 
 
 def _draw_bias(
@@ -521,21 +517,15 @@ def _draw_bias(
     formats: tuple[str, ...],
 ) -> None:
     from evenhand.charts import save_charts
-    from evenhand.report.fewshot import bias_charts, bias_rows, change_rows, score_row
+    from evenhand.report.fewshot import bias_charts
 
     drawn = bias_charts(
-        {
-            "runs": {
-                own.subject: {"accuracy": score_row(right), "bias": bias_rows(own)}
-                for right, own in measured
-            },
-            "changes": {pair[0].after.subject: change_rows(*pair) for pair in comparisons},
-        }
+        {pair[1].subject: pair for pair in measured},
+        {accuracy.after.subject: (accuracy, bias) for accuracy, bias in comparisons},
     )
     save_charts(drawn.charts, folder, formats)
     for name, reason in drawn.skipped.items():
-        if name != "changes" or comparisons:
-            click.echo(f"figure not drawn: {name}: {reason}", err=True)
+        click.echo(f"figure not drawn: {name}: {reason}", err=True)
 
 
 # tables

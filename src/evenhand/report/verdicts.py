@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from evenhand.instruments import find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Measurement
 from evenhand.statistics.tests import holm
 
 if TYPE_CHECKING:
+    from evenhand.report.fewshot import Network
     from evenhand.report.findings import Findings
 
 Subject = Literal["data", "vectors", "model", "classifier"]
@@ -459,7 +460,8 @@ def deciding_of_model(findings: Findings) -> list[Measurement]:
 
 # ------------------------------------------------------------------------------------- classifiers
 
-FEWSHOT = {"association": "Association", "epsilon": "Accuracy gap"}
+LEAD = "association"
+FEWSHOT = {LEAD: "Association", "epsilon": "Accuracy gap"}
 """The measures of few-shot bias that decide."""
 
 
@@ -469,13 +471,13 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     The p that decides is that of chance in the classes tested; the p for new classes is that of
     the interval.
     """
-    from evenhand.report.fewshot import contents_of
+    from evenhand.report.fewshot import read_networks
 
     if not findings.of("fewshot"):
         return []
     name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
-    contents = contents_of(findings)
-    tests = _fewshot_tests(contents)
+    networks = read_networks(findings)
+    tests = _fewshot_tests(networks)
     if not tests:
         sentence = prose.classifier_not_measured(_reason(findings, "fewshot"))
         return [_not_measured("classifier", name, "gender", sentence)]
@@ -484,7 +486,7 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     strong = [test for test in tests if rules.strong[0].meets(test)]
     lasting = [test for test in tests if rules.strong[1].meets(test)]
     shown = _carrier(level, lasting if level == "strong evidence" else tests)
-    tested = max(content["runs"]["none"]["bias"]["association"]["classes"] for content in contents)
+    tested = max(network.bias.part(LEAD).details["classes"] for network in networks)
     sentence = prose.classifier(
         level=level,
         classes=tested,
@@ -493,7 +495,7 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
         some=[test for test in tests if test["p_holm"] < SOME],
         strong=strong,
     )
-    if level != "none found" and (more := best_mitigation(contents)):
+    if level != "none found" and (more := best_mitigation(networks)):
         sentence = f"{sentence} {more}"
     return [
         Verdict(
@@ -510,36 +512,35 @@ def judge_classifiers(findings: Findings) -> list[Verdict]:
     ]
 
 
-def _fewshot_tests(contents: Sequence[Mapping[str, Any]]) -> list[Test]:
+def _fewshot_tests(networks: Sequence[Network]) -> list[Test]:
     """Each deciding measure of each network, with intervals for other texts and for new classes.
 
     The interval for other texts of the classes tested is the value and to either side what chance
     gives, widened for the number of tests (Bonferroni, normal).
     """
-    found = [
-        (content["network"], metric, bias)
-        for content in contents
-        for metric in FEWSHOT
-        if _known((bias := content["runs"]["none"]["bias"][metric])["signed"])
-        and _known(bias["null_p"])
+    measured = [
+        (network.name, m)
+        for network in networks
+        for m in map(network.bias.part, FEWSHOT)
+        if _known(m.value) and _known(m.details["null_p"])
     ]
     tests: list[Test] = []
-    for network, metric, bias in found:
-        value, margin = bias["signed"], bias["null_high"] * _wider(bias["prob"], len(found))
+    for name, m in measured:
+        margin = m.details["null_high"] * _wider(m.prob, len(measured))
         tests.append(
             {
-                "label": f"{FEWSHOT[metric]}, {network}",
-                "metric": metric,
-                "query": network,
-                "value": value,
-                "low": value - margin,
-                "high": value + margin,
+                "label": f"{FEWSHOT[m.query]}, {name}",
+                "metric": m.query,
+                "query": name,
+                "value": m.value,
+                "low": m.value - margin,
+                "high": m.value + margin,
                 "ideal": 0.0,
-                "p_value": bias["null_p"],
-                "towards_stereotype": value > 0,
-                "low_new_classes": _end(bias["signed_low"], -1),
-                "high_new_classes": _end(bias["signed_high"], 1),
-                "p_new_classes": bias["p_value"],
+                "p_value": m.details["null_p"],
+                "towards_stereotype": m.value > 0,
+                "low_new_classes": m.low,
+                "high_new_classes": m.high,
+                "p_new_classes": m.p_value,
             }
         )
     correct(tests, RULES["classifier"].corrected)
@@ -591,29 +592,32 @@ def _fewshot_number(test: Test, text: str, *, new: bool, p: float | None) -> Num
     )
 
 
-def best_mitigation(contents: Sequence[Mapping[str, Any]]) -> str:
+def best_mitigation(networks: Sequence[Network]) -> str:
     """What the mitigation with the least association left did, and its cost in accuracy.
 
     It is the one with the smallest mean size of the association over the networks; the numbers
     are those of the network that had the largest before.
     """
-    shared = [set(content["changes"]) for content in contents]
+    shared = [set(network.changes) for network in networks]
     names = set.intersection(*shared) if shared else set()
-    left = {
-        name: sum(abs(content["changes"][name]["association"]["after"]) for content in contents)
-        for name in names
-        if all(_known(content["changes"][name]["association"]["after"]) for content in contents)
+
+    def change(network: Network, name: str) -> Comparison:
+        return network.changes[name][1].part(LEAD)
+
+    sizes = {
+        name: sum(abs(change(network, name).after.value) for network in networks) for name in names
     }
+    left = {name: size for name, size in sizes.items() if _known(size)}
     if not left:
         return ""
     best = min(sorted(left), key=lambda name: left[name])
-    content = max(contents, key=lambda c: abs(c["changes"][best]["association"]["before"]))
+    network = max(networks, key=lambda network: abs(change(network, best).before.value))
     return prose.best_mitigation(
         best=best,
         tried=len(left),
-        network=content["network"],
-        change=content["changes"][best]["association"],
-        cost=content["changes"][best]["accuracy"],
+        network=network.name,
+        change=change(network, best),
+        cost=network.changes[best][0].change,
     )
 
 
@@ -623,11 +627,6 @@ def _known(value: Any) -> bool:
 
 def _or_one(p: Any) -> float:
     return float(p) if _known(p) else 1.0
-
-
-def _end(value: Any, side: int) -> float:
-    """An end of an interval; null stands for an unbounded one."""
-    return float(value) if _known(value) else side * math.inf
 
 
 def rules(findings: Findings) -> list[tuple[str, list[str]]]:
