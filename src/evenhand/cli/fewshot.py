@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +30,7 @@ from evenhand.cli.output import (
     step_bars,
     table,
 )
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, SmallDataError
 from evenhand.fewshot.metrics.bias import MEASURES, Bias
 from evenhand.fewshot.networks import LOSSES, NAMES
 from evenhand.fewshot.settings import (
@@ -379,23 +380,48 @@ def run(
       evenhand fewshot run --data asked.jsonl --text question --label topic --finetune --out asked
     """
     from evenhand.fewshot.runs import run as train_and_test
-    from evenhand.fewshot.splits import load_splits, read_splits
+    from evenhand.fewshot.splits import fit_to_data, load_splits, read_splits
     from evenhand.files import user_cache
 
-    settings = _settings(frozen, chosen)
+    free = _is_free()
+    # checked before the data are read, which may change the numbers left to us
+    settings = _settings(frozen, {**chosen, "shots": 4} if free else chosen)
     configure(Bias, {"margin": margin, "permutations": permutations})
     splits = None
     if (path := chosen["splits_from"]) is not None:
         splits = read_splits(path) if path.is_dir() else load_splits(path)
-    with step_bars({"training": "episodes", "encoding": "tokens"}) as progress:
+    data, shares, both_leanings = (
+        _read_data(chosen),
+        parse_shares(chosen["shares"]),
+        not chosen["any_leaning"],
+    )
+    if free and splits is None:
+        fit = fit_to_data(
+            data,
+            splits=None if _is_default("splits") else chosen["splits"],
+            both_leanings=None if both_leanings else False,
+            shares=shares,
+            unlabelled=settings.unlabelled or 0,
+            calibrated=settings.mitigation.calibrate,
+        )
+        for note in fit.notes:
+            click.echo(f"note: {note}", err=True)
+        names = ("ways", "shots", "queries", "splits")
+        chosen |= {name: getattr(fit, name) for name in names}
+        data, both_leanings = fit.dataset, fit.both_leanings
+        settings = _settings(frozen, chosen)
+    with (
+        _suggestion(data, shares),
+        step_bars({"training": "episodes", "encoding": "tokens"}) as progress,
+    ):
         finished = train_and_test(
-            _read_data(chosen),
+            data,
             settings,
             folder,
             encoder=encoder,
             splits=splits,
-            shares=parse_shares(chosen["shares"]),
-            both_leanings=not chosen["any_leaning"],
+            shares=shares,
+            both_leanings=both_leanings,
             cache=cache or user_cache("embeddings"),
             device=device,
             jobs=jobs or len(os.sched_getaffinity(0)),
@@ -412,6 +438,31 @@ def run(
         return
     _print_run(finished)
     click.echo(f"written to {folder}: results.json, run.json, by_class.csv, figures/, split-…/")
+
+
+def _is_default(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _is_free() -> bool:
+    """Whether the shape of the tasks is left to us."""
+    return all(map(_is_default, ("ways", "shots", "queries")))
+
+
+@contextmanager
+def _suggestion(data: Dataset, shares: Sequence[float]) -> Iterator[None]:
+    """Adds to an error on data that are too small which options would work."""
+    from evenhand.fewshot.splits import fit_to_data
+
+    try:
+        yield
+    except SmallDataError as error:
+        try:
+            options = fit_to_data(data, shares=shares).options
+        except InputError:
+            raise error from None
+        raise SmallDataError(f"{error}; these options work: {options}") from None
 
 
 @fewshot.command(short_help="The gender bias of runs, and what mitigations changed.")

@@ -432,7 +432,7 @@ def _sample(
             f"{purpose} {number}",
         )
     except InputError as error:
-        raise InputError(f"{PURPOSES[purpose]} classes of split {number}: {error}") from None
+        raise type(error)(f"{PURPOSES[purpose]} classes of split {number}: {error}") from None
 
 
 @lru_cache(maxsize=32)

@@ -19,6 +19,8 @@ POOLINGS = ("mean", "cls")
 """How the states of a text's tokens become its features."""
 
 SOFT = "proto-soft"
+MOST_TRAININGS = 1000
+"""Splits, and seeds of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,12 @@ class RunSettings:
             object.__setattr__(self, "episodes", EpisodeCounts.parse(self.episodes))
         minimum = {"ways": 2, "shots": 1, "queries": 1, "splits": 1, "seeds": 1, "split_seed": 0}
         _check_counts(self, {**minimum, "limit": 3, "unlabelled": 0}, ("limit", "unlabelled"))
+        for name in ("splits", "seeds"):
+            if getattr(self, name) > MOST_TRAININGS:
+                raise InputError(
+                    f"{name}: expected 1 to {MOST_TRAININGS:,}, each a training of its own, got "
+                    f"{getattr(self, name):,}"
+                )
         if self.pooling not in POOLINGS:
             raise UnknownNameError("pooling", self.pooling, POOLINGS)
         if self.mitigation.calibrate and self.shots % 2:
@@ -242,10 +250,10 @@ class RunSettings:
 
 
 def parse_shares(text: str) -> tuple[float, ...]:
-    """Three numbers joined by slashes as shares that add up to 1.
+    """Three numbers joined by slashes, per cent or ratios, as shares that add up to 1.
 
-    >>> parse_shares("50/25/25")
-    (0.5, 0.25, 0.25)
+    >>> parse_shares("50/25/25"), parse_shares("2/1/1")
+    ((0.5, 0.25, 0.25), (0.5, 0.25, 0.25))
     """
     try:
         numbers = [float(part) for part in text.split("/")]
@@ -253,6 +261,11 @@ def parse_shares(text: str) -> tuple[float, ...]:
         numbers = []
     if len(numbers) != 3 or not all(0 < number < math.inf for number in numbers):
         raise InputError(f"shares: expected three numbers such as 50/25/25, got '{text}'")
+    if max(numbers) >= 10 and not math.isclose(sum(numbers), 100, rel_tol=0.011):
+        raise InputError(
+            f"shares: expected three numbers that add up to 100, such as 50/25/25, got '{text}', "
+            f"which add up to {sum(numbers):g}"
+        )
     return tuple(number / sum(numbers) for number in numbers)
 
 
