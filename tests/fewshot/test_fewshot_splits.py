@@ -200,7 +200,7 @@ def small_data(*sizes: int) -> Dataset:
 
 def test_tasks_that_the_data_allow() -> None:
     usual = fit_to_data(small_data(*[12] * 16), shares=(0.3, 0.35, 0.35))
-    assert (usual.ways, usual.shots, usual.queries, usual.splits) == (4, 5, 5, 4)
+    assert (usual.ways, usual.shots, usual.queries, usual.splits) == (5, 5, 5, 1)
     few = fit_to_data(small_data(*[7] * 7))
     assert (few.ways, few.shots, few.queries, few.splits, few.both_leanings) == (2, 3, 3, 4, True)
     assert few.notes[0].startswith("chosen for these data: 2 ways, 3 shots, 3 queries, 4 splits")
@@ -212,7 +212,7 @@ def test_tasks_that_the_data_allow() -> None:
     assert (calibrated.shots, calibrated.queries) == (4, 5)
     given = fit_to_data(small_data(*[7] * 9), ways=2, shots=1)
     assert (given.ways, given.shots, given.queries, given.splits) == (2, 1, 5, 1)
-    one_sided = fit_to_data(Dataset.of(map(str, range(60)), "abcdef" * 10, "F" * 60, name="f"))
+    one_sided = fit_to_data(Dataset.of(map(str, range(64)), "abcdefgh" * 8, "F" * 64, name="f"))
     assert not one_sided.both_leanings
 
 
