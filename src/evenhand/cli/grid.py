@@ -85,6 +85,13 @@ def grid() -> None:
     metavar="NAME=VALUE",
     help="An option of the engine, such as partition=gpu or address=auto; may be repeated.",
 )
+@click.option(
+    "--max-cells",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    help="Refuse grids of more combinations.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and compute nothing.")
 @json_option
 def run_command(
@@ -95,6 +102,7 @@ def run_command(
     devices: str,
     threads: int,
     options: tuple[str, ...],
+    max_cells: int,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -133,7 +141,7 @@ def run_command(
     if not names:
         raise InputError(f"--device: expected a device or several, got '{devices}'")
     with step_bars() as progress:
-        grid = read_grid(file, progress=_step(progress, "reading"))
+        grid = read_grid(file, max_cells=max_cells, progress=_step(progress, "reading"))
         if not dry_run:
             launch = _Launch(grid, folder, as_json)
             launch.run(
