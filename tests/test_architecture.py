@@ -23,7 +23,7 @@ MOST_FILES = 10
             "statistics/association.py",
             "association",
         ),
-        ("masked score - --json", "masked/metrics/pronouns.py", "bias"),
+        ("masked score - --json", "masked/gender_words.py", "bias"),
     ],
 )
 def test_the_arithmetic_is_near_the_shell(command, file, function, monkeypatch, capsys):

@@ -34,7 +34,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
@@ -48,6 +48,7 @@ __all__ = [
     "Option",
     "Progress",
     "Run",
+    "RunOptions",
     "compare",
     "correct_p_values",
     "find",
@@ -101,6 +102,15 @@ class Run:
             raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
         if not (isinstance(self.seed, numbers.Integral) and 0 <= self.seed < 2**32):
             raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
+
+
+class RunOptions(TypedDict, total=False):
+    """The fields of `Run` as keyword arguments, for functions that measure."""
+
+    seed: int
+    prob: float
+    cache: Any
+    progress: Progress | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +238,33 @@ class Declaration:
     audit: bool = False
     command: str = ""
     options: tuple[Option, ...] = ()
+
+    def result(
+        self, run: Run, query: str, estimate: tuple[float, float, float], **fields: Any
+    ) -> Measurement:
+        """A measurement by this instrument.
+
+        Parameters
+        ----------
+        run : Run
+        query : str
+            The name of the question.
+        estimate : (float, float, float)
+            Value, low and high, as the functions of `evenhand.statistics` return them.
+        **fields
+            Further fields of `Measurement`. Name, ideal and direction come from the declaration,
+            seed and probability from the run; a part that differs in one of them gives it here.
+
+        """
+        known = {
+            "metric": self.name,
+            "ideal": self.ideal,
+            "worse": self.worse,
+            "prob": run.prob,
+            "seed": run.seed,
+        }
+        value, low, high = estimate
+        return Measurement(query=query, value=value, low=low, high=high, **{**known, **fields})
 
 
 class Instrument(Protocol):

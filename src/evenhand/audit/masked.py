@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from evenhand.cache import Cache
     from evenhand.fewshot.data import Dataset
     from evenhand.masked.finetuning import FinetuneResult, Settings
-    from evenhand.masked.metrics.pronouns import Sentence
     from evenhand.masked.model import Model
+    from evenhand.masked.sentences import Sentence
 
 FEWEST = 20
 """Sentences of the data that are worth a score of their own."""
@@ -139,7 +139,7 @@ def _pronouns(source: str, data: Dataset, options: Options, progress: Progress) 
 
 def _sentences(data: Dataset, options: Options) -> list[Sentence]:
     """The first accepted sentence of each text: several of one text are no sample."""
-    from evenhand.masked.metrics.pronouns import Sentence
+    from evenhand.masked.sentences import Sentence
     from evenhand.masked.words import MASKS
 
     first: dict[int, Sentence] = {}

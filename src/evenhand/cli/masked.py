@@ -1413,8 +1413,8 @@ def finetune(
     from evenhand.masked.finetuning import Settings
     from evenhand.masked.finetuning import finetune as run_finetuning
     from evenhand.masked.learning_text import input_hashes, read_documents
-    from evenhand.masked.metrics.pronouns import read_sentences
     from evenhand.masked.pairs import read_pairs
+    from evenhand.masked.sentences import read_sentences
 
     cut = form_of(files, field, form)
     named = [*files, *(name for name in (sentences, crows) if name)]

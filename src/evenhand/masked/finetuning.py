@@ -24,10 +24,12 @@ from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
 from evenhand.files import document, public_name, save_json, versions
+from evenhand.instruments import Instrument, Run
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
-from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
+from evenhand.masked.metrics.pronouns import INTERVAL, Pronouns, pronouns
 from evenhand.masked.model import Model, load, quiet
+from evenhand.masked.sentences import Sentence
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, paired_shares, wilson
 from evenhand.training import (
@@ -824,7 +826,7 @@ def _mean_change(
     # no value is below an ideal of 0: there the change is the change of the distance
     distance = distance_change(change, mean(first + second - 2 * ideal, -1.0)) if ideal else change
     before, after = (
-        _measurement("pronouns", name, mean(x, 0.0), first.size, ideal, INTERVAL)
+        _measurement(Pronouns, name, mean(x, 0.0), first.size, ideal=ideal, interval=INTERVAL)
         for x in (first, second)
     )
     comparison = Comparison(
@@ -856,7 +858,7 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
     total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
     name, interval = "CrowS stereotype share", "Wilson's, over pairs that are a tie for neither"
     share_before, share_after = (
-        _measurement("crows", name, Estimate.of(wilson(k, n, prob), prob), n, 0.5, interval)
+        _measurement(Crows, name, Estimate.of(wilson(k, n, prob), prob), n, interval=interval)
         for k in (first, second)
     )
     comparison = replace(shift, before=share_before, after=share_after, parts=())
@@ -864,20 +866,11 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
 
 
 def _measurement(
-    metric: str, query: str, estimate: Estimate, n: int, ideal: float, interval: str
+    instrument: type[Instrument], query: str, estimate: Estimate, n: int, **fields: Any
 ) -> Measurement:
-    return Measurement(
-        metric=metric,
-        query=query,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        prob=estimate.prob,
-        n=int(n),
-        ideal=ideal,
-        worse="away",
-        interval=interval,
-    )
+    ends = (estimate.value, estimate.low, estimate.high)
+    run = Run(prob=estimate.prob)
+    return instrument.declaration.result(run, query, ends, n=int(n), **fields)
 
 
 def _describe(change: Comparison, distance: Estimate | None) -> Comparison:

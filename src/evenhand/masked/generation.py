@@ -478,8 +478,7 @@ def _mean(values: Floats, bounds: tuple[float, float], rule: Rule) -> Estimate:
 
 
 def _share(true: NDArray[np.bool_], rule: Rule) -> Estimate:
-    share, low, high = wilson(int(true.sum()), true.size, rule.prob)
-    return Estimate(value=share, low=low, high=high, prob=rule.prob)
+    return Estimate.of(wilson(int(true.sum()), true.size, rule.prob), rule.prob)
 
 
 Direction = Literal["own", "both", "male", "female"]

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Declaration, Run, instrument, option
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
@@ -75,6 +75,8 @@ _MAX_VALUES = 100
 class Odds:
     """The odds ratio of every class of a corpus, one part per class."""
 
+    declaration: ClassVar[Declaration]
+
     label: str | None = option(
         None, help="The column with the class of each row (default: label or class)."
     )
@@ -96,7 +98,18 @@ class Odds:
         material: None = None,  # noqa: ARG002
         run: Run = Run(),
     ) -> Measurement:
-        counts = count_rows(
+        counts = self._count(subject)
+        counts.source = subject.name
+        return counts.measure(run)
+
+    def tally(self, subject: Corpus) -> dict[str, Any]:
+        """The counts of one shard as plain values; it may lack a gender or have one class."""
+        if self.duplicates != "count":
+            raise InputError("duplicates: expected one file: equal texts of shards cannot be known")
+        return self._count(subject).to_dict()
+
+    def _count(self, subject: Corpus) -> Counts:
+        return count_rows(
             subject.source,
             self.label,
             self.gender,
@@ -105,27 +118,11 @@ class Odds:
             female=self.female,
             duplicates=self.duplicates,
         )
-        counts.source = subject.name
-        return counts.measure(run.prob)
-
-    def tally(self, subject: Corpus) -> dict[str, Any]:
-        """The counts of one shard as plain values; it may lack a gender or have one class."""
-        if self.duplicates != "count":
-            raise InputError("duplicates: expected one file: equal texts of shards cannot be known")
-        counts = count_rows(
-            subject.source,
-            self.label,
-            self.gender,
-            self.text,
-            male=self.male,
-            female=self.female,
-        )
-        return counts.to_dict()
 
     @staticmethod
     def pool(tallies: Sequence[Mapping[str, Any]], prob: float = 0.95) -> Measurement:
         """The odds ratios over the rows of all shards, as of one file with all rows."""
-        return Counts.join(tallies).measure(prob)
+        return Counts.join(tallies).measure(Run(prob=prob))
 
     def misfit(self, material: Any) -> str | None:
         return None if material is None else "takes no material beside the corpus"
@@ -217,7 +214,7 @@ def odds(
     counts = count_rows(
         source, label, gender, text, male=male, female=female, duplicates=duplicates
     )
-    return counts.measure(prob)
+    return counts.measure(Run(prob=prob))
 
 
 def leaning(
@@ -238,8 +235,7 @@ def class_odds(
     >>> [part.query for part in class_odds({"nurse": 1, "pilot": 9}, {"nurse": 8, "pilot": 2})]
     ['pilot', 'nurse']
     """
-    if not 0 < prob < 1:
-        raise InputError(f"prob: expected a number between 0 and 1, got {prob}")
+    run = Run(prob=prob)
     men, women = sum(male.values()), sum(female.values())
     labels = sorted({*male, *female})
     tables = []
@@ -248,28 +244,23 @@ def class_odds(
         tables.append((m, men - m, f, women - f))
     corrected = holm([fisher_test(*cells) for cells in tables])
     parts = [
-        _class_part(name, cells, p_holm, prob)
+        _class_part(name, cells, p_holm, run)
         for name, cells, p_holm in zip(labels, tables, corrected, strict=True)
     ]
     return tuple(sorted(parts, key=lambda part: -part.value))
 
 
 def _class_part(
-    name: str, cells: tuple[int, int, int, int], p_holm: float, prob: float
+    name: str, cells: tuple[int, int, int, int], p_holm: float, run: Run
 ) -> Measurement:
-    value, low, high = odds_ratio(*cells, prob)
-    exact_low, exact_high = conditional_interval(*cells, prob)
-    return Measurement(
-        metric="odds",
-        query=name,
+    estimate = odds_ratio(*cells, run.prob)
+    exact_low, exact_high = conditional_interval(*cells, run.prob)
+    return Odds.declaration.result(
+        run,
+        name,
+        estimate,
         by="class",
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=cells[0] + cells[2],
-        ideal=1.0,
-        worse="away",
         interval=INTERVAL,
         p_value=fisher_test(*cells),
         test=TEST,
@@ -281,7 +272,7 @@ def _class_part(
             "female": cells[2],
             "other_male": cells[1],
             "other_female": cells[3],
-            "corrected": not math.isnan(value) and 0 in cells,
+            "corrected": not math.isnan(estimate[0]) and 0 in cells,
         },
     )
 
@@ -382,25 +373,20 @@ class Counts:
         self.seen: dict[bytes, tuple[str, Gender | None] | None] | None = None
         """Where equal texts count once: class and gender of each by hash, None if left out."""
 
-    def measure(self, prob: float = 0.95) -> Measurement:
+    def measure(self, run: Run = Run()) -> Measurement:
         """The odds ratio of every class; counts that leave nothing to compare are an error."""
         self.check(f"{self.source}: gender by {self.gender_from}")
-        classes = class_odds(self.rows["male"], self.rows["female"], prob)
-        return Measurement(
-            metric="odds",
-            query=self.label,
+        classes = class_odds(self.rows["male"], self.rows["female"], run.prob)
+        return Odds.declaration.result(
+            run,
+            self.label,
+            (math.nan, -math.inf, math.inf),
             subject=self.source,
-            value=math.nan,
-            low=-math.inf,
-            high=math.inf,
-            prob=prob,
             n=self.rows["male"].total() + self.rows["female"].total(),
-            ideal=1.0,
-            worse="away",
             interval="one odds ratio per class (parts)",
             test=f"{TEST}; p_holm corrected over the classes",
             items=_class_items(classes),
-            parts=(*classes, *((self.agreement(prob),) if self.compares else ())),
+            parts=(*classes, *((self.agreement(run),) if self.compares else ())),
             details={
                 "gender_from": self.gender_from,
                 "counts": self.totals(),
@@ -521,17 +507,14 @@ class Counts:
         self.compared += inferred not in _UNDECIDED
         self.agree += inferred == given
 
-    def agreement(self, prob: float) -> Measurement:
+    def agreement(self, run: Run) -> Measurement:
         """How often the pronouns agree with the gender column."""
-        share, low, high = wilson(self.agree, self.compared, prob)
-        return Measurement(
+        return Odds.declaration.result(
+            run,
+            self.gender_from,
+            wilson(self.agree, self.compared, run.prob),
             metric="pronoun_agreement",
-            query=self.gender_from,
             by="agreement",
-            value=share,
-            low=low,
-            high=high,
-            prob=prob,
             n=self.compared,
             ideal=1.0,
             worse="lower",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -89,8 +90,7 @@ def mac(
     *,
     query: str = "mac",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the mean cosine distance of all targets to all attribute sets.
 
@@ -104,9 +104,8 @@ def mac(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -133,4 +132,4 @@ def mac(
 
     """
     question = Query(name=query, targets=targets, attributes=attributes)  # type: ignore[arg-type]
-    return Mac(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]
+    return Mac(null=null).answer(v, question, Run(**run))[0]

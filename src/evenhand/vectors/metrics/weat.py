@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import association, effect, unit
@@ -160,8 +160,7 @@ def weat(
     alternative: Literal["two-sided", "greater", "less"] = "two-sided",
     permutations: int = 100_000,
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the WEAT effect size of target words X against Y, for attributes A against B.
 
@@ -183,9 +182,8 @@ def weat(
         partition is counted. With 0 the targets are compared with random words instead.
     null : int
         Draws of random words of similar frequency; used only without permutations.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -220,4 +218,4 @@ def weat(
         attributes={a: A, b: B},  # type: ignore[dict-item]
     )
     metric = Weat(alternative=alternative, permutations=permutations, null=null)
-    return metric.answer(v, question, Run(seed=seed, prob=prob))[0]
+    return metric.answer(v, question, Run(**run))[0]
