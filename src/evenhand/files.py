@@ -147,7 +147,8 @@ def public_names(sources: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
     {'/data/a/model': 'a/model', '/data/b/model': 'b/model', '/data/a/words.vec': 'words.vec'}
     """
     parts: dict[str, tuple[str, ...]] = {}
-    for source in map(os.fspath, sources):
+    for given in sources:
+        source = os.fspath(given)
         path = Path(source)
         if source.startswith(HUB) or (path.name == source and source != ".."):
             parts[source] = (source,)

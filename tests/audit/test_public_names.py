@@ -255,6 +255,17 @@ def test_masked(private, monkeypatch, capsys):
     assert set(record["inputs"]) == {"text.txt", "masked.txt"}
 
 
+def test_generated_sentences(private, monkeypatch, capsys):
+    (private / "seeds.txt").write_text(
+        "Each nurse who forgets her keys calls the guard.\n"
+        "Every judge raises his voice in the hall.\n"
+    )
+    out = private / "generated.jsonl"
+    shell = partial(call, monkeypatch, capsys)
+    shell("masked", "generate", private / "seeds.txt", "--edits", 1, "--tried", 12, "-o", out)
+    assert_public(out, private)
+
+
 def test_grid(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     (private / "b").mkdir()

@@ -203,7 +203,8 @@ def read_grid(
 
 def _check_size(path: str | os.PathLike[str], node: Any) -> None:
     """Refuse values inside themselves, deep nesting, and aliases that multiply."""
-    count, above = 0, []
+    count = 0
+    above: list[Any] = []
     waiting: list[tuple[Any, int]] = [] if node is None else [(node, 0)]
     while waiting:
         current, depth = waiting.pop()
