@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -135,7 +136,7 @@ class Jsonl:
     """
 
     field: str
-    flip: str | None = None
+    flip: str | None = dataclass_field(default=None, repr=False)
     marks: ClassVar[tuple[str, ...]] = ("\n",)
 
     def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
@@ -292,7 +293,7 @@ class Csv:
 
     field: str
     delimiter: str | None = None
-    flip: str | None = None
+    flip: str | None = dataclass_field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not re.fullmatch(
