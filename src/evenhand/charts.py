@@ -128,12 +128,12 @@ def panels(
     return chart.properties(title=heading(title, *subtitle)) if title else chart
 
 
-def rule(value: float, *, colour: str = GREY, vertical: bool = True) -> Chart:
+def rule(value: float, *, colour: str = GREY) -> Chart:
     """A dashed line across the plot."""
     import altair as alt
 
-    base = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
-    return base.encode(x="at:Q") if vertical else base.encode(y="at:Q")
+    line = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
+    return line.encode(x="at:Q")
 
 
 def look(
@@ -344,7 +344,7 @@ def forest(
 
 
 def forests(
-    parts: Mapping[str, Sequence[Row]],
+    parts: Mapping[str, Sequence[Row]] | Iterable[tuple[str, Row]],
     *,
     columns: int = 1,
     title: str = "",
@@ -359,8 +359,8 @@ def forests(
 
     Parameters
     ----------
-    parts : Mapping of str to rows
-        The rows of each panel by its title.
+    parts : Mapping of str to rows, or iterable of (str, row)
+        The rows of each panel by its title, or every row with the title of its panel.
     columns : int
     title, subtitle : str
         Of the figure.
@@ -376,7 +376,11 @@ def forests(
         Options of `forest` for all panels.
 
     """
-    drawn = {name: list(rows) for name, rows in parts.items()}
+    drawn: dict[str, list[Row]] = {}
+    if isinstance(parts, Mapping):
+        parts = ((name, row) for name, rows in parts.items() for row in rows)
+    for name, row in parts:
+        drawn.setdefault(name, []).append(row)
     every = {"digits": 3, "line": 48 if columns == 1 else 34, **every}
     groups: dict[str, list[Row]] = {}
     for name, rows in drawn.items():
@@ -790,12 +794,10 @@ def scatter(
     looks: Looks | None = None,
     title: Any = None,
     tips: Mapping[str, str] | None = None,
-    fit: bool = True,
     level: float | None = None,
     width: int = 440,
     height: int = 320,
     x_scale: Mapping[str, Any] | None = None,
-    y_scale: Mapping[str, Any] | None = None,
 ) -> Chart:
     """One dot per row, with a regression line.
 
@@ -809,11 +811,9 @@ def scatter(
     looks : Mapping of str to (colour, shape), optional
     tips : Mapping of field to title, optional
         What a dot says.
-    fit : bool
-        Whether to draw the regression line.
     level : float, optional
         A horizontal line.
-    title, width, height, x_scale, y_scale
+    title, width, height, x_scale
         As in Altair.
 
     """
@@ -821,14 +821,13 @@ def scatter(
 
     base = alt.Chart(data(rows)).encode(
         x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**(x_scale or {"zero": False}))),
-        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(**(y_scale or {}))),
+        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale()),
     )
     layers: list[Chart] = []
     if level is not None:
         layers.append(alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
-    if fit:
-        line = base.transform_regression(x, y)
-        layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
+    line = base.transform_regression(x, y)
+    layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
     dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
         tooltip=tooltips(tips or {x: x_title, y: y_title}, rows)
     )
@@ -929,6 +928,8 @@ AWAY = ("#1f6fa8", "#f5f4f1", "#c2560a")
 """Below 0, and above it, which is worse."""
 BACK = AWAY[::-1]
 """Below 0, which is worse, and above it."""
+SMALLEST = 0.1
+"""The smallest difference that uses all of the rising colours."""
 
 
 def heatmap(
@@ -941,7 +942,6 @@ def heatmap(
     tips: Mapping[str, str] | None = None,
     title: str = "",
     labels: bool = True,
-    smallest: float = 0.1,
 ) -> Chart:
     """Boxes with a number in them, coloured by it.
 
@@ -961,8 +961,6 @@ def heatmap(
     title : str
     labels : bool
         Whether the columns are named.
-    smallest : float
-        The smallest difference that uses all of the rising colours.
 
     """
     import altair as alt
@@ -972,7 +970,7 @@ def heatmap(
         raise InputError("values: expected at least one number, got none")
     wide, high, dark, light = 60, 27, "#1a1a1a", "#fdfdfd"
     names = {"value": "value", **(tips or {})}
-    domain = _colour_domain(known, around_zero=colours is not RISING, smallest=smallest)
+    domain = _colour_domain(known, around_zero=colours is not RISING)
     values = [{**row, "ink": _ink(row["value"], domain, dark, light)} for row in rows]
     known_boxes = {(row["across"], row["down"]) for row in rows}
     empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": "", "ink": dark}
@@ -1024,13 +1022,13 @@ def heatmap(
     )
 
 
-def _colour_domain(values: Sequence[float], *, around_zero: bool, smallest: float) -> list[float]:
+def _colour_domain(values: Sequence[float], *, around_zero: bool) -> list[float]:
     """Where the three colours stand; 0 is in the middle where it has a meaning."""
     if around_zero:
         most = max(abs(value) for value in values) or 1.0
         return [-most, 0.0, most]
     low, high = min(values), max(values)
-    margin = max(0.0, smallest - (high - low)) / 2  # small differences should look small
+    margin = max(0.0, SMALLEST - (high - low)) / 2  # small differences should look small
     return [low - margin, (low + high) / 2, high + margin]
 
 

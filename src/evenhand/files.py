@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -61,13 +62,15 @@ def document(**content: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Numpy values, tuples, mappings and results as plain JSON values; not finite: None.
+    """Arrays, tuples, mappings, results and dataclasses as plain JSON values; not finite: None.
 
     >>> plain({"a": (1, float("nan"))})
     {'a': [1, None]}
     """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):

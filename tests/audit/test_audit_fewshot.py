@@ -26,7 +26,7 @@ from evenhand.fewshot.runs import read_run
 from evenhand.report.fewshot import Network
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import methods
-from evenhand.report.verdicts import judge_classifiers
+from evenhand.report.verdicts import judge_subject
 from small_encoder import save_small
 
 SMALL = Size(
@@ -114,7 +114,7 @@ def test_planted_bias_is_found_and_neutralize_removes_it(found):
     assert before.value > 0.05
     assert before.details["null_p"] < 0.01
     assert abs(after.value) < 0.1 * before.value
-    (verdict,) = judge_classifiers(found[1])
+    (verdict,) = judge_subject(found[1], "classifier")
     assert verdict.level in ("strong evidence", "some evidence")
     assert "neutralize" in verdict.sentence
 
@@ -125,7 +125,7 @@ def test_measurements_have_their_run_and_a_method(found):
     assert {m.metric for m in stage.measurements} <= set(methods("fewshot"))
     bias = by["bias", "proto-euclidean"]
     assert bias == Network.of(stage).bias
-    assert ("accuracy", "proto-euclidean neutralize") in by
+    assert ("performance", "proto-euclidean neutralize") in by
 
 
 def test_trained_weights_are_removed(found):
@@ -188,7 +188,7 @@ def test_unfit_data_are_skipped_with_the_reason(encoder, tmp_path, classes, reas
     assert not stage.failed
     assert not stage.details
     assert reason in stage.skipped[0]["reason"]
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
@@ -285,14 +285,15 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
     levels = {}
     for leak, worlds in ((0, 20), (1, 4)):
         levels[leak] = [
-            judge_classifiers(
+            judge_subject(
                 findings_of(
                     encoder,
                     read(f"simulated:per_class=40,leak={leak},seed={seed}"),
                     tmp_path / f"{leak}-{seed}",
                     size,
                     seed,
-                )
+                ),
+                "classifier",
             )[0].level
             for seed in range(worlds)
         ]

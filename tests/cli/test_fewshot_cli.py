@@ -18,7 +18,7 @@ from cli_shell import failure, output
 
 from evenhand.charts import ChartSet
 from evenhand.cli import run
-from evenhand.cli.fewshot import parse_network_options
+from evenhand.cli.options import parse_numbers
 from evenhand.errors import InputError
 from evenhand.fewshot import read
 from evenhand.fewshot.answers import SavedAnswers
@@ -383,7 +383,7 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--data simulatd", "simulatd: no such file, and not simulated; a data set of the hub"),
         ("--data simulated:leek=1", "did you mean 'leak'"),
         ("--mitigation calibrate --shots 3", "shots: expected an even number"),
-        ("--text bio", "--text: simulated data have no columns to name"),
+        ("--text bio", "text: simulated data have no columns to name"),
         ("--episodes 10/10", "episodes: expected TRAIN/VALID/TEST such as 10000/600/600, got '10/"),
         ("--shares 90/5/5", "(not needed with --any-leaning"),
         ("--ways 9", "validation classes of split 0: ways: expected 2 to 7"),
@@ -397,8 +397,8 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--device mps", "device: expected auto, cpu or cuda, got 'mps'"),
         ("--margin nan", "margin: expected above 0 and below 1, got nan"),
         ("--shares 50/50/50", "shares: expected three numbers that add up to 100"),
-        ("--splits 1000000", "splits: expected 1 to 1,000"),
-        ("--seeds 1000000", "seeds: expected 1 to 1,000"),
+        ("--splits 1000000", "is not in the range 1<=x<=1000"),
+        ("--seeds 1000000", "is not in the range 1<=x<=1000"),
         ("--ways 9", "these options work: --ways 5 --shots 5 --queries 5 --splits 1 --at-least"),
     ],
 )
@@ -481,16 +481,16 @@ def test_the_users_cache_is_the_default(here, capsys, tmp_path, monkeypatch):
 
 def test_shares_and_options_as_written():
     assert parse_shares("2/1/1") == (0.5, 0.25, 0.25)
-    assert parse_network_options(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
-    assert type(parse_network_options(("slices=-3",))["slices"]) is int
+    assert parse_numbers(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
+    assert type(parse_numbers(("slices=-3",))["slices"]) is int
     for text in ("1/1", "1/1/0", "1/1/x", "nan/1/1", "inf/1/1"):
         with pytest.raises(InputError, match="shares: expected three numbers such as"):
             parse_shares(text)
     for text in ("slices", "slices=many", "=3", "scale=nan"):
         with pytest.raises(InputError, match="option: expected NAME=NUMBER, got"):
-            parse_network_options((text,))
+            parse_numbers((text,))
     with pytest.raises(InputError, match="'a' once"):
-        parse_network_options(("a=1", "a=2"))
+        parse_numbers(("a=1", "a=2"))
 
 
 def test_help_teaches(capsys):

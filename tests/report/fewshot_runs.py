@@ -98,24 +98,29 @@ def stage_of(
     """A network as its stage has it."""
 
     def marked(result: Any, mitigation: str, role: str) -> Any:
-        about = {**result.details, "mitigation": mitigation, "role": role}
+        about = {**result.details, "network": network, "mitigation": mitigation, "role": role}
         return replace(result, details=about)
 
     measurements = [
         marked(m, name, role)
         for name, run in runs.items()
-        for role, m in (("accuracy", run.accuracy), ("baseline", run.baseline), ("bias", run.bias))
+        for role, m in (
+            ("performance", run.accuracy),
+            ("baseline", run.baseline),
+            ("bias", run.bias),
+        )
     ]
     comparisons = [marked(run.above_baseline, name, "above baseline") for name, run in runs.items()]
     comparisons += [
         marked(c, name, role)
         for name, pair in changes.items()
-        for role, c in zip(("accuracy", "bias"), pair, strict=True)
+        for role, c in zip(("performance", "bias"), pair, strict=True)
     ]
     return StageResult(
         name=network,
         kind="fewshot",
         title=network,
+        subject="classifier",
         measurements=tuple(measurements),
         comparisons=tuple(comparisons),
         details={"network": network, "mitigations": list(runs), **details},

@@ -13,7 +13,7 @@ from evenhand.files import to_json
 from evenhand.report.blocks import Figure, Table, Text
 from evenhand.report.fewshot import MEASURES, Network, fewshot_section
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
+from evenhand.report.verdicts import best_mitigation, explain, judge_subject
 from evenhand.results import Measurement
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
@@ -40,7 +40,14 @@ def stages() -> list[StageResult]:
 
 def findings_of(stages, skipped=(), failed=""):
     if skipped or failed:
-        other = StageResult(name="x", kind="fewshot", title="x", skipped=skipped, failed=failed)
+        other = StageResult(
+            name="x",
+            kind="fewshot",
+            title="x",
+            subject="classifier",
+            skipped=skipped,
+            failed=failed,
+        )
         stages = [*stages, other]
     return Findings(
         subjects={"model": {"name": "mini"}},
@@ -109,7 +116,7 @@ def test_tables_have_every_run(stages):
 
 
 def test_without_stages_there_is_no_section():
-    assert judge_classifiers(findings_of([])) == []
+    assert judge_subject(findings_of([]), "classifier") == []
     section = fewshot_section(findings_of([]))
     assert not section.blocks
     assert not section.parts
@@ -121,9 +128,9 @@ def test_what_could_not_be_measured_is_named():
     (text,) = fewshot_section(findings).blocks
     assert text.kind == "warning"
     assert "no genders" in text.words
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert (verdict.level, verdict.subject) == ("not measured", "classifier")
-    (failed,) = judge_classifiers(findings_of([], failed="out of memory"))
+    (failed,) = judge_subject(findings_of([], failed="out of memory"), "classifier")
     assert "out of memory" in failed.sentence
 
 
@@ -136,7 +143,7 @@ def test_a_single_network_and_intervals_without_an_end(stages):
     section = fewshot_section(findings)
     assert "the network proto-euclidean learns" in section.blocks[0].words
     assert len(section.parts) == 4
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert verdict.level == "some evidence"
     assert verdict.numbers[1].low == -math.inf
     assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
@@ -155,7 +162,7 @@ def judged(stages, *, chance, new, sign=1.0):
             return m
 
         others.append(other_bias(stage, other))
-    return judge_classifiers(findings_of(others))[0]
+    return judge_subject(findings_of(others), "classifier")[0]
 
 
 @pytest.mark.parametrize(
@@ -185,14 +192,13 @@ def test_the_level_follows_the_rules(stages, chance, new, sign, level):
 
 
 def test_verdict_names_what_was_judged(stages):
-    (verdict,) = judge_classifiers(findings_of(stages))
+    (verdict,) = judge_subject(findings_of(stages), "classifier")
     assert (verdict.subject, verdict.name, verdict.topic) == (
         "classifier",
         "few-shot on mini",
         "gender",
     )
-    rules = prose.lines("rules_classifier", strong=0.01, some=0.05, minimum=20)
-    assert len(rules) == 6
+    assert len(explain("classifier")) == 6
     assert "free of bias" in verdict.cannot_mean
 
 

@@ -15,7 +15,7 @@ from evenhand.fewshot.metrics.bias import bias
 from evenhand.fewshot.runs import RunResults
 from evenhand.files import to_json
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import judge_classifiers, prose
+from evenhand.report.verdicts import explain, judge_subject
 from evenhand.results import Comparison, Measurement
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
@@ -52,8 +52,8 @@ def judged(measures):
         above = Comparison(before=score, after=score, change=score.estimate, interval="", paired=1)
         run = RunResults(accuracy=score, baseline=score, above_baseline=above, bias=bias)
         stages.append(stage_of(network, {"none": run}, {}))
-    (verdict,) = judge_classifiers(
-        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
+    (verdict,) = judge_subject(
+        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={}), "classifier"
     )
     return verdict
 
@@ -179,7 +179,7 @@ def test_without_a_p_for_new_classes_nothing_is_strong():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    told = prose.rules_classifier(strong=0.01, some=0.05, minimum=20)
+    told = " ".join(explain("classifier"))
     assert "for new classes" in told
     assert "The first number" in told
 

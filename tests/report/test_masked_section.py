@@ -15,7 +15,7 @@ from evenhand.report.findings import Findings, StageResult
 from evenhand.report.masked import masked_section
 from evenhand.report.methods import methods
 from evenhand.report.text import text_section
-from evenhand.report.verdicts import judge_model
+from evenhand.report.verdicts import judge_subject
 from evenhand.results import Comparison, Estimate, Measurement
 from masked_worlds import World, audited_data, audited_model
 
@@ -204,6 +204,8 @@ def test_what_was_left_out_is_said(found):
             name=kind,
             kind=kind,
             title=kind,
+            subject="data" if kind == "odds" else "model",
+            measures=kind != "finetune",
             skipped=({"metric": kind, "query": "", "reason": f"no {kind} here"},),
         )
         for kind in kinds
@@ -217,7 +219,7 @@ def test_what_was_left_out_is_said(found):
     ]
     assert len(warnings) == 5
     assert all(f"no {kind} here" in " ".join(warnings) for kind in kinds)
-    [verdict] = judge_model(bare)
+    [verdict] = judge_subject(bare, "model")
     assert verdict.level == "not measured"
     assert "no pronouns here" in verdict.sentence
 
@@ -228,28 +230,28 @@ def test_failed_stages_leave_a_verdict_that_says_so(found):
         for stage in found.stages
         if stage.kind in ("pronouns", "professions", "phrases")
     )
-    [verdict] = judge_model(replace(found, stages=failed))
+    [verdict] = judge_subject(replace(found, stages=failed), "model")
     assert verdict.level == "not measured"
     assert "out of memory" in verdict.sentence
 
 
 def test_a_verdict_says_what_it_had_to_do_without(found):
     kept = tuple(stage for stage in found.stages if stage.kind == "pronouns")
-    [verdict] = judge_model(replace(found, stages=kept))
+    [verdict] = judge_subject(replace(found, stages=kept), "model")
     assert verdict.level == "some evidence"
-    assert verdict.sentence.endswith("Not measured: professions and phrases.")
+    assert verdict.sentence.endswith("Not measured: Profession association and Phrase WEAT.")
     few = replace(kept[0].measurements[0], n=19)
     undecided = replace(kept[0], measurements=(few,))
-    [verdict] = judge_model(replace(found, stages=(undecided,)))
+    [verdict] = judge_subject(replace(found, stages=(undecided,)), "model")
     assert verdict.level == "not measured"
-    assert "fewer than 20 sentences" in verdict.sentence
+    assert "fewer than 20 items" in verdict.sentence
 
 
 def test_nothing_measured_gives_empty_sections(found):
     bare = replace(found, stages=())
     assert not text_section(bare).parts
     assert not masked_section(bare).parts
-    assert judge_model(bare) == []
+    assert judge_subject(bare, "model") == []
 
 
 def test_every_metric_is_explained(found):

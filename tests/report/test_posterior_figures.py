@@ -96,13 +96,13 @@ def texts(svg: str) -> list[str]:
 
 
 def check_set(fitted: Fitted) -> None:
-    made = fit_charts(assess(fitted), Priors())
-    assert made.skipped == {}
+    figures = fit_charts(assess(fitted), Priors())
+    assert figures.skipped == {}
     words = iter(telling_words(fitted.table))
-    assert list(made.charts) == [
+    assert list(figures.charts) == [
         name.format(next(words)) if "{}" in name else name for name in ORDER
     ]
-    for name, chart in made.charts.items():
+    for name, chart in figures.charts.items():
         svg = to_svg(chart)
         assert len(data(chart)) <= 5000, name
         assert len(texts(svg)) > 5, name
@@ -292,12 +292,12 @@ def test_the_check_distinguishes_the_crossed_model(fitted: Fitted) -> None:
 
 def test_what_cannot_be_drawn_is_named(fitted: Fitted) -> None:
     only = Fitted(fitted.table, {"baseline": fitted.fits["baseline"]}, {})
-    made = fit_charts(assess(only), Priors(), words=["word1"])
-    assert list(made.charts) == ["densities", "radial-word1", "check"]
+    figures = fit_charts(assess(only), Priors(), words=["word1"])
+    assert list(figures.charts) == ["densities", "radial-word1", "check"]
     few = fitted.table.select(fitted.table.attribute == 0).select_words(["word1"])
     report = assess(Fitted(few, only.fits, {}))
-    made = fit_charts(report, Priors())
-    assert "three different distances" in made.skipped["densities"]
+    figures = fit_charts(report, Priors())
+    assert "three different distances" in figures.skipped["densities"]
 
 
 def test_charts_are_saved_whole_in_every_format(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import FileError
 from evenhand.masked.words import MASKS
@@ -95,3 +95,16 @@ def _fields(name: str, number: int, line: str) -> tuple[str, str]:
     if SURROGATE.search(text):
         raise FileError(name, "expected text, got half of a surrogate pair", line=number)
     return text, (pronoun or "").strip()
+
+
+def first_sentences(accepted: Iterable[Mapping[str, Any]]) -> list[Sentence]:
+    """The first sentence of each text that the structural filter accepted.
+
+    Several of one text are no sample. A row has `masked`, `pronoun` and `row`, that of the text.
+    """
+    first: dict[int, Sentence] = {}
+    for row in accepted:
+        if sum(map(row["masked"].count, MASKS)) == 1:
+            first.setdefault(row["row"], Sentence(row["masked"], row["pronoun"], row["row"] + 1))
+    distinct = {sentence.text: sentence for sentence in reversed(first.values())}
+    return list(reversed(distinct.values()))

@@ -256,7 +256,22 @@ class Prose:
         return Figure.of(name, chart, caption, getattr(self, f"words_{key}")(**named))
 
 
+def listed(results: Iterable[tuple[str, Any]], digits: int = 3, ends: bool = True) -> str:
+    """The labels and values of results, with their intervals unless `ends` is false.
+
+    >>> from evenhand.results import Estimate
+    >>> listed([("weat", Estimate(value=1.5, low=1.0, high=1.9))], 1)
+    'weat 1.5 [1.0, 1.9]'
+    """
+    return "; ".join(
+        f"{label} {number(m.value, digits)}"
+        + (f" {interval(m.low, m.high, digits)}" if ends else "")
+        for label, m in results
+    )
+
+
 FILTERS: Mapping[str, Any] = {
+    "listed": listed,
     "number": number,
     "p": p_value,
     "p_relation": p_relation,

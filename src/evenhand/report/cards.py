@@ -18,7 +18,7 @@ from evenhand.errors import InputError
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.report.blocks import render_text
-from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import Method, label_of, method, methods
 from evenhand.report.text import class_leanings
 from evenhand.report.vectors import LEAD
@@ -311,7 +311,7 @@ def _first_number(verdict: Verdict) -> tuple[str, str, str]:
 
 def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
     """What failed, could not be measured or had to be left out, by name."""
-    stages = [stage for stage in findings.stages if SUBJECT_OF.get(stage.kind) in subjects]
+    stages = [stage for stage in findings.stages if stage.subject in subjects]
     lines = [f"{stage.title} failed: {stage.failed}" for stage in stages if stage.failed]
     unmeasured: dict[str, list[Mapping[str, str]]] = {}
     for skip in (skip for stage in stages for skip in stage.skipped):
@@ -436,7 +436,7 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
     return {
         "facts": table(("What", "Value"), facts),
         "without_gender": ", ".join(counts.get("without_gender") or ()),
-        "odds": rows,
+        "classes": rows,
         "measured": measured,
         "halved": ", ".join(m.query for m in measured if m.details.get("corrected")),
         "filter": findings.details("filter"),

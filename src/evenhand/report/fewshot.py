@@ -92,7 +92,7 @@ class Network:
             name=stage.details["network"],
             runs={
                 name: RunResults(
-                    accuracy=measured[name, ACCURACY],
+                    accuracy=measured[name, "performance"],
                     baseline=measured[name, "baseline"],
                     above_baseline=compared[name, "above baseline"],
                     bias=measured.get((name, "bias")),
@@ -100,7 +100,7 @@ class Network:
                 for name in stage.details["mitigations"]
             },
             changes={
-                name: (compared[name, ACCURACY], change)
+                name: (compared[name, "performance"], change)
                 for (name, role), change in compared.items()
                 if role == "bias"
             },
@@ -611,13 +611,15 @@ def _accuracy(networks: Sequence[Network]) -> Section:
 
 
 def _bias(networks: Sequence[Network]) -> Section:
-    biases = {network.name: measures(network.bias) for network in networks}
     labels = {measure: label for measure, (label, _) in MEASURES.items()}
     figure = prose.figure(
         "fewshot-bias",
         lambda: bias_measures({network.name: network.bias for network in networks}),
-        biases=biases,
-        labels=labels,
+        measured=[
+            (f"{network.name} {labels[name]}", m)
+            for network in networks
+            for name, m in measures(network.bias).items()
+        ],
     )
     ends = f"{percent(networks[0].bias.prob)} interval, new classes"
     table = result_table(
@@ -698,7 +700,9 @@ def _classes(networks: Sequence[Network]) -> Section:
         "fewshot-associations",
         lambda: associations(first.bias, women),
         network=first.name,
-        rows=by_class_and_gender(first.bias),
+        measured=[
+            (f"{part.query}, {own.query}", own) for part, own in by_class_and_gender(first.bias)
+        ],
     )
     listed = result_table(
         prose.table_associations(),

@@ -29,7 +29,7 @@ def grid_charts(report: Mapping[str, Any]) -> ChartSet:
             part = [row for row in results if row["mitigation"] == name]
             first = [row for row in best if row["mitigation"] == name]
             own = f"-{slug(name)}{end}"
-            figures.add(f"accuracy{own}", partial(accuracy_map, part, best=first, **given))
+            figures.add(f"{ACCURACY}{own}", partial(accuracy_map, part, best=first, **given))
             figures.add(f"bias{own}", partial(bias_maps, part, **given))
         for name in dict.fromkeys(row["mitigation"] for row in changes):
             part = [row for row in changes if row["mitigation"] == name]

@@ -289,11 +289,10 @@ def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     figures.add("effect-sizes", lambda: phrase_forest(_effects(results)))
     for m in results:
         if m.metric == CORRELATION:
-            model = m.details["pronouns"]
+            model = m.details["pronouns_of"]
             by = "" if model == m.subject else f"-{_file_part(model)}"
             for part in (m.part("raw", "embedding"), m):
-                kind = "centred" if part.details["centred"] else "raw"
-                name = f"pronouns-{_file_part(m.subject)}{by}-{kind}"
+                name = f"pronouns-{_file_part(m.subject)}{by}-{_embedding(part)}"
                 figures.add(name, partial(phrase_scatter, part))
     return figures
 
@@ -308,19 +307,30 @@ def _effects(results: Sequence[Measurement]) -> list[Measurement]:
     ]
 
 
+def _embedding(m: Measurement) -> str:
+    return "centred" if m.details["centred"] else "raw"
+
+
 def phrase_forest(effects: Sequence[Measurement]) -> Chart:
     """Effect sizes with intervals, one row per set, raw and centred beside each other."""
     if not effects:
         raise InputError("effect sizes: expected measurements, got none")
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for m in effects:
-        if math.isfinite(m.low) and math.isfinite(m.high):
-            series = list(KINDS)[bool(m.details["centred"])]
-            parts.setdefault(m.subject, []).append(
-                row_of(m, m.query, series=series, p=p_value(m.p_value), n=m.n)
-            )
+    raw, centred = KINDS
     return forests(
-        parts,
+        (
+            (
+                m.subject,
+                row_of(
+                    m,
+                    m.query,
+                    series=centred if m.details["centred"] else raw,
+                    p=p_value(m.p_value),
+                    n=m.n,
+                ),
+            )
+            for m in effects
+            if math.isfinite(m.low) and math.isfinite(m.high)
+        ),
         title="Phrase WEAT: do phrases lean to words for one gender?",
         subtitle=[f"lines: {percent(effects[0].prob)} intervals over phrases"],
         x="effect size d; above 0: the first side leans to the first attributes",
@@ -357,7 +367,7 @@ def phrase_scatter(m: Measurement) -> Chart:
         x="association",
         y="log_odds",
         x_title=f"association s(w, A, B) by {m.subject}, {how}",
-        y_title=f"log odds of the male pronoun, {m.details['pronouns']}",
+        y_title=f"log odds of the male pronoun, {m.details['pronouns_of']}",
         looks=looks,
         tips={
             "phrase": "",
@@ -473,7 +483,7 @@ def score_changes(changes: Sequence[Comparison], labels: Mapping[str, str]) -> C
 
 def masked_section(findings: Findings) -> Section:
     """What the model expects of men and women, measured in four ways."""
-    parts = (_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings))
+    parts = [part(findings) for part in SECTIONS.values()]
     return Section.of("masked", "The masked language model", parts)
 
 
@@ -621,13 +631,17 @@ def _phrases(findings: Findings) -> Section:
     effects = _effects(results)
     blocks: list[Block] = [
         prose.text("phrases"),
-        prose.figure("masked-phrases", lambda: phrase_forest(effects), measured=effects),
+        prose.figure(
+            "masked-phrases",
+            lambda: phrase_forest(effects),
+            measured=[(f"{m.query} {_embedding(m)}", m) for m in effects],
+        ),
         result_table(
             "The themes",
             ("Theme",),
             ((content["titles"][m.query], m) for m in effects),
             {
-                "Embeddings": lambda m: "centred" if m.details["centred"] else "raw",
+                "Embeddings": _embedding,
                 **value_columns(effects[0].prob, "Effect size", digits=2),
                 **P,
                 "p over the gender words": lambda m: p_cell(m.details["p_attributes"]),
@@ -640,7 +654,7 @@ def _phrases(findings: Findings) -> Section:
             blocks += [
                 prose.figure(
                     "masked-phrases-pronouns",
-                    lambda m=m: phrase_scatter(m),  # type: ignore[misc]
+                    partial(phrase_scatter, m),
                     r=m,
                 ),
                 Table.of(
@@ -704,3 +718,12 @@ def _finetune(findings: Findings) -> Section:
     ]
     blocks += [Text(f"Note: {note}.") for note in content["notes"]]
     return Section("masked-finetune", title, blocks)
+
+
+SECTIONS = {
+    "pronouns": _pronouns,
+    "professions": _professions,
+    "phrases": _phrases,
+    "finetune": _finetune,
+}
+"""The sections by the kind of their stage."""

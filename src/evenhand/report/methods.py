@@ -17,10 +17,6 @@ from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 from evenhand.vectors import hiding, nulls, utility
 
-COSINES = "Difference of cosines (ideal: 0)"
-PRODUCTS = "Inner product, depends on the vectors' length (ideal: 0)"
-"""Scales on which values of different vectors are not comparable."""
-
 PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
 """The part of an audit that the instruments of a subject belong to."""
 

@@ -793,7 +793,7 @@ def _contrast_blocks(stage: StageResult, name: str, title: str) -> list[Block]:
             f"posterior-contrasts-{name}",
             lambda: contrast_forest(measured, title),
             "contrasts",
-            contrasts=measured[CROSSED],
+            contrasts=[(minus(name), m) for name, m in measured[CROSSED].items()],
             title=title,
             prob=prob,
         ),
@@ -820,7 +820,7 @@ def _word_blocks(delta: Measurement, name: str, title: str) -> list[Block]:
             f"posterior-words-{name}",
             lambda: delta_forest(delta, title),
             "words",
-            classes=classes,
+            classes=[(m.query, m) for m in classes],
             title=title,
             prob=delta.prob,
         ),
@@ -866,7 +866,7 @@ def _distance_blocks(
         blocks.append(
             prose.figure(
                 f"posterior-radial-{index}-{name}",
-                lambda word=word: radial(table, word, seed=seed),  # type: ignore[misc]
+                partial(radial, table, word, seed=seed),
                 "radial",
                 word=word,
                 nearest=index == 1,

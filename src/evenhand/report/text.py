@@ -21,7 +21,7 @@ from evenhand.report.blocks import (
     value_columns,
 )
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import SOME, odds_of
+from evenhand.report.verdicts import SOME
 from evenhand.results import Measurement
 from evenhand.text.structural import REASONS, STEP_OF
 from evenhand.wording import p_value, percent
@@ -41,7 +41,7 @@ LOOKS = {
 
 def text_section(findings: Findings) -> Section:
     """What the data say about men and women, before any model has seen them."""
-    return Section.of("data", "The data", (_odds(findings), _filter(findings)))
+    return Section.of("data", "The data", [part(findings) for part in SECTIONS.values()])
 
 
 def odds_chart(measured: Sequence[Measurement]) -> Chart:
@@ -102,7 +102,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def class_leanings(findings: Findings) -> tuple[Mapping[str, Any], list[Measurement]]:
     """How many texts of men and women there are, and the odds ratio of each class."""
-    return findings.details("odds") or {}, odds_of(findings)
+    return findings.details("odds") or {}, findings.measured("odds")
 
 
 def _odds(findings: Findings) -> Section:
@@ -117,7 +117,7 @@ def _odds(findings: Findings) -> Section:
                 lambda: odds_chart(rows),
                 rows=rows,
                 leaning=leaning,
-                drawn=_drawn(rows),
+                drawn=[(m.query, m) for m in _drawn(rows)],
                 some=SOME,
             ),
             _odds_table(rows),
@@ -188,3 +188,7 @@ def _reasons(reasons: Mapping[str, int], step: str) -> str:
         for name, at in STEP_OF.items()
         if at == step and reasons[name]
     )
+
+
+SECTIONS = {"odds": _odds, "filter": _filter}
+"""The sections by the kind of their stage."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from evenhand import lexicon
@@ -77,11 +78,9 @@ DRAWN = (LEAD, "weat", "direct_bias", "same", "mac", "ect", "rnsb", "projections
 
 def topic_forest(measurements: Sequence[Measurement], topic: str) -> Chart:
     """One row per measure: value, interval and what random words read; a panel for each scale."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for m in measurements:
-        parts.setdefault(scale_of(m.metric) or label_of(m.metric), []).append(
-            _measure_row(m, topic)
-        )
+    parts = (
+        (scale_of(m.metric) or label_of(m.metric), _measure_row(m, topic)) for m in measurements
+    )
     return forests(parts, width=420, step=24, tips={"random_words": "random words"})
 
 
@@ -259,16 +258,18 @@ def mitigation_forests(
 
     `chosen` is the title of the panel of a comparison, or nothing where it is not drawn.
     """
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for stage in stages:
-        for c in stage.comparisons:
-            if title := chosen(c):
-                row = row_of(
-                    c.after, stage.details["method"], before=c.before.value, ideal=c.before.ideal
-                )
-                parts.setdefault(title, []).append(row)
     return forests(
-        parts,
+        (
+            (
+                title,
+                row_of(
+                    c.after, stage.details["method"], before=c.before.value, ideal=c.before.ideal
+                ),
+            )
+            for stage in stages
+            for c in stage.comparisons
+            if (title := chosen(c))
+        ),
         columns=columns,
         width=530 // columns,
         ticks=3,
@@ -278,13 +279,12 @@ def mitigation_forests(
 
 def utility_forests(stages: Sequence[StageResult]) -> Chart:
     """What is left of the vectors' geometry, a panel for each measure, a row for each method."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for stage in stages:
-        for m in stage.measurements:
-            row = row_of(m, stage.details["method"], text=number(m.value))
-            parts.setdefault(label_of(m.metric), []).append(row)
     return forests(
-        parts,
+        (
+            (label_of(m.metric), row_of(m, stage.details["method"], text=number(m.value)))
+            for stage in stages
+            for m in stage.measurements
+        ),
         columns=3,
         width=150,
         domain=[0, 1.04],
@@ -310,14 +310,13 @@ def _topic(findings: Findings, topic: Topic) -> Section:
     name = slug(topic.name)
     blocks: list[Block] = []
     if measured:
-        labels = [(label_of(m, topic.name), m) for m in measured]
         blocks += [
             prose.figure(
                 f"forest-{name}",
                 lambda: topic_forest(measured, topic.name),
                 "forest",
                 topic=topic,
-                labels=labels,
+                measured=[(label_of(m, topic.name), m) for m in measured],
             ),
             _measures_table(measured, topic),
         ]
@@ -329,7 +328,7 @@ def _topic(findings: Findings, topic: Topic) -> Section:
             blocks.append(
                 prose.figure(
                     f"distances-{name}",
-                    lambda table=table: distance_densities(table),  # type: ignore[misc]
+                    partial(distance_densities, table),
                     "distances",
                     topic=topic,
                     means={text: means.get(f"mean_{kind}") for kind, text in CONNECTIONS.items()},
@@ -344,7 +343,7 @@ def _topic(findings: Findings, topic: Topic) -> Section:
             blocks.append(
                 prose.figure(
                     f"occupations-{name}",
-                    lambda m=m: occupations(m),  # type: ignore[misc]
+                    partial(occupations, m),
                     "occupations",
                     m=m,
                     lowest=ordered[:5],
@@ -408,7 +407,7 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
 
 def published_tests(findings: Findings) -> Section:
     """WEAT, WEFAT and analogies."""
-    parts = (_weat(findings), _wefat(findings), _analogies(findings))
+    parts = [part(findings) for part in dict.fromkeys(SECTIONS.values())]
     return Section.of("published", "Word vectors: published tests", parts)
 
 
@@ -434,7 +433,11 @@ def _weat(findings: Findings) -> Section:
     if tests:
         blocks = [
             prose.text("weat"),
-            prose.figure("weat", lambda: weat_forest(measured, titles), tests=tests, titles=titles),
+            prose.figure(
+                "weat",
+                lambda: weat_forest(measured, titles),
+                tests=[(titles.get(m.query), m) for m in tests],
+            ),
             result_table(
                 prose.table_weat(),
                 ("Test",),
@@ -461,7 +464,9 @@ def _wefat(findings: Findings) -> Section:
     if measured:
         blocks = [
             prose.figure(
-                "wefat", lambda: wefat_scatter(measured, titles), measured=measured, titles=titles
+                "wefat",
+                lambda: wefat_scatter(measured, titles),
+                measured=[(f"{titles.get(m.query, m.query)}: r", m) for m in measured],
             ),
             Table.of(
                 "Words and facts (score above 0: nearer to women's words)",
@@ -484,9 +489,7 @@ def _wefat(findings: Findings) -> Section:
 
 
 def _analogies(findings: Findings) -> Section:
-    measured = findings.measured("analogies")
-    probes = [m for m in measured if m.metric == "analogies"]
-    controls = [m for m in measured if m.metric == "analogy_accuracy"]
+    probes, controls = findings.measured("analogies"), findings.measured("analogy_accuracy")
 
     def shares(caption: str, name: str, value: str, of: Sequence[Measurement]) -> Table:
         columns = {**value_columns(value=value, digits=2), **n_column("Questions")}
@@ -512,7 +515,8 @@ def _analogies(findings: Findings) -> Section:
         ]
     if controls:
         blocks.append(shares(prose.table_controls(), "Relation", "Share right", controls))
-    return Section("analogies", "Analogies", [*blocks, *_skipped(findings, "analogies")])
+    skipped = [*_skipped(findings, "analogies"), *_skipped(findings, "analogy_accuracy")]
+    return Section("analogies", "Analogies", [*blocks, *skipped])
 
 
 def mitigations(findings: Findings) -> Section:
@@ -552,7 +556,7 @@ def _mitigated(findings: Findings, topic: Topic) -> Section:
                 ),
                 "hiding",
                 hiding=[
-                    (stage.details["method"], label_of(c.metric), c.after)
+                    (f"{stage.details['method']} {label_of(c.metric)}", c.after)
                     for stage in stages
                     for c in stage.comparisons
                     if c.metric in HIDING
@@ -563,7 +567,7 @@ def _mitigated(findings: Findings, topic: Topic) -> Section:
                 lambda: utility_forests(stages),
                 "utility",
                 utility=[
-                    (stage.details["method"], label_of(m.metric), m)
+                    (f"{stage.details['method']} {label_of(m.metric)}", m)
                     for stage in stages
                     for m in stage.measurements
                 ],
@@ -598,10 +602,14 @@ def vector_geometry(findings: Findings) -> Section:
     blocks: list[Block] = [
         prose.figure(
             "dimension",
-            lambda m=m: dimension_curves(m, int(findings.subjects["vectors"]["dim"])),  # type: ignore[misc]
+            partial(dimension_curves, m, int(findings.subjects["vectors"]["dim"])),
             m=m,
         )
         for m in findings.measured("dimension")
     ]
     text = [prose.text("dimension")] if blocks else []
     return Section("dimension", "Word vectors: how large is a cosine?", [*text, *blocks])
+
+
+SECTIONS = {"weat": _weat, "wefat": _wefat, "analogies": _analogies, "analogy_accuracy": _analogies}
+"""The sections by the kind of their stage."""

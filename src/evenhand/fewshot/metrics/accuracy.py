@@ -68,6 +68,7 @@ GENDERS = ("male", "female", "gap")
     ideal=1.0,
     worse="lower",
     stereotype=0,
+    audit=True,
     reading="The share of test queries whose most likely class is the true one, over episodes of C "
     "classes with K labelled texts each. The interval covers new classes, by a jackknife over test "
     "classes, episodes and class splits; the usual interval over episodes alone stands beside it.",

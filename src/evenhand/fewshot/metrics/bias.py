@@ -45,12 +45,12 @@ from evenhand.fewshot.answers import (
     interval_text,
     paired,
 )
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument, option
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
 
-__all__ = ["MEASURES", "Bias", "bias"]
+__all__ = ["LABELS", "MEASURES", "Bias", "bias"]
 
 QUERY = "gender"
 COUNTS = (
@@ -84,6 +84,16 @@ MEASURES = {
     "stereotype": "stereotype",
 }
 """The measures, and the name of each among `VALUES`."""
+HEAD, GAP = list(MEASURES)[:2]
+DECIDING = {HEAD: "Association", GAP: "Accuracy gap"}
+"""The measures that decide a verdict, with their labels."""
+LABELS = {
+    "association": "association: log p, pro- less anti-stereotypical",
+    "epsilon": "ε: accuracy, pro- less anti-stereotypical",
+    "skew": "skew: F1, men's less women's versions",
+    "stereotype": "stereotype: F1, pro- less anti-stereotypical",
+}
+"""The measures in tables; a short heading before the colon."""
 STRATIFIED = ("skew", "stereotype")
 CHUNK = 1 << 22  # signs drawn at once
 
@@ -101,7 +111,8 @@ Direction = Literal["less bias", "more bias", "no clear change"]
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
     ideal=0.0,
     worse="away",
-    decides=True,
+    role="leads",
+    audit=True,
     material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
     "version of a text than for the anti-stereotypical one. The parts are association, epsilon "
@@ -189,6 +200,35 @@ class Bias:
             },
             parts=(*parts.values(), *_by_class(both, str(subject.name), run)),
         )
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The association and the accuracy gap of a classifier without mitigation.
+
+        The p-value that decides is that of chance in the tested classes, with the value and to
+        either side what chance gives as its interval.
+        """
+        if measurement.details.get("mitigation", "none") != "none":
+            return []
+        network = measurement.details.get("network", measurement.subject)
+        tests = []
+        for part in measurement.select("measure"):
+            if part.query not in DECIDING:
+                continue
+            label = DECIDING[part.query]
+            margin, p_value = part.details["null_high"], part.details["null_p"]
+            if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
+                ends = {"low": part.value - margin, "high": part.value + margin}
+                tests.append(
+                    Evidence(
+                        measurement=replace(part, query=network, p_value=p_value, **ends),
+                        label=f"{label}, {network}",
+                        quantity=f"the {label.lower()} with {network}",
+                        general=part,
+                        points=part.query != HEAD,
+                    )
+                )
+        return tests
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:

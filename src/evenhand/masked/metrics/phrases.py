@@ -29,6 +29,7 @@ from evenhand.cache import Cache
 from evenhand.errors import InputError, LexiconError, UnknownNameError, VocabularyError
 from evenhand.instruments import (
     Declaration,
+    Evidence,
     Progress,
     Run,
     RunOptions,
@@ -114,8 +115,7 @@ class WordMean:
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
     ideal=0.0,
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="phrase sets (TOML)",
     reading="The effect size of WEAT on the model's sentence embeddings, from which the mean "
     "embedding of control phrases is subtracted; the part 'raw' is without that. Above 0 the first "
@@ -129,6 +129,7 @@ class Phrases:
     """The instrument `phrases`; `phrases()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    controls: ClassVar[tuple[str, ...]] = ("neutral",)
 
     embeds: Mapping[str, Embed] = field(default_factory=dict, repr=False)
     """Further ways of embedding, by name."""
@@ -156,6 +157,7 @@ class Phrases:
         if not files:
             return built_in().select(names) if names else built_in()
         lists = read_phrases(files[0])
+        refuse_masks(lists, (), files[0])
         return lists.join(built_in().select(names)) if names else lists
 
     def measure(
@@ -180,6 +182,34 @@ class Phrases:
             results += [replace(m, notes=_anisotropy(source, measured)) for m in measured]
             results.append(correlate(space, pronouns, run, pronouns_of=subject.name))
         return results
+
+    def audit(self, subject: Model, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The built-in phrase sets, with their titles."""
+        from evenhand.lexicon.phrases import phrases as built_in
+
+        lists = built_in()
+        return {
+            "measurements": tuple(self.measure(subject, lists, run)),
+            "details": {
+                "titles": {name: listed.title for name, listed in lists.sets.items()},
+                "provenance": lists.provenance,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """Centred embeddings decide, neutral sets do not: raw ones all point the same way."""
+        if measurement.details["neutral"]:
+            return []
+        more, less = ("men", "women") if measurement.value > 0 else ("women", "men")
+        return [
+            Evidence(
+                measurement=measurement,
+                label=f"Phrase theme “{measurement.query}”",
+                sentence=f"Phrases associated with {more} (theme “{measurement.query}”) lie nearer "
+                f"to the words for men than those associated with {less}.",
+            )
+        ]
 
     @classmethod
     def example(cls) -> tuple[Model, PhraseLists]:
@@ -569,7 +599,7 @@ def _correlation(
         details={
             **(main.details if main else {}),
             "centred": centred,
-            "pronouns": pronouns_of,
+            "pronouns_of": pronouns_of,
             "kinds": stereotyped,
         },
     )

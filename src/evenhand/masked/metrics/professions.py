@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import Row, WordError, WordQuery, row, rows, word_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -48,7 +48,7 @@ BUILT_IN = "built-in professions"
     source="Kurita et al. (2019); Bartl, Nissim & Gatt (2020)",
     ideal=0.0,
     worse="away",
-    decides=True,
+    role="required",
     material="sentences of templates, professions and persons (BEC-Pro table)",
     reading="p_target is the probability of the person word with the profession shown, p_prior "
     "with every piece of the profession masked. Above 0 professions suggest a man. The contrast, "
@@ -111,6 +111,22 @@ class Professions:
             run=run,
             left_out=left_out,
         )
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The contrast decides: an association of all professions can be that of the templates."""
+        parts = [part for part in (measurement, *measurement.parts) if part.query == CONTRAST]
+        return [
+            Evidence(
+                measurement=part,
+                label="Professions, men's minus women's",
+                quantity="a contrast of professions",
+                sentence=f"Professions held mostly by {'men' if part.value > 0 else 'women'} are "
+                "associated with men more than those held mostly by "
+                f"{'women' if part.value > 0 else 'men'}.",
+            )
+            for part in parts[:1]
+        ]
 
     @classmethod
     def example(cls) -> tuple[MaskedLM, Design]:

@@ -12,6 +12,7 @@ value here and the published one is a part beside it.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections import Counter
@@ -28,7 +29,15 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import WriteRows, check_row_format, open_rows
-from evenhand.instruments import Declaration, Progress, Run, RunOptions, instrument, option
+from evenhand.instruments import (
+    Declaration,
+    Evidence,
+    Progress,
+    Run,
+    RunOptions,
+    instrument,
+    option,
+)
 from evenhand.masked.gender_words import (
     Probabilities,
     UnscorableTextError,
@@ -38,10 +47,11 @@ from evenhand.masked.gender_words import (
     query_masks,
 )
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.sentences import Sentence, read_sentences
+from evenhand.masked.sentences import Sentence, first_sentences, read_sentences
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_counts, sign_test
+from evenhand.wording import number, percent
 
 if TYPE_CHECKING:
     from evenhand.text.structural import Filter
@@ -61,7 +71,9 @@ BINS = 20
 """Bins of the histogram over [0, 1]."""
 CHUNK = 4096
 """Sentences that are scored at once."""
-BUILT_IN = "built-in sentences"
+BUILT_IN, FROM_DATA = "built-in sentences", "sentences of the data"
+FEWEST, MOST = 20, 2000
+"""Sentences of the data that an audit scores: with fewer it leaves them out, more are not used."""
 INTERVAL = "studentised bootstrap over sentences"
 _IN_TOP = ("none", "male", "female", "both")
 
@@ -79,7 +91,9 @@ POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
     source="Ye et al. (2021), there among the ten likeliest words; here over the full vocabulary",
     ideal=0.5,
     worse="away",
-    decides=True,
+    role="leads",
+    minimum=20,
+    stereotype=0,
     material="masked sentences (JSON lines with 'masked', or text with one [MASK] per line)",
     reading="P is the probability of the likeliest word of that gender at the mask; the value is "
     "the mean over the sentences in which one of them has at least 5 %. 1 is male only, 0 female "
@@ -93,6 +107,7 @@ class Pronouns:
     """The instrument `pronouns`; `pronouns()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    audit_uses_data: ClassVar[bool] = True
 
     top_k: int = option(
         10, minimum=1, help="Look for gender words among the K likeliest (the published score)."
@@ -169,6 +184,70 @@ class Pronouns:
         """One measurement of the sentences of several, such as those of the shards of a corpus."""
         return pool(measurements)
 
+    def audit(self, subject: MaskedLM, run: Run, data: Any) -> dict[str, Any]:
+        """The built-in sentences, and those of the data where there are enough."""
+        from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+
+        built_in, own = pronoun_sentences(), first_sentences(data.accepted())[:MOST]
+        sets: dict[str, Sequence[Sentence] | None] = {BUILT_IN: None}
+        if len(own) >= FEWEST:
+            sets[FROM_DATA] = own
+        total, scored = len(built_in.sentences) + len(sets.get(FROM_DATA) or ()), 0
+        measured = []
+        for name, sentences in sets.items():
+            progress = None
+            if run.progress is not None:
+                progress = _offset(run.progress, scored, total)
+            result = self.measure(subject, sentences, replace(run, progress=progress))
+            measured.append(replace(result, query=name))
+            scored += len(built_in.sentences)
+        return {
+            "measurements": tuple(measured),
+            "details": {
+                "provenance": built_in.provenance,
+                "titles": {name: group.title for name, group in built_in.groups.items()},
+                "data_name": data.name,
+                "data_found": len(own),
+                "fewest": FEWEST,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The built-in sentences decide: other ones may themselves lean."""
+        if measurement.query != BUILT_IN:
+            return []
+        above, below = measurement.details["above"], measurement.details["below"]
+        who, count = ("a man", above) if measurement.value > 0.5 else ("a woman", below)
+        return [
+            Evidence(
+                measurement=measurement,
+                label="Pronoun score",
+                quantity="a mean pronoun score",
+                sentence="Where a sentence does not say who is meant, the model expects "
+                f"{who}: it does so in {percent(count / max(above + below, 1))} of {above + below} "
+                f"sentences, with a mean score of {number(measurement.value, 2)} (1: male words "
+                "only, 0: female words only).",
+            )
+        ]
+
+    @staticmethod
+    def with_replicates(m: Measurement) -> Measurement:
+        """The measurement with the mean without each of its sentences."""
+        score = "full_bias" if "full_bias" in m.items.columns else "score"
+        if score not in m.items.columns:
+            return m
+        names = m.items["masked"] if "masked" in m.items.columns else m.items["word"]
+        scores = [
+            math.nan if item.get("full_verdict") == "undecided" else item[score] for item in m.items
+        ]
+        counted = [value for value in scores if math.isfinite(value)]
+        n, total = len(counted), math.fsum(counted)
+        if n < 2 or not math.isclose(total / n, m.value, rel_tol=1e-9, abs_tol=1e-9):
+            return m
+        without = [(total - s) / (n - 1) if math.isfinite(s) else m.value for s in scores]
+        return replace(m, items=Items({"word": names, "without": without}))
+
     @classmethod
     def example(cls) -> tuple[MaskedLM, list[str]]:
         """A small model and sentences."""
@@ -243,6 +322,10 @@ class Pronouns:
                 },
             },
         )
+
+
+def _offset(progress: Progress, start: int, total: int) -> Progress:
+    return lambda done, _: progress(start + done, total)
 
 
 def pronouns(

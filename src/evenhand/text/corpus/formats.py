@@ -177,6 +177,8 @@ class Jsonl:
 
     def change_cell(self, record: str, change: Callable[[str], str]) -> str:
         begin, end = locate(record, self.flip or "")
+        if not end:
+            raise InputError(f"no field '{self.flip}'")
         value = json.loads(record[begin:end] or "null")
         if value is None:
             return record

@@ -11,12 +11,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, instrument, option
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
@@ -59,7 +59,8 @@ _MAX_VALUES = 100
     source="Sun & Peng (2021)",
     ideal=1.0,
     worse="away",
-    decides=True,
+    role="leads",
+    compared="ratio",
     reading=(
         "m and f count the texts of men and of women in a class. Above 1 the class leans male, "
         "below 1 female. Where a count is 0, one half is added to all four counts."
@@ -101,6 +102,52 @@ class Odds:
         counts = self._count(subject)
         counts.source = subject.name
         return counts.measure(run)
+
+    def audit(self, subject: Any, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The classes of labelled texts whose genders are known or not."""
+        texts = data.dataset
+        men, women = (
+            {name: int(n) for name, n in zip(texts.classes, column, strict=True)}
+            for column in texts.gender_sizes.T
+        )
+        known = [name for name in texts.classes if men[name] + women[name]]
+        total = sum(men.values()), sum(women.values())
+        reason = ""
+        if not all(total):
+            missing = "men and women" if not known else "women" if total[0] else "men"
+            reason = f"the data have no text with the gender of {missing}"
+            if not known:
+                reason += " (name a column that is not called gender with --gender)"
+        elif len(known) < 2:
+            reason = f"expected two classes or more with genders, got only '{known[0]}'"
+        if reason:
+            skip = {"metric": "odds", "query": texts.name, "reason": reason}
+            return {"skipped": (skip,)}
+        rows = class_odds(
+            {name: men[name] for name in known}, {name: women[name] for name in known}, run.prob
+        )
+        return {
+            "measurements": tuple(replace(row, by="") for row in rows),
+            "details": {
+                "name": texts.name,
+                "texts": len(texts),
+                "classes": len(rows),
+                "men": total[0],
+                "women": total[1],
+                "unknown": len(texts) - sum(total),
+                "without_gender": [name for name in texts.classes if name not in known],
+                "left_out": dict(texts.left_out),
+                "prob": run.prob,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """Every class is a test."""
+        return [
+            Evidence(measurement=part, label=f"Odds ratio of '{part.query}'")
+            for part in measurement.select("class") or (measurement,)
+        ]
 
     def tally(self, subject: Corpus) -> dict[str, Any]:
         """The counts of one shard as plain values; it may lack a gender or have one class."""

@@ -8,8 +8,9 @@ side by side make the artefact visible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -47,6 +48,21 @@ class AnalogyMetric:
 
     declaration: ClassVar[Declaration]
 
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """A measurement for each group of questions, by its name; it takes vectors and a run."""
+        raise NotImplementedError
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The built-in questions, group by group."""
+        measured, skipped = [], []
+        for query, compute in run.steps(list(self.single(lexicon.analogies()).items())):
+            try:
+                measured.append(compute(subject, query=query, run=run))
+            except InputError as error:
+                name = self.declaration.name
+                skipped.append({"metric": name, "query": query, "reason": str(error)})
+        return {"measurements": tuple(measured), "skipped": tuple(skipped)}
+
     @classmethod
     def example(cls) -> tuple[Vectors, lexicon.Analogies]:
         """A subject and material to try the metric on."""
@@ -75,12 +91,20 @@ class AnalogyMetric:
     "bias in these words always return.",
     caveats=("An answer other than the word itself need not be a stereotype: read the items.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class Analogies(AnalogyMetric):
     """The declaration of the analogies; `analogies` is their function."""
 
     answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
+
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """Each pair of words."""
+        return {
+            "→".join(pair): partial(self.compute, pairs=[pair], words=questions.probes)
+            for pair in questions.pairs
+        }
 
     def measure(
         self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
@@ -189,10 +213,18 @@ class Analogies(AnalogyMetric):
     reading="A share: how good the vectors are at analogies at all.",
     caveats=("It measures quality, not bias.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class AnalogyAccuracy(AnalogyMetric):
     """The declaration of the factual control; `analogy_accuracy` is its function."""
+
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """Each relation."""
+        return {
+            relation: partial(self.compute, questions=control)
+            for relation, control in questions.controls.items()
+        }
 
     def measure(
         self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Evidence, Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, two_way_jackknife
 from evenhand.vectors.distances import DistanceTable, distance_table
 from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.store import Vectors
+from evenhand.wording import number
 
 _CHUNK = 1 << 20
 
@@ -31,12 +32,13 @@ _CHUNK = 1 << 20
     "squares, with an effect for each protected word i and each stereotype j",
     source="our own, on distances as in Dobrzeniecka (2021)",
     worse="lower",
-    decides=True,
+    role="leads",
     stereotype=-1,
     material="a topic",
     reading="A difference of cosine distances. Below 0: stereotypes are closer to their own class "
     "than to the others, the same attribute compared across classes.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,19 @@ class Association(WordMetric):
 
     def answer(self, v: Vectors, question: Topic, run: Run) -> list[Measurement]:
         return [self.compute(distance_table(v, question, extended=self.extended), run)]
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The contrast, as a distance."""
+        where = "nearer to" if measurement.value < 0 else "further from"
+        return [
+            Evidence(
+                measurement=measurement,
+                quantity="an association contrast",
+                sentence=f"Stereotype words lie {where} the class they are associated with, by "
+                f"{number(abs(measurement.value))} of cosine distance on average.",
+            )
+        ]
 
     def compute(self, table: DistanceTable, run: Run) -> Measurement:
         """Measure this table."""

@@ -40,11 +40,12 @@ class DirectBiasStatistic(MeanScore):
     "sets, each centred on its mean; c is the strictness",
     source="Bolukbasi et al. (2016)",
     worse="higher",
-    confirms=True,
+    role="confirms",
     stereotype=0,
     material="a topic, or a query with two target sets of pairs",
     reading="A mean absolute cosine: 0 where no word leans either way.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     caveats=(
         "In d dimensions random words read about √(2/πd) at strictness 1, never 0: compare the "
         "value with the null.",

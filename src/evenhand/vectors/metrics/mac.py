@@ -51,6 +51,7 @@ class MacStatistic:
     material="a topic, or a query",
     reading="A mean cosine distance. 1: unrelated; below 1: close.",
     scale="Mean distance and rank agreement (ideal: 1)",
+    varies_with="dimension",
     caveats=(
         "Random words have a mean distance below 1 in most embeddings: compare the value with the "
         "null, not with the ideal alone.",

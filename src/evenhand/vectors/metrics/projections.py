@@ -47,11 +47,11 @@ class ProjectionStatistic:
     formula="cos(w, a - b) for each occupation; mean of the first list minus mean of the second",
     source="Bolukbasi et al. (2016)",
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="a topic with two classes and occupations",
     reading="Above 0: the occupations of the first class lie towards the first word.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,7 @@ class RipaStatistic(MeanScore):
     material="a topic with two classes, or a query with two target sets of pairs",
     reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
     scale="Inner product, depends on the vectors' length (ideal: 0)",
+    varies_with="length",
     caveats=("It depends on the length of the vectors: do not compare it between embeddings.",),
     audit=True,
 )

@@ -43,6 +43,7 @@ class RndStatistic(MeanScore):
     material="a topic, or a query with two target sets",
     reading="Below 0: nearer the first class; above 0: nearer the second.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)

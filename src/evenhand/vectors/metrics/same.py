@@ -47,12 +47,13 @@ class SameStatistic(MeanScore):
     "the class centres",
     source="Schröder et al. (2021)",
     worse="higher",
-    confirms=True,
+    role="confirms",
     stereotype=0,
     material="a topic, or a query with two or more target sets",
     reading="A mean length between 0 and 1. For two classes, skew is the mean signed bias "
     "(positive: towards the first class) and stereotype its spread over the words.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     caveats=("Random words never read 0: compare the value with the null.",),
     audit=True,
 )

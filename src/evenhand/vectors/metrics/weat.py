@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 
+from evenhand import lexicon
 from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
@@ -52,8 +53,7 @@ class WeatStatistic:
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017)",
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="a topic, or a query with two target and two attribute sets",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, X goes with A and "
     "Y with B. For a topic, X and Y are the stereotypes of two classes, A and B their protected "
@@ -71,10 +71,28 @@ class Weat(WordMetric):
 
     target_sets = 2
     attribute_sets = 2
+    controls: ClassVar[tuple[str, ...]] = ("weat-1", "weat-2")
 
     alternative: Literal["two-sided", "greater", "less"] = option(
         "two-sided", help="weat: the alternative of the permutation test."
     )
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The published tests, each with one word left out and on random halves of its lists."""
+        from evenhand.vectors.robustness import leave_one_out, split_half
+
+        measured: list[Measurement] = []
+        skipped = []
+        options: dict[str, Any] = {"seed": run.seed, "prob": run.prob}
+        for query in run.steps(lexicon.weat_queries()):
+            try:
+                effects = self.measure(subject, query, run)
+                checks = [check(subject, query, **options) for check in (leave_one_out, split_half)]
+            except InputError as error:
+                skipped.append({"metric": "weat", "query": query.name, "reason": str(error)})
+            else:
+                measured += [*effects, *checks]
+        return {"measurements": tuple(measured), "skipped": tuple(skipped)}
 
     def split(self, topic: Topic) -> Sequence[Query]:
         """Stereotypes are the targets: with the protected words there, the test would find a

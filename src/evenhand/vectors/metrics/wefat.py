@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Job, Run, RunOptions, instrument, run_jobs
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -58,6 +58,12 @@ class Wefat(WordMetric):
 
     target_sets = 1
     attribute_sets = 2
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """All built-in words with facts."""
+        jobs = [Job(self, query) for query in lexicon.wefat_queries()]
+        done = run_jobs(subject, run.steps(jobs), run)
+        return {"measurements": tuple(done), "skipped": done.skipped}
 
     @classmethod
     def default_material(cls) -> Question:
