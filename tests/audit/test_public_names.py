@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evenhand.audit import masked
+from evenhand.audit import stages
 from evenhand.cli import run
 from evenhand.files import public, public_arguments, public_name, public_names
 from evenhand.lexicon import topic
@@ -89,7 +89,7 @@ def private(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path / "elsewhere")
     few = partial(nulls.dimension_spread, dims=(2, 10), points=50, repeats=2)
     monkeypatch.setattr(nulls, "dimension_spread", few)
-    masked.loaded.cache_clear()
+    stages.loaded.cache_clear()
     names = dict.fromkeys(word for word in topic("gender").words() if " " not in word)
     matrix = np.random.default_rng(4).integers(-40, 40, (len(names) + 300, 12)) / 8
     words = [*names, *(f"word{n}" for n in range(300))]
@@ -161,12 +161,11 @@ def test_audit(private, monkeypatch, capsys):
 
 
 def test_a_part_that_fails(private, monkeypatch, capsys):
-    from evenhand.audit import text
 
     def fail(*_):
         raise OSError(5, "Input/output error", str(private / "my.csv"))
 
-    monkeypatch.setattr(text, "_filter", fail)
+    monkeypatch.setattr(stages, "_filter", fail)
     out = private / "audit"
     code = run(["audit", "--data", str(private / "my.csv"), "--skip", "fewshot", "--out", str(out)])
     assert code == 1

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from devtools import Page
 
-from evenhand.audit import audit, masked
+from evenhand.audit import audit, stages
 from evenhand.cli import run
 from evenhand.simulate import world
 from evenhand.vectors import nulls
@@ -45,7 +45,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an audit of a model, vectors and data of hostile names and content."""
     home = tmp_path_factory.mktemp("hostile") / "a" / "b" / "c"
     home.mkdir(parents=True)
-    masked.loaded.cache_clear()
+    stages.loaded.cache_clear()
     model = save_small(home / "{{7*191}}<svg onload=window.pwned=1>")
     w = world(bias=0.5, dim=30, vocabulary=600, seed=2, classes=(MARKUP, FORMULA))
     v = Vectors.from_arrays([*w.words, *LABELS], [*w.matrix, *w.matrix[:8]])
