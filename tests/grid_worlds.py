@@ -126,7 +126,6 @@ def folder(
             "task": "fewshot",
             "version": 1,
             "source": {},
-            "folder": str(path),
             "cells": [cell.to_dict() for cell in cells],
         }
     )

@@ -294,3 +294,14 @@ def test_quick_audit_of_glove(tmp_path: Path) -> None:
     assert found.report.stat().st_size < 3_000_000
     again = audit("glove", out=tmp_path, quick=True, skip=SKIP)
     assert again.measurements == found.measurements
+
+
+def test_cards_of_an_earlier_audit_in_the_folder_are_removed(biased: World, copied: Path) -> None:
+    for name in ("vectors_card.md", "data_card.md", "notes.md"):
+        (copied / name).write_text("of an audit of other data")
+    audit(vectors_of(biased), topics=[biased.topic], out=copied, quick=True, skip=SKIP)
+    assert {path.name for path in copied.glob("*.md")} == {
+        "summary.md",
+        "model_card.md",
+        "notes.md",  # the user's own
+    }

@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 import altair as alt
+import pytest
 
 from evenhand.charts import (
     BLUE,
@@ -18,6 +19,7 @@ from evenhand.charts import (
     heatmap,
     histogram,
     inline,
+    save_charts,
     scatter,
     to_svg,
 )
@@ -171,3 +173,17 @@ def test_the_other_kinds_are_drawn() -> None:
     chart = heatmap(boxes, across=["a", "c"], down=["b"])
     assert "b · a · value: 0.5" in said(chart)
     drawn(chart)
+
+
+HOSTILE = "</script><script>window.pwned=1</script>\x1b[31m\x00\u202eder"
+
+
+@pytest.mark.parametrize("kind", ["svg", "html", "pdf"])
+def test_labels_that_try_to_be_code_are_drawn_as_they_are(tmp_path, kind):
+    rows = [{"label": HOSTILE, "value": 0.1, "low": 0.0, "high": 0.2, "ideal": 0.0}]
+    (path,) = save_charts({"hostile": forests({HOSTILE: rows})}, tmp_path, [kind])
+    content = path.read_bytes()
+    assert b"<script>window.pwned" not in content
+    if kind != "pdf":
+        assert b"\x1b" not in content
+        assert b"x1b[31m" in content

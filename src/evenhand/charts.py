@@ -8,7 +8,6 @@ page shows to a pointer and reads to a screen reader.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -21,8 +20,8 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.files import replace_file
-from evenhand.wording import interval, number
+from evenhand.files import map_texts, replace_file
+from evenhand.wording import interval, number, visible
 
 __all__ = [
     "BLUE",
@@ -1078,12 +1077,22 @@ def style(chart: Chart) -> Chart:
 
 def to_svg(chart: Chart) -> str:
     """The chart as a stand-alone SVG file, without a browser or network."""
-    import altair as alt
     import vl_convert
 
-    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
-    svg: str = vl_convert.vegalite_to_svg(describe(style(chart).to_dict()), vl_version=version)
+    svg: str = vl_convert.vegalite_to_svg(describe(_specification(chart)), vl_version=_version())
     return svg
+
+
+def _version() -> str:
+    import altair as alt
+
+    return "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+
+
+def _specification(chart: Chart) -> dict[str, Any]:
+    """The chart as JSON, all texts visible: a control character would abort the conversion."""
+    content: dict[str, Any] = map_texts(style(chart).to_dict(), visible)
+    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -1123,12 +1132,30 @@ def _content(chart: Chart, kind: str) -> bytes:
     if kind == "svg":
         return to_svg(chart).encode()
     if kind == "pdf":
-        pages = io.BytesIO()
-        style(chart).save(pages, format="pdf")
-        return pages.getvalue()
-    text = io.StringIO()
-    style(chart).save(text, format="html", inline=True)
-    return text.getvalue().encode()
+        import vl_convert
+
+        pdf: bytes = vl_convert.vegalite_to_pdf(_specification(chart), vl_version=_version())
+        return pdf
+    return _to_html(chart).encode()
+
+
+LESS_THAN = "\ue000"
+
+
+def _to_html(chart: Chart) -> str:
+    """A page that draws the chart; no text of it can end the script that has it."""
+    import altair as alt
+    from altair.utils.html import spec_to_html
+
+    page: str = spec_to_html(
+        map_texts(_specification(chart), lambda text: text.replace("<", LESS_THAN)),
+        mode="vega-lite",
+        vega_version=alt.VEGA_VERSION,
+        vegaembed_version=alt.VEGAEMBED_VERSION,
+        vegalite_version=alt.VEGALITE_VERSION,
+        template="inline",
+    )
+    return page.replace(ascii(LESS_THAN)[1:-1], "\\u003c")
 
 
 # ------------------------------------------------------------------------ charts as part of pages

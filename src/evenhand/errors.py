@@ -4,6 +4,7 @@ EvenhandError
 ├── InputError (a ValueError)   what the user gave is wrong; the shell exits with 2
 │   ├── FileError               a file is not what it claims to be: names file and line
 │   ├── LexiconError            a topic or word list breaks its format: names file and key
+│   ├── SmallDataError          too few classes or texts for the tasks that were requested
 │   ├── UnknownNameError        no metric, topic, model … of that name: suggests the nearest
 │   └── VocabularyError         too few of the asked-for words have vectors
 ├── MissingExtraError           an optional package is not installed: says how to get it
@@ -23,6 +24,7 @@ __all__ = [
     "LexiconError",
     "MissingExtraError",
     "PartialFailure",
+    "SmallDataError",
     "UnknownNameError",
     "VocabularyError",
 ]
@@ -53,6 +55,10 @@ class FileError(InputError):
 
 class LexiconError(FileError):
     """A topic, query or word list breaks its format."""
+
+
+class SmallDataError(InputError):
+    """The data have too few classes or texts for what was requested."""
 
 
 class UnknownNameError(InputError):

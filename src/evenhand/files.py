@@ -13,7 +13,9 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,8 +32,13 @@ __all__ = [
     "check_row_format",
     "document",
     "lock_folder",
+    "map_texts",
     "open_rows",
     "plain",
+    "public",
+    "public_arguments",
+    "public_name",
+    "public_names",
     "read_document",
     "replace_file",
     "save_csv",
@@ -101,9 +108,9 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def save_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write `value` as JSON, atomically."""
+    """Write `value` as JSON, atomically; no path of this machine is written (see `public`)."""
     with replace_file(path) as file:
-        file.write((to_json(value) + "\n").encode())
+        file.write((to_json(public(value)) + "\n").encode())
 
 
 def save_csv(
@@ -120,6 +127,141 @@ def save_csv(
     writer.writerows(listed)
     with replace_file(path) as file:
         file.write(text.getvalue().encode())
+
+
+# ------------------------------------------------------------------- names of files in results
+
+HUB = "hf:"
+
+
+def public_name(source: str | os.PathLike[str]) -> str:
+    """The name of a source in results that may be published: of a path its last part.
+
+    >>> public_name("/home/anna/clients/letters.csv"), public_name("glove"), public_name("hf:a/b")
+    ('letters.csv', 'glove', 'hf:a/b')
+    """
+    return public_names([source])[os.fspath(source)]
+
+
+def public_names(sources: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The public names of several sources, each with as many of its folders as tell it apart.
+
+    >>> public_names(["/data/a/model", "/data/b/model", "/data/a/words.vec"])
+    {'/data/a/model': 'a/model', '/data/b/model': 'b/model', '/data/a/words.vec': 'words.vec'}
+    """
+    parts: dict[str, tuple[str, ...]] = {}
+    for given in sources:
+        source = os.fspath(given)
+        path = Path(source)
+        if source.startswith(HUB) or (path.name == source and source != ".."):
+            parts[source] = (source,)
+        elif path.name in ("", ".."):
+            parts[source] = path.resolve().parts[1:] or (source,)
+        else:
+            parts[source] = tuple(part for part in path.parts if part not in (path.anchor, ".."))
+    names: dict[str, str] = {}
+    for source, own in parts.items():
+        others = [other for other in parts.values() if other != own]
+        length = next(
+            (n for n in range(1, len(own)) if all(other[-n:] != own[-n:] for other in others)),
+            len(own),
+        )
+        names[source] = "/".join(own[-length:])
+    return names
+
+
+def public(value: Any, *sources: str | os.PathLike[str]) -> Any:
+    """The value as plain JSON in which no text has a path of this machine.
+
+    Paths that are given or that stand alone as a text, and every path below the home folder, the
+    current folder or the installed packages, are replaced by their public names.
+
+    >>> public({"file": "/data/x.csv", "problem": "/data/x.csv, line 3: empty"}, "/data/x.csv")
+    {'file': 'x.csv', 'problem': 'x.csv, line 3: empty'}
+    """
+    content = plain(value)
+    known = {os.fspath(source) for source in sources}
+    known |= {os.path.abspath(source) for source in known if not source.startswith(HUB)}  # noqa: PTH100
+    known |= {text for text in _texts(content) if text.startswith(os.sep) and _exists(text)}
+    names = dict.fromkeys(_private_folders(), "…") | public_names(sorted(known))
+    names = {path: name for path, name in names.items() if path != name}
+    listed = "|".join(re.escape(path) for path in sorted(names, key=len, reverse=True))
+    paths = re.compile(rf"(?<![\w/.-])(?:{listed})(?:/[^\s'\"`<>|:;,()\[\]]*|(?![\w-]))")
+
+    def name_of(match: re.Match[str]) -> str:
+        return names.get(match[0]) or public_name(match[0].rstrip("/"))
+
+    def shorten(text: str) -> str:
+        return paths.sub(name_of, text) if os.sep in text and names else text
+
+    return map_texts(content, shorten)
+
+
+def public_arguments(arguments: Iterable[str]) -> list[str]:
+    """A command line with the public names of the files that it names.
+
+    >>> public_arguments(["audit", "--data=/data/x.csv", "--shares", "60/20/20", "--model=hf:a/b"])
+    ['audit', '--data=x.csv', '--shares', '60/20/20', '--model=hf:a/b']
+    """
+
+    def shorten(text: str) -> str:
+        is_path = text.startswith((os.sep, f"~{os.sep}", f".{os.sep}", f"..{os.sep}"))
+        return public_name(text) if is_path or (os.sep in text and _exists(text)) else text
+
+    listed = []
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        if not (option.startswith("-") and equals):
+            option, equals, value = "", "", argument
+        listed.append(option + equals + ",".join(map(shorten, value.split(","))))
+    return listed
+
+
+def map_texts(content: Any, function: Callable[[str], str]) -> Any:
+    """A JSON value with a function applied to each of its texts, keys included.
+
+    >>> map_texts({"a": ["b", 1]}, str.upper)
+    {'A': ['B', 1]}
+    """
+    if isinstance(content, str):
+        return function(content)
+    if isinstance(content, dict):
+        return {
+            map_texts(key, function): map_texts(inner, function) for key, inner in content.items()
+        }
+    return (
+        [map_texts(inner, function) for inner in content] if isinstance(content, list) else content
+    )
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict):
+        yield from content
+        for inner in content.values():
+            yield from _texts(inner)
+    elif isinstance(content, list):
+        for inner in content:
+            yield from _texts(inner)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # too long for a path, or with characters that no path has
+        return False
+
+
+def _private_folders() -> list[str]:
+    """Folders whose paths tell about the machine."""
+    folders = {Path(sys.prefix), Path(__file__).parents[1]}
+    with suppress(RuntimeError):
+        folders.add(Path.home())
+    with suppress(FileNotFoundError):
+        folders.add(Path.cwd())
+    names = {str(path) for folder in folders for path in (folder, folder.resolve())}
+    return sorted(name for name in names if len(Path(name).parts) > 1)
 
 
 @contextmanager

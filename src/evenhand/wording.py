@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 
-__all__ = ["interval", "number", "p_relation", "p_value", "percent", "probability", "slug"]
+__all__ = [
+    "interval",
+    "number",
+    "p_relation",
+    "p_value",
+    "percent",
+    "probability",
+    "slug",
+    "visible",
+]
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -68,10 +78,31 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def slug(name: str) -> str:
-    """A name as part of a file name.
+LONGEST_SLUG = 100
 
-    >>> slug("gender: soft, summed")
-    'gender-soft-summed'
+
+def slug(name: str) -> str:
+    """A name as part of a file name; a name without letters and digits, or a long one, by a hash.
+
+    >>> slug("gender: soft, summed"), slug("../=")
+    ('gender-soft-summed', 'name-971c1068')
     """
-    return re.sub(r"\W+", "-", name).strip("-").lower()
+    text = re.sub(r"\W+", "-", name).strip("-").lower()
+    if text and len(text) <= LONGEST_SLUG:
+        return text
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{text[:LONGEST_SLUG] or 'name'}-{digest}"
+
+
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters, and those that reverse the direction, spelled out.
+
+    In a terminal they would be commands, in a page they would reorder what follows.
+
+    >>> print(visible("\x1b[31mred \u202eder"))
+    \x1b[31mred \u202eder
+    """
+    return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)

@@ -215,8 +215,7 @@ def test_runs_that_cannot_be_compared(here, capsys, tmp_path):
     output(capsys, *QUICK, "--data", "simulated:per_class=14,leak=0", "--out", str(other))
     message = failure(capsys, "fewshot", "bias", "base", str(other))
     assert (
-        f"proto-euclidean (base) and proto-euclidean ({other}): expected runs on the same"
-        in message
+        "proto-euclidean (base) and proto-euclidean (other): expected runs on the same" in message
     )
     assert "expected each folder once" in failure(capsys, "fewshot", "bias", "base", "./base")
     output(capsys, *QUICK, "--split-seed", "3", "--out", str(other), "--restart")
@@ -394,6 +393,13 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--out small/config.json", "is a file"),
         ("--margin 0", "margin: expected above 0 and below 1, got 0"),
         ("--device moon", "device: expected auto, cpu or cuda, got 'moon'"),
+        ("--device meta", "device: expected auto, cpu or cuda, got 'meta'"),
+        ("--device mps", "device: expected auto, cpu or cuda, got 'mps'"),
+        ("--margin nan", "margin: expected above 0 and below 1, got nan"),
+        ("--shares 50/50/50", "shares: expected three numbers that add up to 100"),
+        ("--splits 1000000", "is not in the range 1<=x<=1000"),
+        ("--seeds 1000000", "is not in the range 1<=x<=1000"),
+        ("--ways 9", "these options work: --ways 5 --shots 5 --queries 5 --splits 1 --at-least"),
     ],
 )
 def test_bad_input_is_one_line(here, capsys, tmp_path, words, message):
@@ -501,3 +507,28 @@ def test_help_teaches(capsys):
                 arguments = shlex.split(line)[3:]
                 options = {word for word in arguments if word.startswith("--")}
                 assert options <= set(re.findall(r"--[a-z-]+", shown.partition("Options:")[2]))
+
+
+def test_a_small_table_gets_tasks_that_fit(here, capsys, tmp_path):
+    jobs = ("nurse", "clerk", "baker", "pilot", "judge", "coach", "singer")
+    rows = [
+        {"text": f"A {job} in town {n}.", "label": job, "gender": "MF"[(n % 3 == 0) == number % 2]}
+        for number, job in enumerate(jobs)
+        for n in range(7)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "small.csv", index=False)
+    small = ("fewshot", "run", "--data", str(tmp_path / "small.csv"), *HOW, "--episodes", "8/4/8")
+    assert run([*small, "--out", str(tmp_path / "run"), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith("note: chosen for these data: 2 ways, 3 shots, 3 queries, 4 splits")
+    settings = read_run(tmp_path / "run").settings
+    assert (settings.ways, settings.shots, settings.queries, settings.splits) == (2, 3, 3, 4)
+    document = strict(shown.out)
+    for measured in document["measurements"]:
+        assert measured["low"] is not None
+        assert measured["high"] is not None
+    rows = [row for row in rows if row["label"] in jobs[:4]]
+    pd.DataFrame(rows).to_csv(tmp_path / "small.csv", index=False)
+    message = failure(capsys, *small, "--out", str(tmp_path / "other"))
+    assert "expected 2 classes each to train, to validate and to test on" in message
+    assert "got 4 classes of 7, 7, 7, 7 texts" in message

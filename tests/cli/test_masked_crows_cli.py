@@ -60,7 +60,7 @@ def test_two_models_are_compared_pair_by_pair(capsys, path, tmp_path):
     arguments = ("masked", "crows", path, "--model", "mini", "--model", str(folder))
     found = json.loads(output(capsys, *arguments, "--json"))
     change = Comparison.from_dict(*found["comparisons"])
-    assert (change.before.subject, change.after.subject) == ("mini", str(folder))
+    assert (change.before.subject, change.after.subject) == ("mini", "other")
     assert change.paired == 3
     before, after = (m.part("mean difference").value for m in (change.before, change.after))
     assert change.part("mean difference").change.value == pytest.approx(after - before)

@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 from importlib import resources
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -111,7 +112,8 @@ def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
     shutil.copytree(other, second)
     models = ("--model", other, "--model", str(second), "--model", other, "--words", "pronouns")
     measurements, _ = measured(capsys, source, *models)
-    assert [m.subject for m in measurements] == [other, str(second)]
+    parent = Path(other).parent.name
+    assert [m.subject for m in measurements] == [f"{parent}/other", "deeper/other"]
 
 
 def test_stdin(capsys, monkeypatch):

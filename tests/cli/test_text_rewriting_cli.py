@@ -165,3 +165,84 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert writer.stderr.read() == b""
     writer.stderr.close()
     writer.wait()
+
+
+TABLE = "id,gender,job,bio\n1,F,stewardess,She has flown for years.\n2,M,king,It rained a lot.\n"
+
+
+def test_of_a_table_only_the_column_of_texts_is_rewritten(shell):
+    Path("in.csv").write_text(TABLE)
+    code, out, err = shell("swap", "in.csv")
+    assert (code, out) == (0, TABLE.replace("She has", "He has"))
+    assert err == "in.csv: the text is in 'bio' (--field names another)\n"
+    Path("in.jsonl").write_text('{"who": "queen", "text": "She has flown for years."}\n')
+    assert shell("swap", "in.jsonl")[1] == '{"who": "queen", "text": "He has flown for years."}\n'
+    assert shell("swap", "in.csv", "--format", "lines")[1].startswith(
+        "id,gender,job,bio\n1,F,steward,He"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("a,b\nshe,he\n", "in.csv: which column is the text? Name it with --field (columns: a, b)"),
+        (
+            "id,title,text\n1,She and a dog there,He ran all the way\n",
+            "in.csv: which is the text: title, text? Name it with --field (columns: id, title,",
+        ),
+    ],
+)
+def test_where_several_or_no_columns_are_texts_the_columns_are_listed(shell, content, problem):
+    Path("in.csv").write_text(content)
+    code, out, err = shell("swap", "in.csv")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {problem}")
+    assert err.count("\n") == 1
+
+
+def test_the_gender_of_a_swapped_record_is_swapped(shell):
+    Path("in.csv").write_text(TABLE)
+    swapped = (
+        "id,gender,job,bio\n1,M,stewardess,He has flown for years.\n2,M,king,It rained a lot.\n"
+    )
+    assert shell("swap", "in.csv", "--field", "bio", "--flip", "gender")[1] == swapped
+    to_female = ("--direction", "male-to-female", "--flip", "gender")
+    assert shell("swap", "in.csv", "--field", "bio", *to_female)[1] == TABLE
+    both = shell("swap", "in.csv", "--field", "bio", "--flip", "gender", "--append")[1]
+    assert both.splitlines()[1:3] == [TABLE.splitlines()[1], swapped.splitlines()[1]]
+    Path("in.jsonl").write_text(
+        '{"sex": "Woman", "text": "She left."}\n{"sex": null, "text": "He"}\n'
+    )
+    out = shell("swap", "in.jsonl", "--field", "text", "--flip", "sex")[1]
+    assert out == '{"sex": "Man", "text": "He left."}\n{"sex": null, "text": "She"}\n'
+
+
+def test_a_flipped_record_can_be_restored(shell):
+    Path("in.csv").write_text(TABLE)
+    swap = ("swap", "in.csv", "--field", "bio", "--flip", "gender")
+    assert shell(*swap, "-o", "out.csv", "--edits", "e.jsonl")[0] == 0
+    assert shell("undo", "out.csv", "e.jsonl", "--field", "bio", "-o", "back.csv")[0] == 0
+    assert Path("back.csv").read_text() == TABLE
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            ["in.csv", "--flip", "sex"],
+            "in.csv, line 1: no column 'sex' (columns: id, gender, job, bio)",
+        ),
+        (
+            ["in.csv", "--flip", "id"],
+            "in.csv, line 2: column 'id': expected a gender (m/f, male/female",
+        ),
+        (["in.txt", "--flip", "gender"], "--flip goes with JSONL and CSV, not with lines"),
+    ],
+)
+def test_a_column_that_cannot_be_flipped_is_one_line(shell, options, problem):
+    Path("in.csv").write_text(TABLE)
+    Path("in.txt").write_text("She left.\n")
+    code, _, err = shell("swap", *options)
+    assert code == 2
+    assert problem in err
+    assert err.splitlines()[-1].startswith("error: ")

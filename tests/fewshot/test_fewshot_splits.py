@@ -7,9 +7,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, SmallDataError, UnknownNameError
 from evenhand.fewshot.data import Dataset, read
-from evenhand.fewshot.splits import Split, load_splits, make_splits, read_splits, save_splits
+from evenhand.fewshot.splits import (
+    Split,
+    fit_to_data,
+    load_splits,
+    make_splits,
+    read_splits,
+    save_splits,
+)
 
 
 def classes(women: int, men: int, even: int = 0, unknown: int = 0) -> Dataset:
@@ -179,3 +186,38 @@ def test_wikibios(shared: Path) -> None:
     for split in make_splits(dataset, 3):
         for part in (split.train, split.valid, split.test):
             assert {"female", "male"} <= set(leanings(dataset, part))
+
+
+def small_data(*sizes: int) -> Dataset:
+    """Classes of so many texts, leaning male and female by turns."""
+    rows = [
+        (f"{name} {n}", name, "MF"[(n % 3 == 0) == (number % 2 == 0)])
+        for number, (name, size) in enumerate(zip("abcdefghijklmnop", sizes, strict=False))
+        for n in range(size)
+    ]
+    return Dataset.of(*zip(*rows, strict=True), name="small")
+
+
+def test_tasks_that_the_data_allow() -> None:
+    usual = fit_to_data(small_data(*[12] * 16), shares=(0.3, 0.35, 0.35))
+    assert (usual.ways, usual.shots, usual.queries, usual.splits) == (5, 5, 5, 1)
+    few = fit_to_data(small_data(*[7] * 7))
+    assert (few.ways, few.shots, few.queries, few.splits, few.both_leanings) == (2, 3, 3, 4, True)
+    assert few.notes[0].startswith("chosen for these data: 2 ways, 3 shots, 3 queries, 4 splits")
+    assert few.options == "--ways 2 --shots 3 --queries 3 --splits 4 --at-least 7"
+    uneven = fit_to_data(small_data(*[4] * 8, 1, 1))
+    assert uneven.dataset.classes == tuple("abcdefgh")
+    assert "left out, with fewer than 4 texts: i, j" in uneven.notes
+    calibrated = fit_to_data(small_data(*[9] * 9), calibrated=True)
+    assert (calibrated.shots, calibrated.queries) == (4, 5)
+    given = fit_to_data(small_data(*[7] * 9), ways=2, shots=1)
+    assert (given.ways, given.shots, given.queries, given.splits) == (2, 1, 5, 1)
+    one_sided = fit_to_data(Dataset.of(map(str, range(64)), "abcdefgh" * 8, "F" * 64, name="f"))
+    assert not one_sided.both_leanings
+
+
+@pytest.mark.parametrize("sizes", [(9, 9, 9, 9, 9), (1,) * 12, (30, 30, 1, 1, 1, 1, 1)])
+def test_data_that_allow_no_tasks_are_one_error(sizes: tuple[int, ...]) -> None:
+    expected = "small: expected 2 classes each to train, to validate and to test on with 2 texts"
+    with pytest.raises(SmallDataError, match=expected):
+        fit_to_data(small_data(*sizes))

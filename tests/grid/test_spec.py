@@ -132,3 +132,104 @@ def test_settings_that_come_to_the_same_are_refused():
     asked = {"task": "own_tasks:TASK", "fixed": {"number": 1}, "axes": {"seconds": [0, 1]}}
     with pytest.raises(InputError, match="expected cells that differ"):
         make_grid(asked)
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (LAUGHS, "expected at most 200,000 values, aliases written out"),
+        ("task: vectors\nfixed: &a {topic: *a}\n", "line 2: a value that contains itself"),
+        ("task: vectors\naxes: {seed: &a [1, *a]}\n", "line 2: a value that contains itself"),
+        (
+            "task: vectors\nfixed: {topic: " + "[" * 50 + "]" * 50 + "}",
+            "expected at most 20 levels",
+        ),
+        ("task: " + "[" * 20_000, "expected at most 20 levels"),
+        ("task: " + "{a: " * 20_000, "expected at most 20 levels"),
+        ("task: vectors\nfixed: {seed: " + "9" * 5000 + "}", "a value that cannot be read"),
+        ("task: vectors\nfixed: {topic: !!timestamp 2001-99-99}", "not valid YAML|cannot be read"),
+        (
+            "task: vectors\nfixed: {topic: !!timestamp 2001-01-02}",
+            "line 2: expected a text, a number",
+        ),
+        ("task: vectors\nfixed: {topic: !!binary aGk=}", "line 2: expected a text, a number"),
+        ("task: vectors\nfixed: {topic: !!set {a, b}}", "line 2: expected a text, a number"),
+        ("task: vectors\nfixed: {prob: .nan}", "line 2: expected a finite number, got nan"),
+        ("task: vectors\nfixed: {1: a}", "line 2: expected names as keys, got 1"),
+        (
+            "task: vectors\naxes:\n  seed: ["
+            + ",".join(map(str, range(2000)))
+            + "]\n  limit: ["
+            + ",".join(map(str, range(1, 2001)))
+            + "]\n",
+            "at most 100,000 combinations (--max-cells",
+        ),
+        ("task: !!python/object/apply:os.system [id]", "not valid YAML"),
+    ],
+)
+def test_hostile_files_are_one_line(tmp_path, content, words):
+    with pytest.raises(FileError) as caught:
+        read_grid(write(tmp_path, content))
+    message = str(caught.value)
+    assert any(word in message for word in words.split("|")), message
+    assert "\n" not in message
+    assert len(message) < 500
+
+
+def test_a_date_is_a_text(tmp_path):
+    text = "task: vectors\nfixed: {topic: 2001-01-02}\n"
+    with pytest.raises(FileError, match="2001-01-02"):
+        read_grid(write(tmp_path, text))
+
+
+def test_an_alias_is_as_good_as_its_value(tmp_path):
+    text = GOOD.replace("number: [1, 2, 3]", "number: &n [1, 2]").replace("[0, 1]", "*n")
+    assert len(read_grid(write(tmp_path, text)).cells) == 4
+
+
+def test_more_cells_on_request():
+    many = {"task": "own_tasks:TASK", "axes": {"number": list(range(40)), "seed": [0, 1]}}
+    with pytest.raises(InputError, match=r"at most 60 combinations .*, got 40 × 2"):
+        make_grid(many, max_cells=60)
+    assert len(make_grid(many, max_cells=80).cells) == 80
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "os:system",
+        "subprocess:Popen",
+        "sys:exit",
+        "builtins:print",
+        "os:path",
+        ":x",
+        "..:x",
+        "own_tasks:",
+        "os:nothing",
+        "json:loads:x",
+        "this_is_no_module:x",
+        "a b:c",
+    ],
+)
+def test_what_is_no_task_is_never_called(tmp_path, task, monkeypatch):
+    def called(*_, **__):
+        raise AssertionError("it was called")
+
+    monkeypatch.setattr("os.system", called)
+    with pytest.raises(FileError, match=r"line 1: task: expected ") as caught:
+        read_grid(write(tmp_path, f"task: '{task}'\nfixed: {{command: id}}\n"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_module_that_fails_when_it_is_imported_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, code in (("broken", "1 +"), ("leaving", "raise SystemExit(3)"), ("zero", "1 / 0")):
+        (tmp_path / f"{name}_task.py").write_text(code)
+        with pytest.raises(InputError, match="that can be imported"):
+            make_grid({"task": f"{name}_task:TASK"})

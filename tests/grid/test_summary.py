@@ -212,7 +212,7 @@ def test_trainings_that_two_cells_share_count_once(tmp_path):
     cells = [replace(cell, settings={**cell.settings, "seeds": 2}) for cell in store.cells()]
     store.save_grid(
         {
-            **{name: told[name] for name in ("task", "version", "source", "folder")},
+            **{name: told[name] for name in ("task", "version", "source")},
             "cells": [cell.to_dict() for cell in cells],
         }
     )

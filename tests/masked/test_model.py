@@ -20,6 +20,7 @@ import evenhand as eh
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.masked import load
 from evenhand.masked import model as model_module
+from evenhand.masked.model import name_of
 from evenhand.simulate.masked import bigram_model
 
 WORDS = ["he", "she", "the", "nurse", "doctor", "sleeps", "reads", "a", "book", "."]
@@ -213,3 +214,23 @@ def test_the_fingerprint_is_computed_once_for_each_state_of_the_weights(monkeypa
     assert model.fingerprint == first
     model.tokenizer.add_tokens(["Newword"])
     assert model.fingerprint not in (first, trained)
+
+
+def test_a_folder_that_says_nothing_is_not_the_name_of_the_model(tmp_path):
+    folder = tmp_path / "bert-of-anna" / "model"
+    folder.mkdir(parents=True)
+    assert name_of(folder.parent) == "bert-of-anna"
+    assert name_of(folder) == "bert-of-anna/model"
+    (folder / "config.json").write_text('{"_name_or_path": "/home/anna/secret/tiny-bert"}')
+    assert name_of(folder) == "tiny-bert (model)"
+    (folder / "config.json").write_text('{"_name_or_path": "org/tiny-bert"}')
+    assert name_of(folder) == "org/tiny-bert (model)"
+    (folder / "README.md").write_text(
+        "---\nlicense: mit\n---\n\n# Model Card for Even BERT\n"
+    )
+    assert name_of(folder) == "Even BERT"
+    (folder / "README.md").write_text("# Model Card for Model ID\n")
+    assert name_of(folder) == "org/tiny-bert (model)"
+    for damaged in ("[" * 100_000, "[]", "{"):
+        (folder / "config.json").write_text(damaged)
+        assert name_of(folder) == "bert-of-anna/model"

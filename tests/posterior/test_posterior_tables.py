@@ -8,6 +8,7 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.errors import FileError, InputError
+from evenhand.posterior import models
 from evenhand.posterior.tables import pair_tables, read_table
 from evenhand.vectors.distances import distance_table
 
@@ -217,3 +218,38 @@ def test_the_race_file_repeats_words(shared):
     table = read_table(shared / "data" / "cosine" / "raceReddit.csv")
     assert (table.rows, table.dropped["duplicate"]) == (2840, 2272)
     assert len(table.words) == 10
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("imam", "x", "human", "inf", "", "human"), "line 8: 'imam' and 'x': expected a cosine"),
+        (
+            ("imam", "x", "human", "", "-inf", "human"),
+            "expected a cosine similarity between -1 and",
+        ),
+        (("imam", "x", "human", 7.5, "", "human"), "cosine distance between 0 and 2, got 7.5"),
+        (("imam", "x", "human", -0.5, "", "human"), "cosine distance between 0 and 2, got -0.5"),
+        (("imam", "x", "human", 1e300, "", "human"), "cosine distance between 0 and 2, got 1e"),
+        (
+            ("imam", "violent", "muslim_stereotype", 0.3, 0.7, "associated"),
+            "line 8: 'imam' and 'violent': expected one distance, got 0.8 in line 2 and 0.3 here",
+        ),
+        (
+            ("imam", "violent", "jew_stereotype", 0.3, 0.7, "different"),
+            "line 8: 'imam' and 'violent': expected one distance, got 0.8 in line 2 and 0.3 here",
+        ),
+    ],
+)
+def test_what_no_cosine_has_and_contradictions_are_errors(tmp_path, row, message):
+    with pytest.raises(FileError, match=message):
+        read_table(saved(tmp_path, frame([*ROWS, row]), index=False))
+
+
+def test_a_singular_curvature_is_one_line(monkeypatch):
+    def singular(*_, **__):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(models, "fit_crossed", singular)
+    with pytest.raises(InputError, match="the table: crossed: expected distances that determine"):
+        models.fit(frame())

@@ -306,3 +306,34 @@ def test_wikipedia_gender_events(shared):
     assert result.details["counts"]["read"] == 581
     assert len(result.select("class")) == 8
     assert result.select("agreement")[0].value > 0.95
+
+
+def test_equal_texts_count_as_in_few_shot_runs_where_this_is_requested():
+    from evenhand.fewshot import read
+
+    rows = [
+        ("a b", "x", "F"),
+        ("a b", "x", "F"),
+        ("c d", "x", "M"),
+        ("c d", "y", "M"),
+        ("e f", "y", "M"),
+        ("e f", "y", "F"),
+        ("g h", "y", "M"),
+        ("i j", "y", "F"),
+        ("k l", "x", "M"),
+        ("e f", "y", "M"),
+    ]
+    frame = pd.DataFrame(rows, columns=["text", "label", "gender"])
+    every = odds(frame, "label", "gender")
+    assert every.n == len(rows)
+    assert every.details["duplicates"].startswith("every row counts")
+    once = odds(frame, "label", "gender", duplicates="once")
+    data = read(frame)
+    counts = dict(zip(data.classes, data.gender_sizes.tolist(), strict=True))
+    parts = {part.query: part.details for part in once.select("class")}
+    assert {name: [own["male"], own["female"]] for name, own in parts.items()} == counts
+    assert once.details["left_out"]["text under several classes"] == 2
+    assert data.left_out["text under several classes"] == 2
+    assert once.n + sum(once.details["left_out"].values()) == len(rows)
+    with pytest.raises(InputError, match="duplicates: expected text, the column"):
+        odds(frame.drop(columns="text"), "label", "gender", duplicates="once")

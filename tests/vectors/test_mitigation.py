@@ -50,6 +50,37 @@ def test_leaning_words_lean_to_their_class(biased):
     assert not protected & {word for words in groups.values() for word in words}
 
 
+def lopsided(made, v, count):
+    """The vectors without most of the words that lean to men."""
+    groups = leaning_by_class(v, made.topic.protected, 10_000)
+    removed = set(leaning_by_class(v, made.topic.protected, len(groups["male"]))["male"][count:])
+    words = [word for word in v.words if word not in removed]
+    return Vectors.from_arrays(words, v.matrix[v.find(words).rows], name="lopsided")
+
+
+@pytest.mark.parametrize("method", ["hard", "inlp"])
+def test_hiding_tests_take_the_words_there_are_and_say_so(biased, method):
+    made, v = biased
+    done = mitigate(lopsided(made, v, 240), made.topic, method, n=60)
+    tested = done.hiding[0].before
+    assert tested.n < 120
+    assert tested.details["clusters"] == 2
+    note = f"hiding tests: {tested.n // 2} words per class, not 60"
+    assert any(note in text for text in done.debiased.notes)
+    assert len(done.hiding) == 4
+
+
+def test_vectors_of_few_words_are_debiased_without_the_tests(biased):
+    made, v = biased
+    words = [*made.topic.words(), "one", "two"]
+    found = v.find(words)
+    small = Vectors.from_arrays(found.words, v.matrix[found.rows], name="small")
+    done = mitigate(small, made.topic, "hard")
+    assert done.hiding == ()
+    assert any("hiding tests left out: " in note for note in done.debiased.notes)
+    assert done.measures
+
+
 def test_bad_choices_are_named(biased):
     made, v = biased
     with pytest.raises(UnknownNameError, match="did you mean 'hard'"):

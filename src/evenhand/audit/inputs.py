@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import public_name
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -90,7 +91,7 @@ def gather(
         if data is not None:
             subjects["data"] = {
                 "name": texts.name,
-                "source": source if isinstance(source, str) else texts.name,
+                "source": public_name(source) if isinstance(source, str) else texts.name,
                 "texts": len(texts),
                 "classes": len(texts.classes),
                 "digest": texts.digest,
@@ -106,7 +107,7 @@ def gather(
     if v is not None:
         subjects["vectors"] = {
             "name": v.name,
-            "source": v.source,
+            "source": public_name(v.source),
             "words": len(v),
             "dim": v.dim,
             "case": v.case,
@@ -175,7 +176,7 @@ def describe_model(source: str) -> dict[str, Any]:
     weights = sum(weight.numel() for weight in model.network.parameters())
     return {
         "name": model.name,
-        "source": source,
+        "source": public_name(source),
         "weights": weights,
         "layers": int(model.network.config.num_hidden_layers),
         "fingerprint": model.fingerprint,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.errors import EvenhandError, FileError, InputError
-from evenhand.files import document, read_document, replace_file, save_json, to_json
+from evenhand.files import document, public, read_document, replace_file, save_json, to_json
 from evenhand.instruments import Run, identity, instruments, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
@@ -125,7 +125,7 @@ def run_stage(
     except Exception as error:
         reason = str(error) if isinstance(error, EvenhandError) else repr(error)
         with replace_file(trouble) as file:
-            file.write(traceback.format_exc().encode())
+            file.write(public(traceback.format_exc()).encode())
         return StageResult(**about, failed=reason), round(time.monotonic() - began, 1)
     seconds = round(time.monotonic() - began, 1)
     save_json(path, document(key=key, seconds=seconds, stage=result))

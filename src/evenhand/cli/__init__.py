@@ -14,6 +14,7 @@ import click
 
 from evenhand import __version__
 from evenhand.errors import EvenhandError, PartialFailure, UnknownNameError
+from evenhand.wording import visible
 
 __all__ = ["command", "main", "run"]
 
@@ -91,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo("error: " + " ".join(message.split()), err=True)
+    click.echo("error: " + visible(" ".join(message.split())), err=True)
     return code
 
 

@@ -134,6 +134,7 @@ def audit(
     from evenhand import lexicon
     from evenhand.audit import audit as run
     from evenhand.errors import PartialFailure
+    from evenhand.files import public_arguments
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
     with step_bars() as show:
@@ -150,7 +151,7 @@ def audit(
             prob=prob,
             jobs=jobs,
             progress=None if show is None or as_json else _Stages(show),
-            command=["evenhand", *sys.argv[1:]],
+            command=["evenhand", *public_arguments(sys.argv[1:])],
         )
     if as_json:
         print_json(

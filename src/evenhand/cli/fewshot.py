@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from evenhand.cli.options import (
     figures_option,
     folder_option,
     format_option,
+    given_options,
     jobs_option,
     json_option,
     prob_option,
@@ -37,7 +39,7 @@ from evenhand.cli.output import (
     step_bars,
     table,
 )
-from evenhand.errors import InputError
+from evenhand.errors import InputError, SmallDataError
 from evenhand.fewshot.metrics.bias import LABELS, MEASURES
 from evenhand.fewshot.settings import (
     DataSettings,
@@ -46,9 +48,11 @@ from evenhand.fewshot.settings import (
     run_options,
     run_settings,
 )
+from evenhand.files import public_arguments, public_names
 from evenhand.instruments import Run, compare, instruments
 
 if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.runs import FewShotRun
     from evenhand.results import Comparison, Measurement
 
@@ -120,23 +124,46 @@ def run(
       evenhand fewshot run --data asked.jsonl --text question --label topic --finetune --out asked
     """
     from evenhand.fewshot.runs import run as train_and_test
-    from evenhand.fewshot.splits import load_splits, read_splits
+    from evenhand.fewshot.splits import fit_to_data, load_splits, read_splits
     from evenhand.files import user_cache
 
-    settings, common = run_settings(options), configure(SharedSettings, options)
+    given = given_options(options)
+    free = not given.keys() & {"ways", "shots", "queries"}
+    # checked before the data are read, which may change the numbers left to us
+    settings = run_settings({**options, "shots": 4} if free else options)
+    common = configure(SharedSettings, options)
     BIAS(margin=margin, permutations=permutations)  # wrong values are an error before any work
     splits = None
     if splits_from is not None:
         splits = read_splits(splits_from) if splits_from.is_dir() else load_splits(splits_from)
-    with step_bars({"training": "episodes", "encoding": "tokens"}) as progress:
+    data, shares = configure(DataSettings, options).read(), parse_shares(common.shares)
+    both_leanings = not common.any_leaning
+    if free and splits is None:
+        fit = fit_to_data(
+            data,
+            splits=given.get("splits"),
+            both_leanings=None if both_leanings else False,
+            shares=shares,
+            unlabelled=settings.unlabelled or 0,
+            calibrated=settings.mitigation.calibrate,
+        )
+        for note in fit.notes:
+            click.echo(f"note: {note}", err=True)
+        chosen = {name: getattr(fit, name) for name in ("ways", "shots", "queries", "splits")}
+        settings = run_settings({**options, **chosen})
+        data, both_leanings = fit.dataset, fit.both_leanings
+    with (
+        _suggestion(data, shares),
+        step_bars({"training": "episodes", "encoding": "tokens"}) as progress,
+    ):
         finished = train_and_test(
-            configure(DataSettings, options).read(),
+            data,
             settings,
             folder,
             encoder=common.encoder,
             splits=splits,
-            shares=parse_shares(common.shares),
-            both_leanings=not common.any_leaning,
+            shares=shares,
+            both_leanings=both_leanings,
             cache=cache or user_cache("embeddings"),
             device=device,
             jobs=jobs,
@@ -144,7 +171,7 @@ def run(
             prob=prob,
             margin=margin,
             permutations=permutations,
-            about={"arguments": sys.argv[1:]},
+            about={"arguments": public_arguments(sys.argv[1:])},
             progress=progress,
             finish=lambda done: _draw_run(done, formats),
         )
@@ -153,6 +180,21 @@ def run(
         return
     _print_run(finished)
     click.echo(f"written to {folder}: results.json, run.json, by_class.csv, figures/, split-…/")
+
+
+@contextmanager
+def _suggestion(data: Dataset, shares: Sequence[float]) -> Iterator[None]:
+    """Adds to an error on data that are too small which options would work."""
+    from evenhand.fewshot.splits import fit_to_data
+
+    try:
+        yield
+    except SmallDataError as error:
+        try:
+            options = fit_to_data(data, shares=shares).options
+        except InputError:
+            raise error from None
+        raise SmallDataError(f"{error}; these options work: {options}") from None
 
 
 @fewshot.command(short_help="The gender bias of runs, and what mitigations changed.")
@@ -230,9 +272,9 @@ def bias(
 
 def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
     """The runs' names, with their folders where several have the same name."""
-    names = [run.name for run in runs]
+    names, folders = [run.name for run in runs], public_names(run.folder for run in runs)
     return [
-        name if names.count(name) == 1 else f"{name} ({run.folder})"
+        name if names.count(name) == 1 else f"{name} ({folders[str(run.folder)]})"
         for name, run in zip(names, runs, strict=True)
     ]
 
@@ -272,8 +314,8 @@ def _print_run(finished: FewShotRun) -> None:
     data = finished.record["data"]
     left = "; ".join(f"{reason}: {count:,}" for reason, count in data["left_out"].items())
     click.echo(
-        f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes"
-        + (f" (left out: {left})" if left else "")
+        f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
+        "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
     encoder = "fine-tuned" if settings.finetune else "frozen"
     difference = results.above_baseline

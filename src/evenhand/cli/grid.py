@@ -90,6 +90,13 @@ def grid() -> None:
     metavar="NAME=VALUE",
     help="An option of the engine, such as partition=gpu or address=auto; may be repeated.",
 )
+@click.option(
+    "--max-cells",
+    type=click.IntRange(1),
+    default=100_000,
+    show_default=True,
+    help="Refuse grids of more combinations.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and compute nothing.")
 @json_option
 def run_command(
@@ -100,6 +107,7 @@ def run_command(
     devices: str,
     threads: int,
     options: tuple[str, ...],
+    max_cells: int,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -138,7 +146,7 @@ def run_command(
     if not names:
         raise InputError(f"--device: expected a device or several, got '{devices}'")
     with step_bars() as progress:
-        grid = read_grid(file, progress=_step(progress, "reading"))
+        grid = read_grid(file, max_cells=max_cells, progress=_step(progress, "reading"))
         if not dry_run:
             launch = _Launch(grid, folder, as_json)
             launch.run(
@@ -407,7 +415,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
       evenhand grid report out --json
       evenhand grid report out --figures figures
     """
-    from evenhand.files import document, replace_file, save_csv, save_json, to_json
+    from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
     from evenhand.report.grid import grid_charts
 
@@ -415,7 +423,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
         summary = summarize(folder, prob=prob, progress=progress)
     target = folder / "report"
     target.mkdir(exist_ok=True)
-    content = document(command="grid report", folder=str(folder), **summary.to_dict())
+    content = public(document(command="grid report", folder=str(folder), **summary.to_dict()))
     for name, rows in summary.tables.items():
         save_csv(target / f"{name}.csv", rows)
     with replace_file(target / "report.md") as file:

@@ -48,6 +48,7 @@ from evenhand.cli.output import (
     save_figures,
     step_bars,
 )
+from evenhand.files import public_arguments, public_names
 from evenhand.instruments import Run, correct_p_values, instruments, lookup
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
@@ -568,8 +569,9 @@ def phrases(
       evenhand masked phrases --sets machines --sets mine.toml --json
     """
     lists = PHRASES.choose(sets=sets)
-    loaded = [replace(load(source), name=source) for source in dict.fromkeys(models)]
-    vectors = {source: load_vectors(source, "fallback") for source in sources}
+    names = public_names([*models, *sources])
+    loaded = [replace(load(source), name=names[source]) for source in dict.fromkeys(models)]
+    vectors = {names[source]: load_vectors(source, "fallback") for source in sources}
     instrument = PHRASES().with_vectors(vectors)
     effects: list[Measurement] = []
     correlations: list[Measurement] = []
@@ -1007,7 +1009,10 @@ def finetune(
             restart=restart,
             device=device,
             progress=progress,
-            run={"arguments": sys.argv[1:], "inputs": input_hashes(named)},
+            run={
+                "arguments": public_arguments(sys.argv[1:]),
+                "inputs": input_hashes(named),
+            },
         )
     save_figures(finetune_charts(result), result.folder / "figures", ("svg",))
     if as_json:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from evenhand.cli.output import progress_bar
 from evenhand.errors import InputError
-from evenhand.files import check_folder
+from evenhand.files import check_folder, public_names
 from evenhand.instruments import Option, Run, options_of
 
 if TYPE_CHECKING:
@@ -244,9 +244,9 @@ class ModelLoader:
         """The models; those of one name are distinguished by how they were given."""
         distinct = list(dict.fromkeys(sources))
         loaded = [self(source) for source in distinct]
-        names = Counter(model.name for model in loaded)
+        counts, names = Counter(model.name for model in loaded), public_names(distinct)
         return [
-            replace(model, name=source) if names[model.name] > 1 else model
+            replace(model, name=names[source]) if counts[model.name] > 1 else model
             for model, source in zip(loaded, distinct, strict=True)
         ]
 
@@ -294,13 +294,14 @@ format_options = combine(
         "--field",
         metavar="NAME",
         help="The field of each JSONL object or column of each CSV row that holds the document;"
-        " the rest of the record stays as it is. Without it a document is a line.",
+        " the rest of the record stays as it is. By default the only one that looks like"
+        " text; in other files a document is a line.",
     ),
     click.option(
         "--format",
         "form",
         type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
-        help="How the input is cut; by default lines, or with --field by the file's ending.",
+        help="How the input is cut; by default by the file's ending.",
     ),
 )
 
@@ -309,6 +310,11 @@ def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form
     """How documents are cut out of the sources."""
     from evenhand.text.corpus.formats import Csv, Jsonl, Lines
 
+    if form is None and field is None and _is_table(sources[0]):
+        from evenhand.text.tables import text_column
+
+        field = text_column(sources[0])
+        click.echo(f"{sources[0]}: the text is in '{field}' (--field names another)", err=True)
     if form is None and field is not None:
         form = _form_by_ending(sources[0])
     if form in (None, "lines"):
@@ -320,6 +326,17 @@ def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form
     if form == "jsonl":
         return Jsonl(field)
     return Csv(field, delimiter="\t" if form == "tsv" else ",")
+
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+
+
+def _is_table(source: str) -> bool:
+    """Whether a file is a table by its ending; its lines are then not documents."""
+    name = source.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return PurePath(name).suffix in TABLES and Path(source).is_file()
 
 
 def _form_by_ending(source: str) -> str:

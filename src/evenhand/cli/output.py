@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from evenhand.files import document, to_json
+from evenhand.files import document, plain, public, to_json
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
+from evenhand.wording import visible
 
 if TYPE_CHECKING:
     from rich.progress import Task
@@ -48,9 +49,15 @@ def p_text(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
 
+LOCATIONS = ("folder", "out", "output", "report")
+"""Keys that say where something was written: as the user gave it."""
+
+
 def print_json(**content: Any) -> None:
     """Print one JSON document on stdout; results go without their items, which `-o` writes."""
-    click.echo(to_json(document(**{name: _summary(value) for name, value in content.items()})))
+    named = {name: _summary(value) for name, value in content.items()}
+    where = {name: value for name, value in named.items() if name in LOCATIONS}
+    click.echo(to_json(document(**public(named) | plain(where))))
 
 
 def _summary(value: Any) -> Any:
@@ -73,11 +80,15 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     from rich.table import Table
     from rich.text import Text
 
-    cells = [list(row) for row in rows]
-    shown = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    cells = [[visible(cell) for cell in row] for row in rows]
+    shown = Table(
+        title=Text(visible(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for i, header in enumerate(headers):
         numeric = bool(cells) and all(_is_numeric(row[i]) for row in cells)
-        shown.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or i == 0)
+        shown.add_column(
+            visible(header), justify="right" if numeric else "left", no_wrap=numeric or i == 0
+        )
     for row in cells:
         shown.add_row(*(Text(cell) for cell in row))
     width = None if sys.stdout.isatty() else 160

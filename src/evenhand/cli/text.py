@@ -127,6 +127,12 @@ def swap_options(names: str, probability: float) -> Callable[[F], F]:
             pairs={"type": click.Path(exists=True, dir_okay=False)},
         ),
         seed_option(),
+        click.option(
+            "--flip",
+            metavar="COLUMN",
+            help="Also swap the gender code (M, F, male, woman …) in this column of the records "
+            "that change.",
+        ),
         append_option(),
     )
 
@@ -144,7 +150,7 @@ def swap(**options: Any) -> None:
     Examples:
       echo "Her neighbour waved to her." | evenhand text swap
       evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --jobs 2
-      evenhand text swap reviews.csv --field text --append -o augmented.csv
+      evenhand text swap reviews.csv --field text --flip gender --append -o augmented.csv
     """
     _run_swap(options)
 
@@ -202,21 +208,29 @@ def _run(
     cls: Callable[..., Rewriter], parameters: Mapping[str, Any], own_pairs: bytes = b""
 ) -> None:
     """Rewrite the documents by the rewriter with the options among the parameters."""
-    from evenhand.text.corpus.pipeline import RewriteWork, stream
+    from evenhand.text.corpus.formats import Csv, Jsonl
+    from evenhand.text.corpus.pipeline import Flip, RewriteWork, stream
 
     given = dict(parameters)
     seed = {"seed": given["seed"]} if "seed" in given else {}
-    work = RewriteWork(configure(cls, given, **seed), append=given["append"])
+    column = given.get("flip")
+    flip = Flip(column, given["direction"]) if column else None
+    work = RewriteWork(configure(cls, given, **seed), append=given["append"], flip=flip)
     output, as_json = given["output"], given["as_json"]
     if as_json and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
     sources = given["files"] or ("-",)
+    form = form_of(sources, given["field"], given["form"])
+    if column:
+        if not isinstance(form, Csv | Jsonl):
+            raise click.UsageError("--flip goes with JSONL and CSV, not with lines")
+        form = replace(form, flip=column)
     with reading_bar(sources) as progress:
         counts = stream(
             sources,
             output or "-",
             work,
-            form=form_of(sources, given["field"], given["form"]),
+            form=form,
             edits=given["edits"],
             jobs=given["jobs"],
             resume=given["resume"],
@@ -459,6 +473,7 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
         f"{counts['male']:,} male, {counts['female']:,} female, {counts['left_out']:,} left out. "
         f"Gender: {measurement.details['gender_from']}."
     )
+    click.echo(f"duplicates: {measurement.details['duplicates']}")
     click.echo(
         f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
         "p: Fisher's exact test, Holm-corrected over the classes."

@@ -114,6 +114,7 @@ def info(source: str, case: str, as_json: bool) -> None:
     import numpy as np
 
     from evenhand import lexicon
+    from evenhand.files import public_name
 
     v = load_vectors(source, case)
     lists = {name: lexicon.topic(name).words() for name in lexicon.topic_names()}
@@ -125,7 +126,7 @@ def info(source: str, case: str, as_json: bool) -> None:
     if as_json:
         print_json(
             name=v.name,
-            source=v.source,
+            source=public_name(v.source),
             words=len(v),
             dim=v.dim,
             notes=list(v.notes),

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, SmallDataError
 from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.files import replace_file, to_json
 
@@ -198,7 +198,7 @@ def sample(
     _check_numbers(shots=shots, queries=queries, episodes=episodes)
     _check_numbers(0, unlabelled=unlabelled, seed=seed)
     if not isinstance(ways, Integral) or not 2 <= ways <= len(indices):
-        raise InputError(
+        raise SmallDataError(
             f"ways: expected 2 to {len(indices)}, the classes to draw from, got {ways}"
         )
     support_each = _half("shots", shots) if calibrated else 0
@@ -319,7 +319,7 @@ def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) 
     small = [i for i in indices.tolist() if dataset.sizes[i] < texts]
     if small:
         names = ", ".join(f"'{dataset.classes[i]}' ({dataset.sizes[i]})" for i in small)
-        raise InputError(
+        raise SmallDataError(
             f"{dataset.name}: expected {texts} texts per class for an episode, fewer in {names}; "
             f"--at-least {texts} (in Python at_least({texts})) leaves such classes out"
         )
@@ -327,7 +327,7 @@ def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) 
     if few:
         counts = [(dataset.classes[i], *dataset.gender_sizes[i, [MALE, FEMALE]]) for i in few]
         names = ", ".join(f"'{name}' ({men} men, {women} women)" for name, men, women in counts)
-        raise InputError(
+        raise SmallDataError(
             f"{dataset.name}: expected {each} texts of each gender per class, fewer in {names}; "
             f"--at-least {texts} --each-gender {each} "
             f"(in Python at_least({texts}, each_gender={each})) leaves such classes out"

@@ -44,7 +44,7 @@ from evenhand.fewshot.metrics.bias import bias
 from evenhand.fewshot.mitigation import Mitigated, apply, swap_gender
 from evenhand.fewshot.settings import RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
-from evenhand.files import document, save_json, to_json, versions
+from evenhand.files import document, public_name, save_json, to_json, versions
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import Ints
 
@@ -432,7 +432,7 @@ def _sample(
             f"{purpose} {number}",
         )
     except InputError as error:
-        raise InputError(f"{PURPOSES[purpose]} classes of split {number}: {error}") from None
+        raise type(error)(f"{PURPOSES[purpose]} classes of split {number}: {error}") from None
 
 
 @lru_cache(maxsize=32)
@@ -547,7 +547,7 @@ def run(
             "splits": _splits_digest(parts),
         }
         if restart or not place.holds(identity):
-            source = os.fspath(encoder) if store is None else store.encoder
+            source = public_name(encoder if store is None else store.encoder)
             place.claim(
                 identity,
                 {

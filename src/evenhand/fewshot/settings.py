@@ -26,6 +26,8 @@ Pooling: TypeAlias = Literal["mean", "cls"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 
 SOFT = "proto-soft"
+MOST_TRAININGS = 1000
+"""Splits, and seeds of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,9 +228,14 @@ class RunSettings:
         help="Texts per class without their label; used by proto-soft only, by default as many as "
         "queries.",
     )
-    splits: int = option(1, minimum=1, help="Class splits to train and test on.")
+    splits: int = option(
+        1, minimum=1, maximum=MOST_TRAININGS, help="Class splits to train and test on."
+    )
     seeds: int = option(
-        1, minimum=1, help="Trainings of each split, with the seeds --seed, --seed + 1, …"
+        1,
+        minimum=1,
+        maximum=MOST_TRAININGS,
+        help="Trainings of each split, with the seeds --seed, --seed + 1, …",
     )
     split_seed: int = option(
         0,
@@ -406,10 +413,10 @@ def run_settings(given: Mapping[str, Any]) -> RunSettings:
 
 
 def parse_shares(text: str) -> tuple[float, ...]:
-    """Three numbers joined by slashes as shares that add up to 1.
+    """Three numbers joined by slashes, per cent or ratios, as shares that add up to 1.
 
-    >>> parse_shares("50/25/25")
-    (0.5, 0.25, 0.25)
+    >>> parse_shares("50/25/25"), parse_shares("2/1/1")
+    ((0.5, 0.25, 0.25), (0.5, 0.25, 0.25))
     """
     try:
         numbers = [float(part) for part in text.split("/")]
@@ -417,4 +424,9 @@ def parse_shares(text: str) -> tuple[float, ...]:
         numbers = []
     if len(numbers) != 3 or not all(0 < number < math.inf for number in numbers):
         raise InputError(f"shares: expected three numbers such as 50/25/25, got '{text}'")
+    if max(numbers) >= 10 and not math.isclose(sum(numbers), 100, rel_tol=0.011):
+        raise InputError(
+            f"shares: expected three numbers that add up to 100, such as 50/25/25, got '{text}', "
+            f"which add up to {sum(numbers):g}"
+        )
     return tuple(number / sum(numbers) for number in numbers)

@@ -17,11 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, SmallDataError
 from evenhand.fewshot.data import Dataset
 from evenhand.files import document, save_json
 
-__all__ = ["Split", "load_splits", "make_splits", "read_splits", "save_splits"]
+__all__ = [
+    "Fit",
+    "Split",
+    "fit_to_data",
+    "load_splits",
+    "make_splits",
+    "read_splits",
+    "save_splits",
+]
 
 PARTS = ("train", "valid", "test")
 PURPOSE = 0x5B11  # separates these draws from others of the same seed
@@ -120,6 +128,141 @@ def make_splits(
     return tuple(_deal(dataset.classes, strata, seed + number) for number in range(n))
 
 
+USUAL = 5
+"""Ways, shots and queries where the data allow them, and the fewest test classes of one split."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Tasks and splits that a data set allows; `notes` say what is not as usual."""
+
+    dataset: Dataset
+    ways: int
+    shots: int
+    queries: int
+    splits: int
+    both_leanings: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that choose the same."""
+        return (
+            f"--ways {self.ways} --shots {self.shots} --queries {self.queries} --splits "
+            f"{self.splits} --at-least {self.dataset.sizes.min()}"
+            + ("" if self.both_leanings else " --any-leaning")
+        )
+
+
+def fit_to_data(
+    dataset: Dataset,
+    *,
+    ways: int | None = None,
+    shots: int | None = None,
+    queries: int | None = None,
+    splits: int | None = None,
+    both_leanings: bool | None = None,
+    shares: Sequence[float] = (0.5, 0.25, 0.25),
+    unlabelled: int = 0,
+    calibrated: bool = False,
+) -> Fit:
+    """Choose the shape of tasks, and the splits, that the data allow.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    ways, shots, queries, splits : int, optional
+        What is None is chosen: 5 ways, shots and queries and one split, or what the data allow.
+        Where fewer than 5 classes would be tested, as many splits as test most classes, 5 at most,
+        unless `ways` is given.
+    both_leanings : bool, optional
+        Whether each part needs classes that lean male and female; by default where the data have
+        three of each.
+    shares : sequence of float
+    unlabelled : int
+        Texts per class without a label.
+    calibrated : bool
+        Whether half of the shots are of each gender.
+
+    Returns
+    -------
+    Fit
+        With the classes that are large enough.
+
+    Examples
+    --------
+    >>> data = Dataset.of(map(str, range(24)), "abcdefgh" * 3, "MF" * 12, name="tiny")
+    >>> fit = fit_to_data(data)
+    >>> fit.ways, fit.shots, fit.queries, fit.splits, fit.both_leanings
+    (2, 1, 1, 4, True)
+
+    """
+    best: tuple[tuple[int, ...], int, int, Dataset, list[int]] | None = None
+    for usual in range(USUAL, 0, -1):
+        chosen = shots or (usual - usual % 2 if calibrated else usual), queries or usual
+        each_gender = chosen[0] // 2 if calibrated else 0
+        if not chosen[0]:
+            continue
+        texts = sum(chosen) + unlabelled
+        large = [
+            name
+            for name, size, genders in zip(
+                dataset.classes, dataset.sizes, dataset.gender_sizes, strict=True
+            )
+            if size >= texts and genders.min() >= each_gender
+        ]
+        if len(large) < 3:
+            continue
+        subset = dataset if len(large) == len(dataset.classes) else dataset.subset(large)
+        counts = _sizes(len(large), shares, None)
+        rank = (min(ways or USUAL, *counts), min(len(large), 3 * USUAL), usual)
+        if min(counts) >= (ways or 2) and (best is None or rank > best[0]):
+            best = rank, *chosen, subset, counts
+    if best is None:
+        parts = f"{ways or 2} classes each to train, to validate and to test on"
+        texts = (shots or 1) + (queries or 1) + unlabelled
+        sizes = sorted(dataset.sizes.tolist(), reverse=True)
+        shown = ", ".join(map(str, sizes[:10])) + (" …" if len(sizes) > 10 else "")
+        raise SmallDataError(
+            f"{dataset.name}: expected {parts} with {texts} texts or more each, got "
+            f"{len(sizes)} classes of {shown} texts"
+        )
+    _, own_shots, own_queries, subset, counts = best
+    if both_leanings is None:
+        sides = [subset.leaning.count("female"), subset.leaning.count("male")]
+        both_leanings = not any(sides) or (min(sides) >= len(PARTS) and min(counts) >= 2)
+    own_ways = ways or min(USUAL, *counts)
+    own_splits = splits or (
+        1 if counts[2] >= USUAL or ways else min(USUAL, -(-len(subset.classes) // counts[2]))
+    )
+    notes = []
+    usual_shape = (ways or USUAL, shots or USUAL, queries or USUAL, splits or 1)
+    if (own_ways, own_shots, own_queries, own_splits) != usual_shape:
+        notes.append(
+            f"chosen for these data: {own_ways} ways, {own_shots} shots, {own_queries} queries, "
+            f"{own_splits} splits of {len(subset.classes)} classes "
+            f"({', '.join(map(str, counts))} to train, validate and test on)"
+        )
+    if len(subset.classes) < len(dataset.classes):
+        left = sorted(set(dataset.classes) - set(subset.classes))
+        more = f" and {len(left) - USUAL} more" if len(left) > USUAL else ""
+        notes.append(
+            f"left out, with fewer than {own_shots + own_queries + unlabelled} texts: "
+            f"{', '.join(left[:USUAL])}{more}"
+        )
+    if not both_leanings:
+        notes.append("parts may lack classes that lean male or female: too few of them")
+    return Fit(
+        dataset=subset,
+        ways=own_ways,
+        shots=own_shots,
+        queries=own_queries,
+        splits=own_splits,
+        both_leanings=both_leanings,
+        notes=tuple(notes),
+    )
+
+
 def save_splits(path: str | os.PathLike[str], splits: Iterable[Split]) -> None:
     """Write splits as one JSON document."""
     save_json(path, document(splits=[split.to_dict() for split in splits]))
@@ -168,7 +311,7 @@ def _sizes(total: int, shares: Sequence[float], sizes: Sequence[int] | None) -> 
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise InputError(f"shares: expected three positive numbers that add up to 1, got {shares}")
     if total < 3:
-        raise InputError(f"expected at least three classes to divide, got {total}")
+        raise SmallDataError(f"expected at least three classes to divide, got {total}")
     return _apportion(total, shares, [1] * 3, [total] * 3)
 
 
@@ -193,13 +336,13 @@ def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Seq
     for side, indices in strata.items():
         if len(indices) < len(PARTS):
             names = ", ".join(f"'{dataset.classes[index]}'" for index in indices)
-            raise InputError(
+            raise SmallDataError(
                 f"{dataset.name}: expected at least three classes that lean {side}, one for each "
                 f"part, got {len(indices)}{': ' + names if names else ''} "
                 "(not needed with --any-leaning, in Python both_leanings=False)"
             )
     if min(counts) < 2:
-        raise InputError(
+        raise SmallDataError(
             f"expected at least two classes in each part, one that leans male and one that leans "
             f"female, got {', '.join(map(str, counts))} "
             "(not needed with --any-leaning, in Python both_leanings=False)"

@@ -648,10 +648,10 @@ def _check_model(model: str) -> None:
 
 def _model_identity(source: str) -> dict[str, str]:
     """Return the name of a model, which its results have, and the hash of its files."""
-    from evenhand.masked.model import EMBEDDED
+    from evenhand.masked.model import EMBEDDED, name_of
 
     known = source in EMBEDDED or source.startswith(files.HUB)
-    name = source if known else Path(source).resolve().name
+    name = source if known else name_of(source)
     return {"name": name, "content": files.model_digest(source)}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,11 +92,24 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return mapping
 
 
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+"""A date is a text, as in JSON."""
+
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
     list("-+.0123456789"),
 )
+
+
+MOST_BYTES = 4 << 20
+MOST_VALUES = 200_000
+DEEPEST = 20
+MOST_CELLS = 100_000
+"""The combinations of a grid, unless more are requested."""
 
 
 class _File(BaseModel):
@@ -127,20 +141,26 @@ class Grid:
             "task": self.task_name,
             "version": self.task.version,
             "source": self.source,
-            "folder": str(Path.cwd()),
             "cells": [cell.to_dict() for cell in self.cells],
         }
 
 
 def read_grid(
-    path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+    path: str | os.PathLike[str],
+    *,
+    max_cells: int = MOST_CELLS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Grid:
     """Read a grid from a YAML file.
 
     Parameters
     ----------
     path
-        The file. The files that its settings name are relative to the current folder.
+        The file. The files that its settings name are relative to the current folder. A task
+        `package.module:ATTRIBUTE` is imported, which runs the code of that module: read only grids
+        that you would run.
+    max_cells
+        The largest number of combinations of the axes.
     progress
         Called with the number of cells checked so far and their total.
 
@@ -149,38 +169,96 @@ def read_grid(
     FileError
         With the line of the file, what was expected there and what was given.
     """
+    if Path(path).stat().st_size > MOST_BYTES:
+        raise FileError(path, f"expected a grid of at most {MOST_BYTES >> 20} MB, got a larger one")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise FileError(path, f"expected UTF-8 text: {error}") from None
     try:
         node = yaml.compose(text, Loader=_Loader)
+        _check_size(path, node)
         content = yaml.load(text, Loader=_Loader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise FileError(path, f"not valid YAML: {error.problem}", line=line) from None
     except yaml.YAMLError as error:
-        raise FileError(path, f"not valid YAML: {error}") from None
+        raise FileError(path, f"not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise FileError(path, f"expected at most {DEEPEST} levels, got many more") from None
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise FileError(path, f"a value that cannot be read: {error}") from None
     lines: dict[Location, int] = {}
     for location, line in _lines(node):
         if location in lines:
             raise FileError(path, f"expected '{location[-1]}' once, got it twice", line=line)
         lines[location] = line
     try:
-        return make_grid(content, progress=progress)
+        return make_grid(content, max_cells=max_cells, progress=progress)
     except _SpecError as error:
         enclosing = (error.location[:end] for end in range(len(error.location), 0, -1))
         line = next((lines[location] for location in enclosing if location in lines), None)
         raise FileError(path, str(error), line=line) from None
 
 
-def make_grid(content: Any, *, progress: Callable[[int, int], None] | None = None) -> Grid:
+def _check_size(path: str | os.PathLike[str], node: Any) -> None:
+    """Refuse values inside themselves, deep nesting, and aliases that multiply."""
+    count = 0
+    above: list[Any] = []
+    waiting: list[tuple[Any, int]] = [] if node is None else [(node, 0)]
+    while waiting:
+        current, depth = waiting.pop()
+        del above[depth:]
+        line = current.start_mark.line + 1
+        if any(current is other for other in above):
+            raise FileError(path, "a value that contains itself", line=line)
+        count += 1
+        if depth > DEEPEST:
+            raise FileError(path, f"expected at most {DEEPEST} levels, got more", line=line)
+        if count > MOST_VALUES:
+            raise FileError(
+                path, f"expected at most {MOST_VALUES:,} values, aliases written out", line=line
+            )
+        if isinstance(current, yaml.MappingNode):
+            inner = [part for pair in current.value for part in pair]
+        else:
+            inner = current.value if isinstance(current, yaml.SequenceNode) else []
+        above.append(current)
+        waiting += [(part, depth + 1) for part in inner]
+
+
+def _check_values(content: Any, location: Location = ()) -> None:
+    """Refuse what is no JSON: sets, bytes, times, numbers that are not finite."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if not isinstance(key, str):
+                raise _SpecError(location, f"expected names as keys, got {key!r}")
+            _check_values(value, (*location, key))
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            _check_values(value, (*location, number))
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise _SpecError(location, f"expected a finite number, got {content}")
+    elif not isinstance(content, str | int | float | None):
+        raise _SpecError(
+            location, f"expected a text, a number, a list or a mapping, got {content!r}"
+        )
+
+
+def make_grid(
+    content: Any,
+    *,
+    max_cells: int = MOST_CELLS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Grid:
     """Make a grid from a mapping with `task`, `fixed`, `axes` and `skip`.
 
     Parameters
     ----------
     content
         What a grid's YAML file contains.
+    max_cells
+        The largest number of combinations of the axes.
     progress
         Called with the number of cells checked so far and their total.
 
@@ -194,6 +272,7 @@ def make_grid(content: Any, *, progress: Callable[[int, int], None] | None = Non
         raise _SpecError(
             (), f"expected a mapping with task, fixed and axes, got {type(content).__name__}"
         )
+    _check_values(content)
     _check_keys((), content, list(_File.model_fields), "key")
     file = _validate_file(content)
     try:
@@ -206,6 +285,7 @@ def make_grid(content: Any, *, progress: Callable[[int, int], None] | None = Non
             fixed, axes = expand(fixed, axes)
         except InputError as error:
             raise _SpecError(("fixed",), str(error)) from error
+    _check_product(axes, max_cells)
     _check_settings(task, fixed, axes, file.skip)
     combinations = [
         combination
@@ -239,6 +319,17 @@ class _SpecError(InputError):
         super().__init__(problem)
 
 
+def _check_product(axes: Mapping[str, Sequence[Any]], max_cells: int) -> None:
+    sizes = [len(values) for values in axes.values()]
+    if math.prod(sizes) > max_cells:
+        shown = " × ".join(map(str, sizes))
+        raise _SpecError(
+            ("axes",),
+            f"axes: expected at most {max_cells:,} combinations (--max-cells allows more), got "
+            f"{shown[:80]}",
+        )
+
+
 def _check_settings(
     task: Task,
     fixed: Mapping[str, Any],
@@ -256,11 +347,14 @@ def _check_settings(
             )
         if not values:
             raise _SpecError(("axes", name), f"axes: {name}: expected one value or more, got none")
-        for position, value in enumerate(values):
-            if value in values[:position]:
+        known_values: set[Any] = set()
+        for value in values:
+            key = digest(value) if isinstance(value, list | dict) else value
+            if key in known_values:
                 raise _SpecError(
                     ("axes", name), f"axes: {name}: expected each value once, got {value!r} twice"
                 )
+            known_values.add(key)
     for number, entry in enumerate(skip):
         _check_keys(("skip", number), entry, known, f"setting of {task.name}")
 

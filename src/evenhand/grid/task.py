@@ -93,17 +93,44 @@ class Task(Protocol):
         """Return the main figures of a result, for tables."""
 
 
+METHODS = ("check", "identity", "group", "compute", "row")
+
+
 def load_task(name: str) -> Task:
-    """Return a task by its name, or one of the user's own as `package.module:ATTRIBUTE`."""
+    """Return a task by its name, or one of the user's own as `package.module:ATTRIBUTE`.
+
+    The module is imported, which runs its code; nothing of it is called unless it declares all of
+    a `Task`.
+    """
     if ":" not in name:
-        task: Task = TASKS[name]
-        return task
+        return _checked(name, TASKS[name])
     module, _, attribute = name.partition(":")
     try:
-        own: Task = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+        own = getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # a module of the user may raise anything
+        reason = " ".join(f"{error}".split()) or type(error).__name__
         raise InputError(
             f"task: expected one of {', '.join(TASKS)}, or package.module:ATTRIBUTE that can be "
-            f"imported, got '{name}' ({error})"
+            f"imported, got '{name}' ({reason})"
         ) from None
-    return own
+    return _checked(name, own)
+
+
+def _checked(name: str, task: Any) -> Task:
+    """The object, if it declares what a task has."""
+    from pydantic import BaseModel
+
+    settings = getattr(task, "settings", None)
+    lacking = [method for method in METHODS if not callable(getattr(task, method, None))]
+    if not isinstance(getattr(task, "name", None), str):
+        lacking.append("name")
+    if not isinstance(getattr(task, "version", None), int):
+        lacking.append("version")
+    if not (isinstance(settings, type) and issubclass(settings, BaseModel)):
+        lacking.append("settings")
+    if isinstance(task, type) or lacking:
+        what = "a class" if isinstance(task, type) else f"{type(task).__name__}"
+        more = f" without {', '.join(lacking)}" if lacking else ""
+        raise InputError(f"task: expected an object that is a task, got '{name}', {what}{more}")
+    checked: Task = task
+    return checked

@@ -23,7 +23,7 @@ import numpy as np
 from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.files import document, save_json, versions
+from evenhand.files import document, public_name, save_json, versions
 from evenhand.instruments import Instrument, Run, check_options, option
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
@@ -275,7 +275,7 @@ def finetune(
             "control": control,
         }
         about = {
-            "model": os.fspath(source),
+            "model": public_name(source),
             "versions": versions("tokenizers", "torch", "transformers"),
             **(run or {}),
         }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenhand.cache import Cache
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.files import replace_file, to_json
+from evenhand.files import public_name, replace_file, to_json
 from evenhand.instruments import check_options, option
 from evenhand.masked.drafts import (
     Candidate,
@@ -584,7 +584,7 @@ def _record(model: str, task: Task, result: AcceptedDraft) -> dict[str, Any]:
     seed = task.context.seed
     return {
         "line": seed.line,
-        "source": seed.source,
+        "source": None if seed.source is None else public_name(seed.source),
         **{name: getattr(result.accepted, name) for name in result.accepted.__slots__},
         "model": model,
         "direction": task.side,

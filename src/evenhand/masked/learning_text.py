@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import public_names
 from evenhand.lexicon import pairs
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked.forward import logits_of
@@ -678,10 +679,10 @@ def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
 def input_hashes(sources: Sequence[str]) -> dict[str, str | None]:
     """The SHA-256 of each file; None for stdin or a pipe, which can be read only once."""
     hashes: dict[str, str | None] = {}
-    for source in sources:
-        hashes[source] = None
+    for source, name in public_names(sources).items():
+        hashes[name] = None
         path = Path(source)
         if source != STDIN and (path.is_file() or not path.exists()):
             with path.open("rb") as file:
-                hashes[source] = hashlib.file_digest(file, "sha256").hexdigest()
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return hashes

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from weakref import WeakKeyDictionary
 
@@ -245,7 +246,54 @@ def load(
             "a model of the hub is named hf:NAME"
         )
     check_family(folder)
-    return _loaded(folder.name, str(folder), device, dtype, int8, head, hub=False)
+    return _loaded(name_of(folder), str(folder), device, dtype, int8, head, hub=False)
+
+
+GENERIC = re.compile(
+    r"(|\.+|(my|the|new|final|best|last|saved|pytorch|hf|trained|fine-?tuned)?[-_]?models?|final|best|"
+    r"last|out|outputs?|exports?|checkpoints?([-_]?\d+)?|step[-_]?\d+|epoch[-_]?\d+|[0-9a-f]{40})",
+    re.IGNORECASE,
+)
+"""Names of folders that say nothing about the model in them."""
+
+
+def name_of(folder: str | os.PathLike[str]) -> str:
+    """The name of the model in a folder: the folder's, unless that says nothing.
+
+    Then the name in its model card, or in its configuration, or the parent's name.
+    """
+    path = Path(folder)
+    if path.name in ("", ".."):
+        path = path.resolve()
+    if not GENERIC.fullmatch(path.name):
+        return path.name
+    if title := _card_title(path):
+        return title
+    with suppress(OSError, ValueError, RecursionError):
+        config = json.loads((path / "config.json").read_bytes())
+        given = config.get("_name_or_path") if isinstance(config, dict) else None
+        if isinstance(given, str) and given.strip():
+            base = given if HUB_ID.fullmatch(given) else PureWindowsPath(given).name
+            if base and not GENERIC.fullmatch(base):
+                return f"{base} ({path.name})"
+    parent = path.resolve().parent.name
+    return f"{parent}/{path.name}" if parent else path.name
+
+
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def _card_title(folder: Path) -> str:
+    """The first heading of the model card, unless it is that of an unfilled template."""
+    try:
+        with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return ""
+    body = re.sub(r"\A---\n.*?\n---\n", "", head, flags=re.DOTALL)
+    title = re.search(r"^#\s+(.{1,100})$", body, re.MULTILINE)
+    name = re.sub(r"(?i)^model card (for|of)\s+", "", title[1].strip("# \r")) if title else ""
+    return "" if GENERIC.fullmatch(name) or name.lower() in ("model id", "model card") else name
 
 
 def _loaded(
@@ -314,6 +362,8 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device: expected auto, cpu or cuda, got '{name}'") from None
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device: expected auto, cpu or cuda, got '{name}'")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device: '{name}' is not there ({torch.cuda.device_count()} GPUs)")
     return device

@@ -118,15 +118,22 @@ def fit(
         from evenhand.posterior.nuts import fit_nuts
 
         return replace(fit_nuts(model, table, priors, draws=draws, seed=seed), seed=seed)
-    with threadpool_limits(1, "blas"):  # threads do not help with many small matrices
-        if model == "paper":
-            result = fit_paper(table, priors.paper, draws=draws, seed=seed)
-        elif model in THESIS:
-            result = fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
-        elif errors == "student":
-            result = fit_student(table, priors.crossed, draws=draws, seed=seed)
-        else:
-            result = fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+    try:
+        with threadpool_limits(1, "blas"):  # threads do not help with many small matrices
+            if model == "paper":
+                result = fit_paper(table, priors.paper, draws=draws, seed=seed)
+            elif model in THESIS:
+                result = fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
+            elif errors == "student":
+                result = fit_student(table, priors.crossed, draws=draws, seed=seed)
+            else:
+                result = fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            f"{table.source}: {model}: expected distances that determine the model's scales, got "
+            f"{table.rows} rows of {len(table.words)} words and {len(table.attributes)} attributes "
+            "for which its curvature is singular"
+        ) from None
     return replace(result, seed=seed)
 
 

@@ -3,7 +3,8 @@
 One row is a pair of words with their cosine distance and its connection class: `associated` (a
 stereotype of the word's own class), `different` (of another class), `human` or `none` (controls).
 Columns are recognised by many headers: those of `evenhand vectors distances`, of Dobrzeniecka
-(2021) and of the 2024 paper. Unusable rows are dropped, counted by reason and reported.
+(2021) and of the 2024 paper. Rows without a value are dropped, counted by reason and reported;
+values that no cosine has and rows that contradict each other are errors with their line.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import public_name
 from evenhand.vectors.distances import DistanceTable
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Table:
     Attributes
     ----------
     source : str
-        File or object the table was read from.
+        File (its base name) or object the table was read from.
     distance : array of shape (rows,)
     word, attribute, connection : array of shape (rows,)
         Indices into `words`, `attributes` and `CONNECTIONS`.
@@ -150,7 +152,8 @@ def read_table(source: Source) -> Table:
     if isinstance(source, DistanceTable):
         return _build_table(f"distances of {source.topic}", _frame_rows("", source.to_frame()))
     if isinstance(source, str | os.PathLike):
-        return _build_table(os.fspath(source), _csv_rows(source))
+        table = _build_table(os.fspath(source), _csv_rows(source))
+        return replace(table, source=public_name(source))
     return _build_table("the table", _frame_rows("the table", source))
 
 
@@ -158,12 +161,12 @@ def _build_table(source: str, rows: Iterable[Row]) -> Table:
     dropped = dict.fromkeys(("sentinel", "missing", "duplicate"), 0)
     usable: list[tuple[Row, float, int]] = []
     for row in rows:
-        distance = _distance(row)
+        distance = _distance(source, row)
         if isinstance(distance, str):
             dropped[distance] = dropped.get(distance, 0) + 1
         else:
             usable.append((row, distance, _connection(source, row)))
-    usable, repeated, conflicting = _drop_repeats(usable)
+    usable, repeated, conflicting = _drop_repeats(source, usable)
     dropped["duplicate"] = repeated
     if conflicting:
         dropped["conflicting"] = conflicting
@@ -173,16 +176,26 @@ def _build_table(source: str, rows: Iterable[Row]) -> Table:
     return _encode(source, usable, dropped)
 
 
-def _distance(row: Row) -> float | str:
+SENTINELS = (-2, -9, -99, -999, -9999, -10_000, -99_999)
+"""Values of a similarity that stand for none; a distance is one less it, or such a number."""
+
+
+def _distance(source: str, row: Row) -> float | str:
     """Distance of a row, or the reason why the row is unusable."""
     if not row.word or not row.attribute or not row.connection:
         return "missing"
     distance, similarity = row.distance, row.similarity
-    out_of_range = (distance is not None and not -ROUNDING <= distance <= 2 + ROUNDING) or (
-        similarity is not None and not -1 - ROUNDING <= similarity <= 1 + ROUNDING
-    )
-    if out_of_range:
-        return "sentinel"
+    for name, value, low, high in (("distance", distance, 0, 2), ("similarity", similarity, -1, 1)):
+        if value is None or low - ROUNDING <= value <= high + ROUNDING:
+            continue
+        if value in SENTINELS or -value in SENTINELS or 1 - value in SENTINELS:
+            return "sentinel"
+        raise FileError(
+            source,
+            f"'{row.word}' and '{row.attribute}': expected a cosine {name} between {low} and "
+            f"{high}, got {value:g}",
+            line=row.line,
+        )
     if distance is None:
         return "missing" if similarity is None else 1.0 - similarity
     if similarity is not None and abs(distance + similarity - 1) > AGREEMENT:
@@ -204,9 +217,12 @@ def _connection(source: str, row: Row) -> int:
 
 
 def _drop_repeats(
+    source: str,
     rows: list[tuple[Row, float, int]],
 ) -> tuple[list[tuple[Row, float, int]], int, int]:
     """Reduce to one row per pair of words; count equal and conflicting repeats.
+
+    Two distances of one pair are an error.
 
     Of several connections of a pair the first of associated, different, human, none is used: a
     stereotype of the word's own class remains one although it is also another class's.
@@ -219,6 +235,13 @@ def _drop_repeats(
         if earlier is None:
             first[key] = row
             continue
+        if abs(earlier[1] - row[1]) > AGREEMENT:
+            raise FileError(
+                source,
+                f"'{key[0]}' and '{key[1]}': expected one distance, got {earlier[1]:g} in line "
+                f"{earlier[0].line} and {row[1]:g} here",
+                line=row[0].line,
+            )
         if earlier[2] == row[2] and abs(earlier[1] - row[1]) <= ROUNDING:
             repeated += 1
             continue

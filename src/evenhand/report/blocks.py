@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.charts import Chart, finite, inline, to_svg
 from evenhand.errors import InputError
-from evenhand.wording import interval, number, p_relation, p_value, percent, probability
+from evenhand.wording import interval, number, p_relation, p_value, percent, probability, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -287,6 +287,7 @@ def _environment(*, html: bool) -> Environment:
     environment = Environment(
         loader=PackageLoader("evenhand.report"),
         autoescape=html,  # noqa: S701 (plain texts are escaped by the page)
+        finalize=lambda value: visible(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

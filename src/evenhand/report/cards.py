@@ -42,6 +42,7 @@ TASKS: Mapping[str, tuple[str, str]] = {
 }
 """The hub's name of what is done with each subject, and ours."""
 
+CARDS = ("summary.md", "model_card.md", "vectors_card.md", "data_card.md")
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
 PARTS = {
     "data": ("text",),
@@ -206,7 +207,8 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
     """Write the cards of the audit in `folder` beside its page.
 
     `summary.md` always; `model_card.md` on the model, or on the vectors where no model was
-    audited; `vectors_card.md` where both were; `data_card.md` where data were.
+    audited; `vectors_card.md` where both were; `data_card.md` where data were. Cards of an earlier
+    audit in the folder that do not belong to this one are removed.
     """
     findings = read_findings(folder)
     texts = {"summary.md": summary_markdown(findings)}
@@ -216,6 +218,9 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
         texts["vectors_card.md"] = model_card(findings, "vectors")
     if "data" in findings.subjects:
         texts["data_card.md"] = data_card(findings)
+    for name in CARDS:
+        if name not in texts:  # of an earlier audit in this folder
+            (Path(folder) / name).unlink(missing_ok=True)
     written = []
     for name, text in texts.items():
         written.append(Path(folder) / name)

@@ -25,7 +25,17 @@ from evenhand.text.corpus.compression import SURROGATE, open_content, source_nam
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cell", "Corpus", "Row", "Source", "Table", "as_cell", "json_objects", "open_table"]
+__all__ = [
+    "Cell",
+    "Corpus",
+    "Row",
+    "Source",
+    "Table",
+    "as_cell",
+    "json_objects",
+    "open_table",
+    "text_column",
+]
 
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
 """A path ("-" is standard input) or a pandas DataFrame."""
@@ -105,6 +115,37 @@ def open_table(source: Source) -> Iterator[Table]:
         raise FileError(name, "Parquet cannot be read from a pipe: expected a file")
     with Path(path).open("rb") as raw:
         yield _parquet(name, raw)
+
+
+SAMPLED = 200
+WORDS = 4
+"""A column is taken for text where half of its cells have so many words or more."""
+
+
+def text_column(source: Source) -> str:
+    """The only column of a table that looks like text; with none or several, an error.
+
+    >>> import pandas as pd
+    >>> text_column(pd.DataFrame({"id": ["1"], "bio": ["She has sung for years."]}))
+    'bio'
+    """
+    with open_table(source) as table:
+        rows = list(islice(table.rows(*dict.fromkeys(table.columns)), SAMPLED))
+        columns, name = list(dict.fromkeys(table.columns)), table.name
+    cells = {column: [row[i] for row in rows if row[i]] for i, column in enumerate(columns)}
+    long = [
+        column
+        for column, texts in cells.items()
+        if texts and 2 * sum(len(text.split()) >= WORDS for text in texts if text) >= len(texts)
+    ]
+    if len(long) == 1:
+        return long[0]
+    problem = f"which is the text: {', '.join(long)}" if long else "which column is the text"
+    raise FileError(
+        name,
+        f"{problem}? Name it with --field (columns: {', '.join(columns)}); --format lines takes "
+        "every line as it is",
+    )
 
 
 def json_objects(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenhand.errors import InputError, UnknownNameError
@@ -102,7 +102,8 @@ def mitigate(
     neutralize : {"all", "stereotypes"}, optional
         hard, soft: which words become neutral; by default all.
     n : int
-        Words per class in the hiding tests, fewer where the vocabulary is small.
+        Words per class in the hiding tests; fewer where fewer lean to a class, which the notes of
+        the debiased vectors say.
     prob : float
         Probability of the intervals.
     seed : int
@@ -115,7 +116,8 @@ def mitigate(
     -----
     Hard debiasing leaves the protected words as they are, except those it equalises; soft and
     INLP map every word. Of the 6n words that lean most to each class the hiding tests use every
-    sixth, and INLP learns from the others: no word is in both.
+    sixth, and INLP learns from the others: no word is in both. A test for which there are too few
+    words is left out, and the notes say so; the vectors are debiased in any case.
 
     Examples
     --------
@@ -129,6 +131,7 @@ def mitigate(
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
     n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
+    notes: list[str] = []
     protected = [word for words in topic.protected.values() for word in words]
     groups = leaning_by_class(v, topic.protected, _HIDING * n, exclude=_defining(topic))
     tested = {name: words[1::_HIDING] for name, words in groups.items()}
@@ -136,6 +139,12 @@ def mitigate(
         name: [word for i, word in enumerate(words) if i % _HIDING != 1]
         for name, words in groups.items()
     }
+    count = min(map(len, tested.values()))
+    if count < n:
+        notes.append(
+            f"hiding tests: {count} words per class, not {n}: too few words lean to one of the "
+            "classes"
+        )
     given = {"k": k, "lam": lam, "scale": scale, "neutralize": neutralize}
     options: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
     for name in options:
@@ -151,16 +160,23 @@ def mitigate(
         else:
             options |= {"neutral": neutral}
         debiased = METHODS[method](v, topic.definitional, **options)
+    after = debiased.vectors
+    hiding: tuple[Comparison, ...] = ()
+    try:
+        hiding = hiding_tests(v, after, groups=tested, query=topic.name, seed=seed, prob=prob)
+    except InputError as error:
+        notes.append(f"hiding tests left out: {error}")
+    utility: list[Measurement] = []
+    for cost in (neighbour_overlap, neighbour_rank_correlation, cosine_rank_correlation):
+        try:
+            utility.append(cost(v, after, seed=seed, prob=prob))
+        except InputError as error:
+            notes.append(f"{cost.__name__.replace('_', ' ')} left out: {error}")
     return Mitigation(
-        debiased=debiased,
-        measures=_measures(v, debiased.vectors, topic, prob, seed),
-        hiding=hiding_tests(
-            v, debiased.vectors, groups=tested, query=topic.name, seed=seed, prob=prob
-        ),
-        utility=tuple(
-            cost(v, debiased.vectors, seed=seed, prob=prob)
-            for cost in (neighbour_overlap, neighbour_rank_correlation, cosine_rank_correlation)
-        ),
+        debiased=replace(debiased, notes=(*debiased.notes, *notes)),
+        measures=_measures(v, after, topic, prob, seed),
+        hiding=hiding,
+        utility=tuple(utility),
     )
 
 

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -72,6 +73,10 @@ class Layout(Protocol):
         """The record with the edits made in its document; nothing else of it changes."""
         ...
 
+    def change_cell(self, record: str, change: Callable[[str], str]) -> str:
+        """The record with the text of its second column, `flip`, changed."""
+        ...
+
 
 class Form(Protocol):
     """What the user requests; it becomes a layout when a file is opened."""
@@ -119,12 +124,19 @@ class Lines:
             raise InputError("an edit may not add or remove a line where a line is a document")
         return changed
 
+    def change_cell(self, record: str, change: Callable[[str], str]) -> str:  # noqa: ARG002
+        raise InputError("flip: expected JSONL or CSV, which have fields, got lines")
+
 
 @dataclass(frozen=True, slots=True)
 class Jsonl:
-    """Every line is a JSON object, the document is the text of one of its fields."""
+    """Every line is a JSON object, the document is the text of one of its fields.
+
+    `flip` is a field with the person's gender, which rewriting may change too.
+    """
 
     field: str
+    flip: str | None = dataclass_field(default=None, repr=False)
     marks: ClassVar[tuple[str, ...]] = ("\n",)
 
     def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
@@ -162,6 +174,16 @@ class Jsonl:
             inner, ESCAPE, json.loads(f'"{inner}"'), edits, _writer(escaped=record.isascii())
         )
         return f"{record[: begin + 1]}{changed}{record[end - 1 :]}"
+
+    def change_cell(self, record: str, change: Callable[[str], str]) -> str:
+        begin, end = locate(record, self.flip or "")
+        if not end:
+            raise InputError(f"no field '{self.flip}'")
+        value = json.loads(record[begin:end] or "null")
+        if value is None:
+            return record
+        changed = change(value if isinstance(value, str) else json.dumps(value))
+        return record[:begin] + json.dumps(changed, ensure_ascii=record.isascii()) + record[end:]
 
     def _document(self, line: str, source: str, number: int) -> str:
         try:
@@ -268,11 +290,12 @@ class Csv:
     """A table with a header; the document is the field in the column of that name.
 
     The delimiter is a tab in files named .tsv (compressed or not) and a comma in others, unless
-    it is given.
+    it is given. `flip` is a column with the person's gender, which rewriting may change too.
     """
 
     field: str
     delimiter: str | None = None
+    flip: str | None = dataclass_field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not re.fullmatch(
@@ -293,11 +316,13 @@ class Csv:
         columns = _columns(match.group().decode("utf-8", "surrogateescape"), delimiter)
         if columns == [""]:
             raise FileError(source, f"expected a header with a column '{self.field}'", line=1)
-        if columns.count(self.field) != 1:
-            count = "no" if self.field not in columns else "more than one"
-            known = ", ".join(columns)
-            raise FileError(source, f"{count} column '{self.field}' (columns: {known})", line=1)
-        return CsvLayout(columns.index(self.field), delimiter), match.end(), columns
+        for name in (self.field, *([self.flip] if self.flip else [])):
+            if columns.count(name) != 1:
+                count = "no" if name not in columns else "more than one"
+                known = ", ".join(columns)
+                raise FileError(source, f"{count} column '{name}' (columns: {known})", line=1)
+        flip = columns.index(self.flip) if self.flip else None
+        return CsvLayout(columns.index(self.field), delimiter, flip), match.end(), columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +331,7 @@ class CsvLayout:
 
     column: int
     delimiter: str
+    flip: int | None = None
     marks: ClassVar[tuple[str, ...]] = ("\n", "\r")
 
     def cut(self, data: bytes, *, final: bool) -> Cut:
@@ -353,6 +379,18 @@ class CsvLayout:
             raise InputError(f"too few fields: expected at least {self.column + 1}")
         begin, end = match.span(1)
         return record[:begin] + self._splice_field(match.group(1), edits) + record[end:]
+
+    def change_cell(self, record: str, change: Callable[[str], str]) -> str:
+        match = _field(self.delimiter, self.flip or 0).match(record)
+        if match is None or match.group(1) is None:
+            raise InputError(f"too few fields: expected at least {(self.flip or 0) + 1}")
+        begin, end = match.span(1)
+        value = _value(match.group(1))
+        changed = change(value)
+        if changed == value:
+            return record
+        quoted = match.group(1).startswith('"')
+        return record[:begin] + (f'"{_doubled(changed)}"' if quoted else changed) + record[end:]
 
     def _splice_field(self, raw: str, edits: Sequence[Edit]) -> str:
         if raw.startswith('"') and raw.endswith('"') and '"' not in raw[1:-1].replace('""', ""):

@@ -51,12 +51,14 @@ class RewriteWork:
     """The records with their documents rewritten and every other byte as it was.
 
     With `append`, each record that changes is followed by its rewritten copy, as in
-    counterfactual data augmentation. Counts: `documents`, `changed` (documents with an edit),
-    `edits`, and `rule:NAME` for the edits of each rule.
+    counterfactual data augmentation. With `flip`, the gender code in the second column of the
+    layout is swapped in the records that change. Counts: `documents`, `changed` (documents with
+    an edit), `edits`, and `rule:NAME` for the edits of each rule.
     """
 
     rewriter: Rewriter
     append: bool = False
+    flip: Flip | None = None
 
     def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
         """The records rewritten and, if requested, a JSON line for each edit."""
@@ -79,6 +81,8 @@ class RewriteWork:
             begin, end = records.bounds[index : index + 2].tolist()
             record = records.text[begin:end]
             changed = layout.splice(record, document_edits)
+            if self.flip is not None:
+                changed = self._flip(layout, changed, records.block, index)
             pieces.append(records.text[done:begin])
             if self.append:
                 pieces.append(record if record[-1] in layout.marks else record + "\n")
@@ -92,6 +96,56 @@ class RewriteWork:
                 )
         pieces.append(records.text[done:])
         return Done("".join(pieces), "".join(lines), counts)
+
+    def _flip(self, layout: Layout, record: str, block: Block, index: int) -> str:
+        assert self.flip is not None  # noqa: S101
+        try:
+            return layout.change_cell(record, self.flip)
+        except InputError as error:
+            raise FileError(block.source, str(error), line=block.line(index)) from None
+
+
+GENDER_CODES = (
+    ("m", "f"),
+    ("male", "female"),
+    ("man", "woman"),
+    ("men", "women"),
+    ("boy", "girl"),
+    ("masculine", "feminine"),
+)
+"""Codes of men and of women in data, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Swaps the gender code of a record; other codes are an error.
+
+    >>> flip = Flip("sex")
+    >>> flip("F"), flip("Male"), flip(" WOMAN"), flip("")
+    ('M', 'Female', ' MAN', '')
+    """
+
+    column: str
+    direction: str = "both"
+
+    def __call__(self, code: str) -> str:
+        word = code.strip()
+        if not word:
+            return code
+        for male, female in GENDER_CODES:
+            if word.lower() in (male, female):
+                to_female = word.lower() == male
+                if self.direction == ("female-to-male" if to_female else "male-to-female"):
+                    return code
+                return code.replace(word, _in_case_of(word, female if to_female else male))
+        known = ", ".join("/".join(pair) for pair in GENDER_CODES)
+        raise InputError(f"column '{self.column}': expected a gender ({known}), got '{word}'")
+
+
+def _in_case_of(model: str, word: str) -> str:
+    if model.isupper():
+        return word.upper()
+    return word.capitalize() if model[0].isupper() else word
 
 
 def _rules(edits: Sequence[Edit]) -> Iterator[str]:

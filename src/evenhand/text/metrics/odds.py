@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError
@@ -36,6 +37,9 @@ _MALE = frozenset({"m", "male", "males", "man", "men"})
 _FEMALE = frozenset({"f", "female", "females", "woman", "women"})
 _LABEL_COLUMNS = ("label", "class")
 _GENDER_COLUMNS = ("gender", "sex")
+_TEXT_COLUMNS = ("text", "sentence", "hard_text")
+EVERY_ROW = "every row counts; few-shot runs and audits count equal texts once (--duplicates once)"
+DISTINCT = "equal texts count once, as in few-shot runs and audits"
 _UNDECIDED = {
     "none": "undecided: no gendered pronoun",
     "tie": "undecided: as many female as male pronouns",
@@ -83,6 +87,11 @@ class Odds:
     )
     male: tuple[str, ...] = option((), help="A value that means male; repeatable.")
     female: tuple[str, ...] = option((), help="A value that means female; repeatable.")
+    duplicates: Literal["count", "once"] = option(
+        "count",
+        help="Equal texts: count every row, or as few-shot runs and audits do: once, and none of "
+        "a text that is in several classes.",
+    )
 
     def measure(
         self,
@@ -142,6 +151,8 @@ class Odds:
 
     def tally(self, subject: Corpus) -> dict[str, Any]:
         """The counts of one shard as plain values; it may lack a gender or have one class."""
+        if self.duplicates != "count":
+            raise InputError("duplicates: expected one file: equal texts of shards cannot be known")
         return self._count(subject).to_dict()
 
     def _count(self, subject: Corpus) -> Counts:
@@ -152,6 +163,7 @@ class Odds:
             self.text,
             male=self.male,
             female=self.female,
+            duplicates=self.duplicates,
         )
 
     @staticmethod
@@ -199,6 +211,7 @@ def odds(
     *,
     male: object = None,
     female: object = None,
+    duplicates: Literal["count", "once"] = "count",
     prob: float = 0.95,
 ) -> Measurement:
     r"""The odds ratio of every class in a column of a table, between men and women.
@@ -217,6 +230,9 @@ def odds(
         column gender, sex or text is used.
     male, female : value or values, optional
         Other codes of the gender column.
+    duplicates : {"count", "once"}
+        Count every row, or equal texts once as few-shot runs and audits do, and none of a text
+        that is in several classes or of both genders.
     prob : float
         The probability of the intervals.
 
@@ -242,7 +258,10 @@ def odds(
     [('pilot', 9.0), ('nurse', 0.11)]
 
     """
-    return count_rows(source, label, gender, text, male=male, female=female).measure(Run(prob=prob))
+    counts = count_rows(
+        source, label, gender, text, male=male, female=female, duplicates=duplicates
+    )
+    return counts.measure(Run(prob=prob))
 
 
 def leaning(
@@ -348,6 +367,7 @@ def count_rows(
     *,
     male: object = None,
     female: object = None,
+    duplicates: Literal["count", "once"] = "count",
 ) -> Counts:
     """The counts behind `odds`; those of several files can be added up."""
     codes = _codes(male, female)
@@ -370,6 +390,14 @@ def count_rows(
             gender_from=gender_from,
             compares=gender is not None and text is not None,
         )
+        if duplicates == "once":
+            counts.seen = {}
+            text = text or _guess_column(table, _TEXT_COLUMNS)
+            if text is None:
+                raise InputError(
+                    f"{table.name}: duplicates: expected text, the column whose equal texts count "
+                    f"once (columns: {', '.join(table.columns)})"
+                )
         if gender is not None:
             _count_column(counts, table, label, gender, text, codes)
         else:
@@ -389,6 +417,8 @@ class Counts:
         self.rows: dict[Gender, Counter[str]] = {"male": Counter(), "female": Counter()}
         self.left_out: Counter[str] = Counter()
         self.labels: set[str] = set()
+        self.seen: dict[bytes, tuple[str, Gender | None] | None] | None = None
+        """Where equal texts count once: class and gender of each by hash, None if left out."""
 
     def measure(self, run: Run = Run()) -> Measurement:
         """The odds ratio of every class; counts that leave nothing to compare are an error."""
@@ -407,6 +437,7 @@ class Counts:
             details={
                 "gender_from": self.gender_from,
                 "counts": self.totals(),
+                "duplicates": EVERY_ROW if self.seen is None else DISTINCT,
                 "left_out": dict(self.left_out.most_common()),
             },
             notes=self.notes(),
@@ -474,6 +505,41 @@ class Counts:
                 f"'{label[:40]}': expected a column of classes"
             )
         return True
+
+    def add(self, gender: Gender, label: str, text: str | None = None) -> bool:
+        """Count a row of known gender; False where another one has the same text."""
+        if self.seen is None:
+            self.rows[gender][label] += 1
+            return True
+        if text is None:
+            self.left_out["text missing"] += 1
+            return False
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+        if key not in self.seen:
+            self.seen[key] = (label, gender)
+            self.rows[gender][label] += 1
+            return True
+        earlier = self.seen[key]
+        reason = "duplicate text"
+        if earlier is None or earlier[0] != label:
+            reason = "text under several classes"
+        elif earlier[1] not in (gender, None):
+            self.seen[key] = (label, None)
+            self._remove(earlier, "equal texts of both genders")
+        if earlier is not None and earlier[0] != label:
+            self.seen[key] = None
+            self._remove(earlier, reason)
+        self.left_out[reason] += 1
+        return False
+
+    def _remove(self, earlier: tuple[str, Gender | None], reason: str) -> None:
+        label, gender = earlier
+        if gender is None:
+            return
+        self.rows[gender][label] -= 1
+        if not self.rows[gender][label]:
+            del self.rows[gender][label]
+        self.left_out[reason] += 1
 
     def add_unknown(self, value: str) -> None:
         """Count a row whose gender is none of the known values."""
@@ -608,8 +674,8 @@ def _count_column(
         elif (known := codes.read(value)) is None:
             counts.add_unknown(value)
         else:
-            counts.rows[known][str(name)] += 1
-            if words:
+            counted = counts.add(known, str(name), words[0] if words else None)
+            if counted and counts.compares:
                 counts.compare(known, pronoun_gender(words[0] or ""))
 
 
@@ -622,6 +688,6 @@ def _count_pronouns(counts: Counts, table: Table, label: str, text: str) -> None
         if inferred is None:
             counts.left_out["text missing"] += 1
         elif inferred == "male" or inferred == "female":
-            counts.rows[inferred][str(name)] += 1
+            counts.add(inferred, str(name), words)
         else:
             counts.left_out[_UNDECIDED[inferred]] += 1

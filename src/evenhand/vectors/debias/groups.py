@@ -101,6 +101,8 @@ def leaning_by_class(
 ) -> dict[str, list[str]]:
     """The n plain words nearest each class by margin, most leaning first.
 
+    Where fewer lean to one of the classes, as few are taken of each.
+
     A word's lean to a class is its cosine with the mean of the class's words minus its mean over
     the classes; it belongs to the class it leans to most, and is ranked by the margin to the
     next. For two classes this is the order along the difference of their means.
@@ -116,13 +118,10 @@ def leaning_by_class(
     lean = unit_rows(v.matrix[rows]) @ (centres - centres.mean(axis=0)).T.astype(np.float32)
     ordered = np.sort(lean, axis=1)
     margin, home = ordered[:, -1] - ordered[:, -2], lean.argmax(axis=1)
+    count = min(n, int(np.bincount(home, minlength=len(classes)).min()))
     result = {}
     for i, name in enumerate(classes):
         own = np.flatnonzero(home == i)
-        if own.size < n:
-            raise VocabularyError(
-                f"expected {n} words that lean to '{name}' in {v.name}, got {own.size}"
-            )
-        best = own[np.argsort(-margin[own], kind="stable")[:n]]
+        best = own[np.argsort(-margin[own], kind="stable")[:count]]
         result[name] = [v.words[row] for row in rows[best]]
     return result
