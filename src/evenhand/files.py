@@ -29,6 +29,7 @@ __all__ = [
     "check_row_format",
     "document",
     "open_rows",
+    "parse_json",
     "plain",
     "read_document",
     "replace_file",
@@ -80,16 +81,26 @@ def to_json(value: Any, *, indent: int | None = 2) -> str:
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
+def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
+    """The value of a JSON text; anything else, however deep, is an error that says where and why."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise FileError(path, f"not valid JSON: {error.msg}", line=error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"not valid JSON: expected UTF-8, got {error.reason}") from None
+    except RecursionError:
+        raise FileError(path, "not valid JSON: nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise FileError(path, f"not valid JSON: {error}") from None
+
+
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a JSON document of Evenhand; anything else is an error that says where and why."""
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = parse_json(Path(path).read_bytes(), path)
     except FileNotFoundError:
         raise FileError(path, "no such file: expected a result that evenhand has written") from None
-    except json.JSONDecodeError as error:
-        raise FileError(path, f"expected JSON, got {error.msg}", line=error.lineno) from None
-    except UnicodeDecodeError as error:
-        raise FileError(path, f"expected JSON in UTF-8, got {error.reason}") from None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         received = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise FileError(path, f"expected a document with the schema {SCHEMA}, got {received}")
