@@ -1,11 +1,12 @@
-"""Files: atomic writes, JSON documents, CSV tables, run folders.
+"""Files: atomic writes, JSON documents, CSV tables, run folders, how input is read.
 
 Everything is written under a temporary name and renamed, so that a killed process leaves either
-the complete file or none.
+the complete file or none. Input has an encoding and limits, which `reading` changes.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import io
@@ -17,6 +18,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -25,6 +28,7 @@ from evenhand.errors import FileError, InputError, PartialFailure
 __all__ = [
     "RESUMES",
     "SCHEMA",
+    "Reading",
     "RunFolder",
     "check_row_format",
     "document",
@@ -32,6 +36,7 @@ __all__ = [
     "parse_json",
     "plain",
     "read_document",
+    "reading",
     "replace_file",
     "save_csv",
     "save_json",
@@ -393,3 +398,215 @@ def _parquet(file: IO[bytes]) -> Iterator[WriteRows]:
     yield write
     if writer is not None:
         writer.close()
+
+
+LENIENT = "utf-8-lenient"
+"""UTF-8 in which bytes that are none stay as they are."""
+LARGEST_RATIO = 200
+"""Text that is compressed more than this, and is large, is no text that anybody wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How input files are read.
+
+    Parameters
+    ----------
+    encoding : str
+        The encoding of texts and tables, by any name that Python knows, or `utf-8-lenient`.
+    max_bytes : int
+        The most bytes, decompressed, of a file that is held in memory, or of one that is much
+        smaller when compressed. A record may have a quarter of that, a line of a table a 16th, and
+        a table one row for each 128 bytes.
+
+    """
+
+    encoding: str = "utf-8"
+    max_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        try:
+            known = self.encoding == LENIENT or codecs.lookup(self.encoding)._is_text_encoding
+            if known and self.encoding != LENIENT:
+                "".encode(self.encoding)
+        except (LookupError, ValueError, UnicodeError):
+            known = False
+        if not known:
+            raise InputError(
+                f"encoding: expected one such as utf-8, latin-1, cp1252, utf-16 or {LENIENT}, "
+                f"got {self.encoding!r:.60}"
+            )
+        if self.max_bytes < 1 << 10:
+            raise InputError(f"max_bytes: expected 1024 or more, got {self.max_bytes}")
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.encoding == LENIENT or codecs.lookup(self.encoding).name in (
+            "utf-8",
+            "utf-8-sig",
+        )
+
+    @property
+    def errors(self) -> str:
+        """What decoding does with bytes that are not UTF-8, as Python names it."""
+        return "surrogateescape" if self.encoding == LENIENT else "strict"
+
+    @property
+    def max_record(self) -> int:
+        return self.max_bytes >> 2
+
+    @property
+    def max_line(self) -> int:
+        return self.max_bytes >> 4
+
+    @property
+    def max_rows(self) -> int:
+        return self.max_bytes >> 7
+
+    def refuse(self, path: str | os.PathLike[str], what: str, line: int | None = None) -> FileError:
+        """The error for a file that is beyond a limit."""
+        return FileError(
+            path,
+            f"{what}, more than the limit for input of {show_size(self.max_bytes)} allows: "
+            "--max-size (or files.reading) raises it",
+            line=line,
+        )
+
+    def check_expanded(self, path: str | os.PathLike[str], expanded: int, packed: int) -> None:
+        """Refuse a file that decompresses to far more than it holds, as a bomb does."""
+        if expanded > max(self.max_bytes, LARGEST_RATIO * packed):
+            raise self.refuse(path, f"decompresses from {packed:,} to over {expanded:,} bytes")
+
+
+_READING: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039
+
+
+def current_reading() -> Reading:
+    """How input files are read here."""
+    return _READING.get()
+
+
+@contextmanager
+def reading(*, encoding: str | None = None, max_bytes: int | None = None) -> Iterator[Reading]:
+    """Within this context, input files are read with this encoding and this limit.
+
+    Parameters
+    ----------
+    encoding : str, optional
+    max_bytes : int, optional
+        As for `Reading`.
+
+    Examples
+    --------
+    >>> with reading(encoding="latin-1") as how:
+    ...     how.encoding, how.max_bytes
+    ('latin-1', 1073741824)
+
+    """
+    changes = {"encoding": encoding, "max_bytes": max_bytes}
+    settings: Any = {name: value for name, value in changes.items() if value is not None}
+    token = _READING.set(replace(_READING.get(), **settings))
+    try:
+        yield _READING.get()
+    finally:
+        _READING.reset(token)
+
+
+def show_size(count: int) -> str:
+    """A number of bytes for a message.
+
+    >>> show_size(1 << 31), show_size(1 << 28), show_size(5000)
+    ('2 GB', '256 MB', '5,000 bytes')
+    """
+    for unit, shift in (("GB", 30), ("MB", 20)):
+        if count >> shift and not count % (1 << shift):
+            return f"{count >> shift:,} {unit}"
+    return f"{count:,} bytes"
+
+
+def read_limited(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a small file, such as a list of words; a large or endless one is an error."""
+    limit = current_reading().max_line
+    with Path(path).open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise current_reading().refuse(path, f"has over {limit:,} bytes")
+    return content
+
+
+def decode(data: bytes, path: str | os.PathLike[str], *, line: int, mark: bool = False) -> str:
+    """Text in UTF-8; other bytes are an error that names the line and what they look like.
+
+    `mark` removes a byte order mark at the beginning.
+    """
+    how = current_reading()
+    try:
+        if b"\0" in data and how.errors == "strict" and (guess := guess_encoding(data)):
+            raise FileError(path, f"expected UTF-8, got {guess}", line=line)
+        return data.decode("utf-8-sig" if mark else "utf-8", how.errors)
+    except UnicodeDecodeError as error:
+        start = max(0, error.start - (1 << 12) & ~3)
+        guess = guess_encoding(data[start : start + (1 << 16)], valid=False)
+        raise FileError(
+            path,
+            f"expected UTF-8, got the byte 0x{data[error.start]:02x}: it looks like {guess}",
+            line=line + data.count(b"\n", 0, error.start),
+        ) from None
+
+
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+WIDE = {"utf-32-le": (2, 3), "utf-32-be": (0, 1), "utf-16-le": (1, 3), "utf-16-be": (0, 2)}
+"""Which bytes of four are zero in most characters."""
+CONTROLS = bytes({*range(9), *range(14, 27), *range(28, 32), 127})
+
+
+def guess_encoding(data: bytes, *, valid: bool = True) -> str:
+    """What bytes look like that are not UTF-8, in words; empty where they may be UTF-8.
+
+    `valid` says that nothing in them contradicts UTF-8 so far.
+
+    >>> guess_encoding("she reads.".encode("utf-16-le"))
+    'UTF-16 without a byte order mark: --encoding utf-16-le'
+    >>> guess_encoding(b"she reads.")
+    ''
+    """
+    sample = data[: 1 << 16]
+    for mark, name in MARKS:
+        if sample.startswith(mark):
+            return f"{name.upper()}: --encoding {name}"
+    if b"\0" in sample:
+        for name, positions in WIDE.items():
+            if _is_wide(sample, name, positions):
+                width = name[:6].upper()
+                return f"{width} without a byte order mark: --encoding {name}"
+    controls = len(sample) - len(sample.translate(None, CONTROLS))
+    if valid:
+        return "binary data, not text" if controls * 4 > len(sample) else ""
+    if controls * 20 > len(sample):
+        return "binary data, not text"
+    high = bytes(set(sample) - set(range(128)))
+    if len(sample) - len(sample.translate(None, high)) > max(10, len(sample) / 4):
+        return "another alphabet's encoding, such as gb18030, shift_jis or koi8-r: --encoding NAME"
+    windows = any(byte < 0xA0 for byte in high)
+    return "Windows-1252: --encoding cp1252" if windows else "Latin-1: --encoding latin-1"
+
+
+def _is_wide(sample: bytes, name: str, positions: tuple[int, int]) -> bool:
+    """Whether bytes are text in UTF-16 or UTF-32, which has zeros in known places."""
+    shares = [sample[i::4].count(0) / max(1, len(sample[i::4])) for i in range(4)]
+    zeros = min(shares[i] for i in positions)
+    others = max(share for i, share in enumerate(shares) if i not in positions)
+    if name.startswith("utf-32"):
+        if zeros < 0.9 or shares[3 if positions == (0, 1) else 0] > 0.1:
+            return False
+    elif zeros < 0.005 or others > zeros / 10:
+        return False
+    complete = sample[: len(sample) // 4 * 4] or sample
+    text = complete.decode(name, "replace")
+    odd = sum(1 for c in text if not (c.isprintable() or c in "\t\n\r\f\ufeff"))
+    return odd * 20 <= len(text)

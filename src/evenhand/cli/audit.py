@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import F, json_option, prob_option, seed_option
+from evenhand.cli.options import F, json_option, prob_option, reading_options, seed_option
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -97,6 +97,7 @@ def _source(name: str, text: str) -> Callable[[F], F]:
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one per core."
 )
+@reading_options
 @seed_option
 @prob_option
 @json_option

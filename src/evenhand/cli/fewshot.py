@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     format_option,
     json_option,
     prob_option,
+    reading_options,
 )
 from evenhand.cli.output import (
     bar,
@@ -84,6 +85,7 @@ def _count(flag: str, text: str, minimum: int = 1, default: Any = ...) -> Any:
 
 
 _data_options: Callable[[F], F] = combine(
+    reading_options,
     click.option(
         "--data",
         default="simulated",

@@ -27,6 +27,7 @@ from evenhand.cli.options import (
     load_vectors,
     output_option,
     prob_option,
+    reading_options,
     seed_option,
 )
 from evenhand.cli.output import (
@@ -82,7 +83,7 @@ models_option = click.option(
 
 
 def running_options(command: F) -> F:
-    """--device, --dtype, --int8 and --cache: how the model is run, the same for all commands.
+    """--device, --dtype, --int8, --cache and how input is read: the same for all commands.
 
     The command takes them as `device`, `dtype`, `int8` and `cache`.
     """
@@ -106,7 +107,7 @@ def running_options(command: F) -> F:
         help="Cache the scores of the model here: the same command, interrupted or on a longer"
         " file, computes only what is missing.",
     )
-    return device(dtype(int8(cache(command))))
+    return device(dtype(int8(cache(reading_options(command)))))
 
 
 def load_model(source: str, device: str, dtype: str, int8: bool) -> Model:

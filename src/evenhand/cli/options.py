@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -51,7 +52,50 @@ case_option = click.option(
     show_default=True,
     help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
 )
-source_argument = click.argument("source", metavar="SRC")
+
+
+class Size(click.ParamType):
+    """A number of bytes, such as 500MB or 4GB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
+        if match is None:
+            self.fail(f"expected a size such as 500MB or 4GB, got '{value}'", param, ctx)
+        return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def _read_with(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """While the command runs, input is read with this encoding or limit."""
+    from evenhand.files import reading
+
+    if value is not None:
+        ctx.with_resource(reading(**{str(parameter.name): value}))
+
+
+size_option = click.option(
+    "--max-size",
+    "max_bytes",
+    type=Size(),
+    metavar="SIZE",
+    expose_value=False,
+    callback=_read_with,
+    help="Limit of an input file, decompressed, where it is held in memory; a record may have a "
+    "quarter of it.  [default: 1GB]",
+)
+encoding_option = click.option(
+    "--encoding",
+    metavar="NAME",
+    expose_value=False,
+    callback=_read_with,
+    help="Encoding of the input, such as latin-1, cp1252 or utf-16; utf-8-lenient leaves bytes "
+    "that are not UTF-8 as they are. Output is in UTF-8.  [default: utf-8]",
+)
+reading_options = combine(encoding_option, size_option)
+"""How a command reads texts and tables."""
+source_argument = combine(click.argument("source", metavar="SRC"), size_option)
+"""A file of vectors, which has no encoding."""
 
 
 def _formats(
@@ -148,6 +192,7 @@ format_options = combine(
         type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
         help="How the input is cut; by default lines, or with --field by the file's ending.",
     ),
+    reading_options,
 )
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import folder_option, format_option, json_option, seed_option
+from evenhand.cli.options import (
+    folder_option,
+    format_option,
+    json_option,
+    reading_options,
+    seed_option,
+)
 from evenhand.cli.output import save_figures
 
 if TYPE_CHECKING:
@@ -56,6 +62,7 @@ def posterior() -> None:
 
 @posterior.command(short_help="Fit models to a distance table.")
 @click.argument("table", metavar="TABLE", type=click.Path())
+@reading_options
 @click.option(
     "--model",
     "models",
@@ -168,6 +175,7 @@ def fit(
 @posterior.command(short_help="Before against after debiasing.")
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
+@reading_options
 @draws_option
 @prior_option
 @folder_option("Folder for results.json, words.csv and the figures.")
@@ -213,6 +221,7 @@ def compare(
 
 @posterior.command(short_help="How many stereotypes a study needs.")
 @click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion")
+@reading_options
 @click.option(
     "--effect",
     type=float,

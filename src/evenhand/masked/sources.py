@@ -150,22 +150,16 @@ def _check_code(path: Path, settings: Mapping[str, Any]) -> None:
             raise FileError(
                 path,
                 "the model comes with code of its own (auto_map), which is never run: expected a "
-                "model that transformers knows; without auto_map a copy is loaded as its model_type",
+                "model that transformers knows; a copy without auto_map loads as its model_type",
             )
         for key in ("attn_implementation", "_attn_implementation", "experts_implementation"):
-            implementation = value.get(key)
-            known = [
-                choice in ATTENTION
-                for choice in (
-                    implementation.values() if isinstance(implementation, dict) else [implementation]
-                )
-                if choice is None or isinstance(choice, str)
-            ]
-            if not known or not all(known):
+            given = value.get(key)
+            choices = list(given.values()) if isinstance(given, dict) else [given]
+            if any(choice not in ATTENTION for choice in choices):
                 raise FileError(
                     path,
-                    f"{key}: expected eager or sdpa, got {implementation!r:.100}: kernels of the "
-                    "hub are code, which is never run",
+                    f"{key}: expected eager or sdpa, got {given!r:.100}: kernels of the hub are "
+                    "code, which is never run",
                 )
 
 
@@ -224,7 +218,7 @@ def _tensors(path: Path) -> int:
         head = file.read(8)
         length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
         if length > min(LARGEST_HEADER, path.stat().st_size):
-            raise FileError(path, f"damaged: a header of {length:,} bytes in a smaller file")
+            raise FileError(path, f"damaged: header too large ({length:,} bytes)")
         try:
             header = json.loads(file.read(length) or b"{}")
         except (ValueError, RecursionError):

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.files import to_json
+from evenhand.files import LENIENT, reading, to_json
 from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
 from evenhand.text.corpus.reading import Position
 
@@ -258,7 +258,8 @@ class _Partial:
         new.unlink(missing_ok=True)
         old, self._handle = self._handle, self._locked(new)
         try:
-            reader = Reader(str(self._path))
+            with reading(encoding=LENIENT, max_bytes=1 << 62):  # our own output, whatever it holds
+                reader = Reader(str(self._path))
             try:
                 while self.done < done:
                     data = reader.read(min(COPY, done - self.done))
