@@ -87,7 +87,7 @@ def to_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
-    """The value of a JSON text; anything else, however deep, is an error that says where and why."""
+    """The value of a JSON text; anything else is an error that says where and why."""
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:

@@ -153,7 +153,7 @@ def test_commands_of_other_groups(capsys):
     assert NAMES["utf-16"] in failure(capsys, "masked", "generate", "in")
 
 
-class Interrupt(Exception):
+class InterruptError(Exception):
     """Stands for a kill."""
 
 
@@ -168,10 +168,10 @@ def test_an_interrupted_run_resumes_in_the_same_encoding(monkeypatch, encoding, 
     def stop(done: int, total: int | None) -> None:
         seen.append(done)
         if len(seen) == 5:
-            raise Interrupt
+            raise InterruptError
 
     with reading(encoding=encoding):
-        with pytest.raises(Interrupt):
+        with pytest.raises(InterruptError):
             stream(["in"], "out", work, block_size=200, progress=stop)
         counts = stream(["in"], "out", work, block_size=200, progress=lambda *_: seen.append(0))
     assert Path("out").read_bytes() == SWAPPED.encode()
@@ -184,10 +184,10 @@ def test_a_run_of_another_encoding_is_not_resumed(monkeypatch):
     monkeypatch.setattr("evenhand.text.corpus.writing.INTERVAL", 0.0)
 
     def stop(*_: object) -> None:
-        raise Interrupt
+        raise InterruptError
 
     work = RewriteWork(Swap())
-    with reading(encoding="latin-1"), pytest.raises(Interrupt):
+    with reading(encoding="latin-1"), pytest.raises(InterruptError):
         stream(["in"], "out", work, block_size=200, progress=stop)
     stream(["in"], "out", work, block_size=200)
     assert Path("out").read_text() == "he drinks café.\n" * 80
@@ -215,6 +215,6 @@ def test_what_bytes_look_like():
     assert guess_encoding(b"she\0reads\0\0books") == ""
     assert guess_encoding(b"") == ""
     assert guess_encoding("é".encode("latin-1"), valid=False).startswith("Latin-1")
+    Path("pairs.csv").write_bytes("female,male\nshe,he\n".encode("utf-16"))
     with pytest.raises(FileError, match="not UTF-8 text: expected UTF-8, got UTF-16"):
-        Path("pairs.csv").write_bytes("female,male\nshe,he\n".encode("utf-16"))
         read_pairs(Path("pairs.csv"))
