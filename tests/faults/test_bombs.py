@@ -154,7 +154,7 @@ def test_a_bomb_of_gigabytes_under_a_limit_of_memory(case):
     """20 GB of one line from a file of a few KB, in a process that may have 6 GB."""
     packer = zstandard.ZstdCompressor(level=19).compressobj()
     with Path("bomb").open("wb") as file:
-        file.write(packer.compress(COLUMNS.encode()))
+        file.write(packer.compress(b"" if case == "score" else COLUMNS.encode()))
         for _ in range(20_000):
             file.write(packer.compress(b"a" * (1 << 20)))
         file.write(packer.flush())

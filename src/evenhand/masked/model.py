@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -289,7 +291,11 @@ def _built(
     with quiet(), bounded(folder, place):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **options)
         network, loading_info = AutoModelForMaskedLM.from_pretrained(
-            str(folder), dtype=getattr(torch, dtype), output_loading_info=True, **options
+            str(folder),
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # check_weights refuses them, and says which they are
+            **options,
         )
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise InputError(
@@ -310,7 +316,7 @@ def _built(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Disable the progress bar of a load and the report on missing weights, which
+    """Disable the progress bar of a load, its warnings and the report on missing weights, which
     `check_weights` replaces.
     """
     from transformers.utils import logging
@@ -319,7 +325,9 @@ def quiet() -> Iterator[None]:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if progress_bar:
@@ -391,6 +399,9 @@ def check_run(place: str, model: Model) -> None:
         raise FileError(place, f"expected predictions for all tokens, got {logits.shape[1]:,}")
 
 
+LAYER = re.compile(r"\.layers?\.\d+\.")
+
+
 def check_weights(
     path: str, network: PreTrainedModel, loading_info: Mapping[str, Any], *, head: bool
 ) -> None:
@@ -400,7 +411,18 @@ def check_weights(
     """
     import torch
 
-    absent = {*loading_info["missing_keys"], *(str(key) for key in loading_info["mismatched_keys"])}
+    for name, stored, expected in sorted(loading_info["mismatched_keys"]):
+        raise FileError(
+            path,
+            f"{name}: expected the shape {tuple(expected)} that config.json describes, "
+            f"got {tuple(stored)}",
+        )
+    unused = sorted(name for name in loading_info["unexpected_keys"] if LAYER.search(name))
+    if unused:
+        raise FileError(
+            path, f"config.json describes fewer layers than the weights have: {unused[0]} is unused"
+        )
+    absent = set(loading_info["missing_keys"])
     if not head:
         before = f"{network.base_model_prefix}."
         extra = {name for name in absent if not name.startswith(before)}

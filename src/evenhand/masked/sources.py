@@ -29,6 +29,7 @@ TIMEOUT = 5.0
 ATTENTION = (None, "eager", "sdpa")
 """Implementations of attention that are part of torch; others may be downloaded as code."""
 MOST_LAYERS = 1000
+DEPTH = re.compile(r"^(num_hidden_|n_|num_)layers$")
 LAYERS = re.compile(r"(layers?|groups|group_num|blocks)$")
 LARGEST_HEADER = 100 << 20
 
@@ -124,6 +125,8 @@ def check_folder(folder: Path, name: str) -> None:
             f"albert, electra …), got {family!r:.100}, which cannot fill in a masked word",
         )
     for key, value in config.items():
+        if DEPTH.search(key) and isinstance(value, int | float) and not value >= 1:
+            raise FileError(path, f"{key}: expected one layer or more, got {value}")
         if LAYERS.search(key) and isinstance(value, int | float) and not value <= MOST_LAYERS:
             raise FileError(path, f"{key}: expected at most {MOST_LAYERS} layers, got {value:.6g}")
 
@@ -223,4 +226,10 @@ def _tensors(path: Path) -> int:
             header = json.loads(file.read(length) or b"{}")
         except (ValueError, RecursionError):
             return 0  # its reader says what is wrong
-    return len(header) if isinstance(header, dict) else 0
+    if not isinstance(header, dict):
+        return 0
+    for name, about in header.items():
+        kind = about.get("dtype") if isinstance(about, dict) else None
+        if name.endswith((".weight", ".bias")) and isinstance(kind, str) and "F" not in kind:
+            raise FileError(path, f"{name}: expected floating-point numbers, got {kind}")
+    return len(header)
