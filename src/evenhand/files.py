@@ -140,7 +140,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     A link is followed: its target is replaced. The mode of the file is that of a new file.
     """
-    target = Path(path).resolve()
+    target = real_path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder: expected a file to write", str(path))
     if target.exists() and not target.is_file():
@@ -160,6 +160,16 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path with all links followed; links that form a loop are an error."""
+    try:
+        return Path(path).resolve()
+    except (RuntimeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
+        raise FileError(path, "is a loop of symbolic links: expected a file or a folder") from None
 
 
 def _temporary_name(target: Path) -> str:
@@ -261,7 +271,7 @@ class RunFolder:
             record = json.loads((self.path / "run.json").read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         owner = record.get("command") if isinstance(record, dict) else None
         if owner != self.command:

@@ -151,7 +151,7 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118
     except FileNotFoundError:
         raise FileError(path, f"expected a {kind}, got no such file") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise FileError(path, f"not a {kind}: {error}; --restart starts over") from error
 
 

@@ -13,7 +13,20 @@ import pytest
 from cli_shell import failure
 
 CASES = list(malformed_models.cases())
-HARMLESS = ["architectures", "dtype", "torch_dtype", "chunk_size_feed_forward", "position_embedding_type", "id2label", "output_attentions", "return_dict", "attention_probs_dropout_prob", "initializer_range", "pad_token_id", "quantization_config"]
+HARMLESS = [
+    "architectures",
+    "dtype",
+    "torch_dtype",
+    "chunk_size_feed_forward",
+    "position_embedding_type",
+    "id2label",
+    "output_attentions",
+    "return_dict",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+    "pad_token_id",
+    "quantization_config",
+]
 """Settings that the answer does not depend on, or that have a default."""
 
 

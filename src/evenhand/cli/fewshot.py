@@ -40,6 +40,7 @@ from evenhand.fewshot.settings import (
     TrainingSettings,
     parse_shares,
 )
+from evenhand.files import real_path
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -77,7 +78,7 @@ def _count(flag: str, text: str, minimum: int = 1, default: Any = ...) -> Any:
     return click.option(
         flag,
         name,
-        type=click.IntRange(minimum),
+        type=click.IntRange(minimum, 1_000_000),
         default=value,
         show_default=value is not None,
         help=text,
@@ -462,7 +463,7 @@ def bias(
     from evenhand.instruments import Run, compare
 
     for folder in folders:
-        if sum(other.resolve() == folder.resolve() for other in folders) > 1:
+        if sum(real_path(other) == real_path(folder) for other in folders) > 1:
             raise InputError(f"{folder}: expected each folder once, got it twice")
     runs = [read_run(folder) for folder in folders]
     instrument = configure(Bias, {"margin": margin, "permutations": permutations})

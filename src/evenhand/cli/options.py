@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from evenhand.files import reading, real_path
+
 if TYPE_CHECKING:
     from evenhand.instruments import Option
     from evenhand.text.corpus import Form
@@ -68,8 +70,6 @@ class Size(click.ParamType):
 
 def _read_with(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     """While the command runs, input is read with this encoding or limit."""
-    from evenhand.files import reading
-
     if value is not None:
         ctx.with_resource(reading(**{str(parameter.name): value}))
 
@@ -133,6 +133,7 @@ def _writable(
     parameter: click.Parameter,  # noqa: ARG001
     value: str | None,
 ) -> str | None:
+    real_path(value or ".")
     folder = Path(value or ".").parent
     if not folder.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
@@ -154,6 +155,7 @@ def _folder(
     if value is None:
         return None
     path = Path(value)
+    real_path(path)
     if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
         raise click.BadParameter(f"expected a folder that exists or can be created, got {value}")
     return path

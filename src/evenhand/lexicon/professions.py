@@ -147,7 +147,8 @@ def professions() -> tuple[Profession, ...]:
 def read_professions(path: str | os.PathLike[str]) -> tuple[Profession, ...]:
     """Read professions from a text file, one per line, or a CSV file with a column `profession`.
 
-    A file whose name ends in .csv and that has several columns must have it. Optional columns: `group` (male, female, balanced) and `women`, a percentage.
+    A file whose name ends in .csv and that has several columns must have it. Optional columns:
+    `group` (male, female, balanced) and `women`, a percentage.
     """
     lines = read_lines(Path(path))
     header = [cell.strip() for cell in lines[0][1].split(",")]

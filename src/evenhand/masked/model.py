@@ -343,6 +343,10 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device: expected auto, cpu or cuda, got '{name}'") from None
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise InputError(f"device: expected auto, cpu or cuda, got '{name}'")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError(f"device: '{name}' is not there")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device: '{name}' is not there ({torch.cuda.device_count()} GPUs)")
     return device

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from evenhand.errors import FileError, InputError
-from evenhand.files import current_reading, reading
+from evenhand.files import current_reading, reading, real_path
 from evenhand.text.block import Block
 from evenhand.text.corpus.compression import STDIN, Codec, member_codec, pack
 from evenhand.text.corpus.formats import Form, Layout, Lines, Records
@@ -284,7 +284,7 @@ def check(sources: Sequence[str], output: str | Path, edits: str | Path | None =
     if not sources:
         raise InputError("no input: expected at least one file, or - for stdin")
     targets = [str(path) for path in (output, edits) if path is not None and str(path) != STDOUT]
-    if edits is not None and Path(output).resolve() == Path(edits).resolve():
+    if edits is not None and real_path(output) == real_path(edits):
         raise InputError(f"{edits}: is the output already: expected a file of its own")
     for source in sources:
         if source == STDIN:
@@ -440,6 +440,6 @@ class _Changes:
             row = json.loads(line)
             edit = Edit(row["offset"], row["rule"], row["before"], row["after"])
             return row["document"], edit, row.get("record")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = "expected an edit with document, offset, rule, before and after"
             raise FileError(self._path, expected, line=number) from error

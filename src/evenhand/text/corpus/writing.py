@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.files import LENIENT, reading, to_json
+from evenhand.files import LENIENT, reading, real_path, to_json
 from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
 from evenhand.text.corpus.reading import Position
 
@@ -41,7 +41,7 @@ def run_key(sources: Sequence[str], **settings: str) -> str:
     files = []
     for source in sources:
         stat = Path(source).stat()
-        files.append([str(Path(source).resolve()), source, stat.st_size, stat.st_mtime_ns])
+        files.append([str(real_path(source)), source, stat.st_size, stat.st_mtime_ns])
     identity = json.dumps([files, settings], sort_keys=True)
     return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -50,7 +50,7 @@ class Checkpoint:
     """The file that holds the state of a run, replaced atomically."""
 
     def __init__(self, output: str | Path, key: str) -> None:
-        target = Path(output).resolve()
+        target = real_path(output)
         self._path = target.with_name(f".{target.name}.progress.json")
         self._key = key
 
@@ -65,7 +65,7 @@ class Checkpoint:
                 done=saved["done"],
                 counts=saved["counts"],
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def save(self, state: State) -> None:
@@ -129,7 +129,7 @@ def open_sink(path: str | Path) -> Sink:
         if codec_of(path) == "zst":
             raise FileError(path, "zstd can be written to a file only, not to a pipe")
         return _Stream(given)
-    target = given.resolve()
+    target = real_path(given)
     if not target.parent.is_dir():
         raise FileError(path, "cannot be written: its folder does not exist")
     return _Partial(target, codec_of(target))

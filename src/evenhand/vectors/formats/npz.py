@@ -90,7 +90,7 @@ def write_npz(
 def _check_meta(meta: NDArray[Any], path: str) -> None:
     try:
         kind = json.loads(meta.astype(np.uint8).tobytes())["format"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileError(path, "'meta' is not the JSON of an .npz of evenhand") from error
     if kind != NPZ:
         raise FileError(path, f"expected the format {NPZ}, got {kind!r}")
