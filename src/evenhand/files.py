@@ -14,8 +14,10 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -148,6 +150,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with target.open("wb") as file:  # a device or a pipe: there is nothing to replace
             yield file
         return
+    remove_stale(target.parent)
     temporary = _temporary_name(target)
     try:
         # opened with mode 0666, so that the kernel applies the umask: reading the umask in Python
@@ -175,7 +178,37 @@ def real_path(path: str | os.PathLike[str]) -> Path:
 
 def _temporary_name(target: Path) -> str:
     candidates = tempfile._get_candidate_names()  # type: ignore[attr-defined]
-    return str(target.parent / f".{target.name}.{next(candidates)}")
+    return str(target.parent / f".{target.name}.{_host()}-{os.getpid()}.{next(candidates)}.tmp")
+
+
+TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d+)\.[a-z0-9_]{8}\.tmp")
+_LOOKED_AT: set[Path] = set()
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove temporary files of processes of this machine that were killed, once per folder."""
+    if folder in _LOOKED_AT:
+        return
+    _LOOKED_AT.add(folder)
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = TEMPORARY.fullmatch(entry.name)
+            if match and match[1] == _host() and not _is_running(int(match[2])):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _host() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"[:6]
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 gzip and bzip2 files are one member after the other, so they can be cut between two members and
 continued. A zstd file is a single frame, since common readers stop at the end of the first one;
-to continue it, what was written is compressed again.
+to continue it, what was written is compressed again: the content is then the same as without an
+interruption, the compressed bytes may not be.
 """
 
 from __future__ import annotations
@@ -300,6 +301,7 @@ class Target:
 
     def __init__(self, output: str | Path, edits: str | Path | None, key: str | None) -> None:
         self._output = str(output)
+        self._names = [str(output), *([] if edits is None else [str(edits)])]
         self._sinks: list[Sink] = []
         try:
             self._sinks.append(open_sink(output))
@@ -322,8 +324,13 @@ class Target:
         self, position: Position, output: bytes, edits: bytes, counts: Mapping[str, int]
     ) -> None:
         """Write what became of the input up to a position."""
-        for sink, data in zip(self._sinks, (output, edits), strict=False):
-            sink.write(data)
+        writes = zip(self._sinks, self._names, (output, edits), strict=False)
+        for sink, name, data in reversed(list(writes)):  # no output without its edits
+            try:
+                sink.write(data)
+            except OSError as error:
+                error.filename = error.filename or name
+                raise
         total = Counter(self.state.counts)
         total.update(counts)
         done = [sink.done for sink in self._sinks]
@@ -358,7 +365,8 @@ class Target:
         if isinstance(error, PartialFailure):
             raise PartialFailure(f"{error}{hint}") from error
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            raise PartialFailure(f"{self._output}: {error.strerror}{hint}") from error
+            name = error.filename or self._output
+            raise PartialFailure(f"{name}: {error.strerror}{hint}") from error
         return False
 
     def _begin(self) -> State:
