@@ -178,7 +178,8 @@ def real_path(path: str | os.PathLike[str]) -> Path:
 
 def _temporary_name(target: Path) -> str:
     candidates = tempfile._get_candidate_names()  # type: ignore[attr-defined]
-    return str(target.parent / f".{target.name}.{_host()}-{os.getpid()}.{next(candidates)}.tmp")
+    name = f".{target.name[:200]}.{_host()}-{os.getpid()}.{next(candidates)}.tmp"
+    return str(target.parent / name)
 
 
 TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d+)\.[a-z0-9_]{8}\.tmp")
