@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -62,13 +62,15 @@ def document(**content: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Numpy values, tuples, mappings and results as plain JSON values; not finite: None.
+    """Arrays, tuples, mappings, results and dataclasses as plain JSON values; not finite: None.
 
     >>> plain({"a": (1, float("nan"))})
     {'a': [1, None]}
     """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
