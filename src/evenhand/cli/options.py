@@ -134,7 +134,7 @@ format_option = click.option(
 # ---- how input is read
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes, such as 500MB or 4GB."""
 
     name = "SIZE"

@@ -37,8 +37,7 @@ LARGEST_HEADER = 100 << 20
 def reachable() -> bool:
     """Whether the hub answers, asked once and not again and again."""
     try:
-        from huggingface_hub import constants
-        from huggingface_hub.utils import get_session
+        from huggingface_hub import constants, get_session
 
         get_session().head(constants.ENDPOINT, timeout=TIMEOUT)
     except Exception:  # the kinds of errors differ between versions of the library
@@ -53,7 +52,8 @@ def offline() -> Iterator[None]:
 
     data_sets = getattr(sys.modules.get("datasets"), "config", None)
     with ExitStack() as stack:
-        for settings in (constants, data_sets):
+        libraries: list[Any] = [constants, data_sets]
+        for settings in libraries:
             if hasattr(settings, "HF_HUB_OFFLINE"):
                 stack.callback(setattr, settings, "HF_HUB_OFFLINE", settings.HF_HUB_OFFLINE)
                 settings.HF_HUB_OFFLINE = True
