@@ -1,11 +1,12 @@
-"""Files: atomic writes, JSON documents, CSV tables, run folders.
+"""Files: atomic writes, JSON documents, CSV tables, run folders, how input is read.
 
 Everything is written under a temporary name and renamed, so that a killed process leaves either
-the complete file or none.
+the complete file or none. Input has an encoding and limits, which `reading` changes.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import io
@@ -17,9 +18,11 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -28,18 +31,21 @@ from evenhand.errors import FileError, InputError, PartialFailure
 __all__ = [
     "RESUMES",
     "SCHEMA",
+    "Reading",
     "RunFolder",
     "check_row_format",
     "document",
     "lock_folder",
     "map_texts",
     "open_rows",
+    "parse_json",
     "plain",
     "public",
     "public_arguments",
     "public_name",
     "public_names",
     "read_document",
+    "reading",
     "replace_file",
     "save_csv",
     "save_json",
@@ -91,16 +97,26 @@ def to_json(value: Any, *, indent: int | None = 2) -> str:
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
+def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
+    """The value of a JSON text; anything else is an error that says where and why."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise FileError(path, f"not valid JSON: {error.msg}", line=error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"not valid JSON: expected UTF-8, got {error.reason}") from None
+    except RecursionError:
+        raise FileError(path, "not valid JSON: nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise FileError(path, f"not valid JSON: {error}") from None
+
+
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a JSON document of Evenhand; anything else is an error that says where and why."""
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = parse_json(Path(path).read_bytes(), path)
     except FileNotFoundError:
         raise FileError(path, "no such file: expected a result that evenhand has written") from None
-    except json.JSONDecodeError as error:
-        raise FileError(path, f"expected JSON, got {error.msg}", line=error.lineno) from None
-    except UnicodeDecodeError as error:
-        raise FileError(path, f"expected JSON in UTF-8, got {error.reason}") from None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         received = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise FileError(path, f"expected a document with the schema {SCHEMA}, got {received}")
@@ -270,13 +286,14 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     A link is followed: its target is replaced. The mode of the file is that of a new file.
     """
-    target = Path(path).resolve()
+    target = real_path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder: expected a file to write", str(path))
     if target.exists() and not target.is_file():
         with target.open("wb") as file:  # a device or a pipe: there is nothing to replace
             yield file
         return
+    remove_stale(target.parent)
     temporary = _temporary_name(target)
     try:
         # opened with mode 0666, so that the kernel applies the umask: reading the umask in Python
@@ -292,9 +309,50 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path with all links followed; links that form a loop are an error."""
+    try:
+        return Path(path).resolve()
+    except (RuntimeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
+        raise FileError(path, "is a loop of symbolic links: expected a file or a folder") from None
+
+
 def _temporary_name(target: Path) -> str:
     candidates = tempfile._get_candidate_names()  # type: ignore[attr-defined]
-    return str(target.parent / f".{target.name}.{next(candidates)}")
+    name = f".{target.name[:200]}.{_host()}-{os.getpid()}.{next(candidates)}.tmp"
+    return str(target.parent / name)
+
+
+TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d+)\.[a-z0-9_]{8}\.tmp")
+_LOOKED_AT: set[Path] = set()
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove temporary files of processes of this machine that were killed, once per folder."""
+    if folder in _LOOKED_AT:
+        return
+    _LOOKED_AT.add(folder)
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = TEMPORARY.fullmatch(entry.name)
+            if match and match[1] == _host() and not _is_running(int(match[2])):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _host() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"[:6]
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def check_folder(path: str | os.PathLike[str]) -> Path:
@@ -415,7 +473,7 @@ class RunFolder:
             record = json.loads((self.path / "run.json").read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         owner = record.get("command") if isinstance(record, dict) else None
         if owner != self.command:
@@ -552,3 +610,215 @@ def _parquet(file: IO[bytes]) -> Iterator[WriteRows]:
     yield write
     if writer is not None:
         writer.close()
+
+
+LENIENT = "utf-8-lenient"
+"""UTF-8 in which bytes that are none stay as they are."""
+LARGEST_RATIO = 200
+"""Text that is compressed more than this, and is large, is no text that anybody wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How input files are read.
+
+    Parameters
+    ----------
+    encoding : str
+        The encoding of texts and tables, by any name that Python knows, or `utf-8-lenient`.
+    max_bytes : int
+        The most bytes, decompressed, of a file that is held in memory, or of one that is much
+        smaller when compressed. A record may have a quarter of that, a line of a table a 16th, and
+        a table one row for each 128 bytes.
+
+    """
+
+    encoding: str = "utf-8"
+    max_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        try:
+            known = self.encoding == LENIENT or codecs.lookup(self.encoding)._is_text_encoding
+            if known and self.encoding != LENIENT:
+                "".encode(self.encoding)
+        except (LookupError, ValueError, UnicodeError):
+            known = False
+        if not known:
+            raise InputError(
+                f"encoding: expected one such as utf-8, latin-1, cp1252, utf-16 or {LENIENT}, "
+                f"got {self.encoding!r:.60}"
+            )
+        if self.max_bytes < 1 << 10:
+            raise InputError(f"max_bytes: expected 1024 or more, got {self.max_bytes}")
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.encoding == LENIENT or codecs.lookup(self.encoding).name in (
+            "utf-8",
+            "utf-8-sig",
+        )
+
+    @property
+    def errors(self) -> str:
+        """What decoding does with bytes that are not UTF-8, as Python names it."""
+        return "surrogateescape" if self.encoding == LENIENT else "strict"
+
+    @property
+    def max_record(self) -> int:
+        return self.max_bytes >> 2
+
+    @property
+    def max_line(self) -> int:
+        return self.max_bytes >> 4
+
+    @property
+    def max_rows(self) -> int:
+        return self.max_bytes >> 7
+
+    def refuse(self, path: str | os.PathLike[str], what: str, line: int | None = None) -> FileError:
+        """The error for a file that is beyond a limit."""
+        return FileError(
+            path,
+            f"{what}, more than the limit for input of {show_size(self.max_bytes)} allows: "
+            "--max-size (or files.reading) raises it",
+            line=line,
+        )
+
+    def check_expanded(self, path: str | os.PathLike[str], expanded: int, packed: int) -> None:
+        """Refuse a file that decompresses to far more than it holds, as a bomb does."""
+        if expanded > max(self.max_bytes, LARGEST_RATIO * packed):
+            raise self.refuse(path, f"decompresses from {packed:,} to over {expanded:,} bytes")
+
+
+_READING: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039
+
+
+def current_reading() -> Reading:
+    """How input files are read here."""
+    return _READING.get()
+
+
+@contextmanager
+def reading(*, encoding: str | None = None, max_bytes: int | None = None) -> Iterator[Reading]:
+    """Within this context, input files are read with this encoding and this limit.
+
+    Parameters
+    ----------
+    encoding : str, optional
+    max_bytes : int, optional
+        As for `Reading`.
+
+    Examples
+    --------
+    >>> with reading(encoding="latin-1") as how:
+    ...     how.encoding, how.max_bytes
+    ('latin-1', 1073741824)
+
+    """
+    changes = {"encoding": encoding, "max_bytes": max_bytes}
+    settings: Any = {name: value for name, value in changes.items() if value is not None}
+    token = _READING.set(replace(_READING.get(), **settings))
+    try:
+        yield _READING.get()
+    finally:
+        _READING.reset(token)
+
+
+def show_size(count: int) -> str:
+    """A number of bytes for a message.
+
+    >>> show_size(1 << 31), show_size(1 << 28), show_size(5000)
+    ('2 GB', '256 MB', '5,000 bytes')
+    """
+    for unit, shift in (("GB", 30), ("MB", 20)):
+        if count >> shift and not count % (1 << shift):
+            return f"{count >> shift:,} {unit}"
+    return f"{count:,} bytes"
+
+
+def read_limited(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a small file, such as a list of words; a large or endless one is an error."""
+    limit = current_reading().max_line
+    with Path(path).open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise current_reading().refuse(path, f"has over {limit:,} bytes")
+    return content
+
+
+def decode(data: bytes, path: str | os.PathLike[str], *, line: int, mark: bool = False) -> str:
+    """Text in UTF-8; other bytes are an error that names the line and what they look like.
+
+    `mark` removes a byte order mark at the beginning.
+    """
+    how = current_reading()
+    try:
+        if b"\0" in data and how.errors == "strict" and (guess := guess_encoding(data)):
+            raise FileError(path, f"expected UTF-8, got {guess}", line=line)
+        return data.decode("utf-8-sig" if mark else "utf-8", how.errors)
+    except UnicodeDecodeError as error:
+        start = max(0, error.start - (1 << 12) & ~3)
+        guess = guess_encoding(data[start : start + (1 << 16)], valid=False)
+        raise FileError(
+            path,
+            f"expected UTF-8, got the byte 0x{data[error.start]:02x}: it looks like {guess}",
+            line=line + data.count(b"\n", 0, error.start),
+        ) from None
+
+
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+WIDE = {"utf-32-le": (2, 3), "utf-32-be": (0, 1), "utf-16-le": (1, 3), "utf-16-be": (0, 2)}
+"""Which bytes of four are zero in most characters."""
+CONTROLS = bytes({*range(9), *range(14, 27), *range(28, 32), 127})
+
+
+def guess_encoding(data: bytes, *, valid: bool = True) -> str:
+    """What bytes look like that are not UTF-8, in words; empty where they may be UTF-8.
+
+    `valid` says that nothing in them contradicts UTF-8 so far.
+
+    >>> guess_encoding("she reads.".encode("utf-16-le"))
+    'UTF-16 without a byte order mark: --encoding utf-16-le'
+    >>> guess_encoding(b"she reads.")
+    ''
+    """
+    sample = data[: 1 << 16]
+    for mark, name in MARKS:
+        if sample.startswith(mark):
+            return f"{name.upper()}: --encoding {name}"
+    if b"\0" in sample:
+        for name, positions in WIDE.items():
+            if _is_wide(sample, name, positions):
+                width = name[:6].upper()
+                return f"{width} without a byte order mark: --encoding {name}"
+    controls = len(sample) - len(sample.translate(None, CONTROLS))
+    if valid:
+        return "binary data, not text" if controls * 4 > len(sample) else ""
+    if controls * 20 > len(sample):
+        return "binary data, not text"
+    high = bytes(set(sample) - set(range(128)))
+    if len(sample) - len(sample.translate(None, high)) > max(10, len(sample) / 4):
+        return "another alphabet's encoding, such as gb18030, shift_jis or koi8-r: --encoding NAME"
+    windows = any(byte < 0xA0 for byte in high)
+    return "Windows-1252: --encoding cp1252" if windows else "Latin-1: --encoding latin-1"
+
+
+def _is_wide(sample: bytes, name: str, positions: tuple[int, int]) -> bool:
+    """Whether bytes are text in UTF-16 or UTF-32, which has zeros in known places."""
+    shares = [sample[i::4].count(0) / max(1, len(sample[i::4])) for i in range(4)]
+    zeros = min(shares[i] for i in positions)
+    others = max(share for i, share in enumerate(shares) if i not in positions)
+    if name.startswith("utf-32"):
+        if zeros < 0.9 or shares[3 if positions == (0, 1) else 0] > 0.1:
+            return False
+    elif zeros < 0.005 or others > zeros / 10:
+        return False
+    complete = sample[: len(sample) // 4 * 4] or sample
+    text = complete.decode(name, "replace")
+    odd = sum(1 for c in text if not (c.isprintable() or c in "\t\n\r\f\ufeff"))
+    return odd * 20 <= len(text)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,20 @@ def save_tensors(
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replace_file(path) as file:
-        file.write(save(contiguous, metadata={"record": json.dumps(record)}))
+        text = json.dumps(record)
+        checksum = _tensor_digest(contiguous, text)
+        file.write(save(contiguous, metadata={"record": text, "digest": checksum}))
+
+
+def _tensor_digest(tensors: Mapping[str, torch.Tensor], record: str) -> str:
+    """A hash of everything in a file of tensors."""
+    import torch
+
+    digest = blake2b(record.encode(), digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
@@ -147,11 +161,14 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            record = json.loads(file.metadata()["record"])
-            return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118
+            about = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if _tensor_digest(tensors, about["record"]) != about["digest"]:
+            raise ValueError("damaged, its checksum is wrong")
+        return tensors, json.loads(about["record"])
     except FileNotFoundError:
         raise FileError(path, f"expected a {kind}, got no such file") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise FileError(path, f"not a {kind}: {error}; --restart starts over") from error
 
 

@@ -205,7 +205,7 @@ def test_wrong_vectors(here, capsys, content, told):
         (b"text,label,gender\na,b,2\n", "named with --male and --female"),
         (b"text,label\na,b,c\n", "line 2: expected 2 fields as in the header, got 3"),
         ("text,label\ncafé,b\n".encode("latin-1"), "line 2: expected UTF-8, got the byte 0xe9"),
-        (TEXT.encode("utf-16"), "expected UTF-8, got the byte 0xff"),
+        (TEXT.encode("utf-16"), "expected UTF-8, got UTF-16: --encoding utf-16"),
         (b'[{"text": "a"}]', "one JSON object per line, got an array"),
     ],
 )
@@ -263,7 +263,7 @@ def gone(*patterns: str) -> None:
         (partial(gone, "*token*", "vocab*"), "my-bert: expected the model's tokenizer"),
         (partial(gone, "*.safetensors"), "no file named model.safetensors"),
         (lambda: Path("my-bert/model.safetensors").write_bytes(b"x" * 99), "header too large"),
-        (lambda: Path("my-bert/config.json").write_text("{"), "config.json: not valid JSON"),
+        (lambda: Path("my-bert/config.json").write_text("{"), "config.json, line 1: not valid JSON"),
         (lambda: edited("config.json", lambda c: c.update(model_type="gpt2")), "got 'gpt2'"),
         (headless, "got none for cls.predictions.bias and 5 more: it was saved without"),
         (not_numbers, "nan or infinite ones in cls.predictions.transform.dense.weight"),

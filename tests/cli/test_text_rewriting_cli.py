@@ -110,9 +110,10 @@ def test_processes_keep_the_order(shell, tmp_path):
     assert Path("one.txt").read_bytes() == Path("two.txt").read_bytes()
 
 
-def test_bytes_that_are_not_text_stay(shell, tmp_path):
+def test_bytes_that_are_not_text_stay_if_requested(shell, tmp_path):
     Path("in.txt").write_bytes(b"she \xff\xfe\x00 met with \xe2\x80\x9cher\xe2\x80\x9d.\r\n")
-    assert shell("swap", "in.txt", "-o", "out.txt")[0] == 0
+    assert shell("swap", "in.txt", "-o", "out.txt")[0] == 2
+    assert shell("swap", "in.txt", "-o", "out.txt", "--encoding", "utf-8-lenient")[0] == 0
     swapped = b"he \xff\xfe\x00 met with \xe2\x80\x9chim\xe2\x80\x9d.\r\n"
     assert Path("out.txt").read_bytes() == swapped
 

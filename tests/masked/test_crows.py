@@ -224,7 +224,7 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path, text, complaint):
     assert str(told.value).startswith(str(path))
     assert complaint in str(told.value)
     path.write_bytes(HEADER.encode() + b"0,\xff\xfe,B,stereo,age,a\n")
-    with pytest.raises(FileError, match="line 2: not UTF-8"):
+    with pytest.raises(FileError, match="line 2: expected UTF-8"):
         read_pairs(path)
 
 

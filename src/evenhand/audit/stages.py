@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.errors import EvenhandError, FileError, InputError
-from evenhand.files import document, public, read_document, replace_file, save_json, to_json
+from evenhand.files import (
+    document,
+    plain,
+    public,
+    read_document,
+    replace_file,
+    save_json,
+    to_json,
+)
 from evenhand.instruments import Run, identity, instruments, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
@@ -107,9 +115,10 @@ def run_stage(
     path, trouble = folder / f"{stage.name}.json", folder / f"{stage.name}.error.txt"
     try:
         saved = read_document(path)
-        if saved.get("key") == key:
+        intact = saved.get("digest") == _digest([saved["seconds"], saved["stage"]])
+        if saved.get("key") == key and intact:
             return StageResult.from_dict(saved["stage"]), float(saved["seconds"])
-    except (FileError, KeyError, TypeError):
+    except (FileError, KeyError, TypeError, ValueError):
         pass
     about: dict[str, Any] = {
         "name": stage.name,
@@ -128,9 +137,16 @@ def run_stage(
             file.write(public(traceback.format_exc()).encode())
         return StageResult(**about, failed=reason), round(time.monotonic() - began, 1)
     seconds = round(time.monotonic() - began, 1)
-    save_json(path, document(key=key, seconds=seconds, stage=result))
+    checksum = _digest([seconds, plain(result)])
+    save_json(path, document(key=key, seconds=seconds, digest=checksum, stage=result))
     trouble.unlink(missing_ok=True)
     return StageResult.from_dict(read_document(path)["stage"]), seconds
+
+
+def _digest(value: Any) -> str:
+    """The hash of a JSON value."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def skip(metric: str, query: str, reason: object) -> dict[str, Any]:

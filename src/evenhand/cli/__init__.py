@@ -86,6 +86,10 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except EvenhandError as error:
         return _fail(str(error), 2)
+    except RecursionError:
+        return _fail("the input is nested too deeply", 2)
+    except MemoryError:
+        return _fail("the input needs more memory than there is", 2)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
         return _fail(f"{file}{error.strerror or error}", 2)

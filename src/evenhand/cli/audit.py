@@ -15,6 +15,7 @@ from evenhand.cli.options import (
     json_option,
     model_option,
     prob_option,
+    reading_options,
     seed_option,
     vectors_option,
 )
@@ -92,6 +93,7 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
 )
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
 @jobs_option()
+@reading_options
 @seed_option()
 @prob_option()
 @json_option

@@ -24,6 +24,7 @@ from evenhand.cli.options import (
     jobs_option,
     json_option,
     prob_option,
+    reading_options,
     restart_option,
 )
 from evenhand.cli.output import (
@@ -48,7 +49,7 @@ from evenhand.fewshot.settings import (
     run_options,
     run_settings,
 )
-from evenhand.files import public_arguments, public_names
+from evenhand.files import public_arguments, public_names, real_path
 from evenhand.instruments import Run, compare, instruments
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def fewshot() -> None:
     default="fewshot-run",
 )
 @declared_options(DataSettings, *run_options(), SharedSettings)
+@reading_options
 @click.option(
     "--splits-from",
     metavar="PATH",
@@ -236,7 +238,7 @@ def bias(
     from evenhand.fewshot.runs import read_run
 
     for folder in folders:
-        if sum(other.resolve() == folder.resolve() for other in folders) > 1:
+        if sum(real_path(other) == real_path(folder) for other in folders) > 1:
             raise InputError(f"{folder}: expected each folder once, got it twice")
     runs = [read_run(folder) for folder in folders]
     both = (ACCURACY(), configure(BIAS, options))

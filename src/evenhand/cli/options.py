@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from click.core import ParameterSource
 
 from evenhand.cli.output import progress_bar
 from evenhand.errors import InputError
-from evenhand.files import check_folder, public_names
+from evenhand.files import check_folder, public_names, reading, real_path
 from evenhand.instruments import Option, Run, options_of
 
 if TYPE_CHECKING:
@@ -130,6 +131,49 @@ format_option = click.option(
 )
 
 
+# ---- how input is read
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, such as 500MB or 4GB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
+        if match is None:
+            self.fail(f"expected a size such as 500MB or 4GB, got '{value}'", param, ctx)
+        return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def _read_with(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """While the command runs, input is read with this encoding or limit."""
+    if value is not None:
+        ctx.with_resource(reading(**{str(parameter.name): value}))
+
+
+size_option = click.option(
+    "--max-size",
+    "max_bytes",
+    type=Size(),
+    metavar="SIZE",
+    expose_value=False,
+    callback=_read_with,
+    help="Limit of an input file, decompressed, where it is held in memory; a record may have a "
+    "quarter of it.  [default: 1GB]",
+)
+encoding_option = click.option(
+    "--encoding",
+    metavar="NAME",
+    expose_value=False,
+    callback=_read_with,
+    help="Encoding of the input, such as latin-1, cp1252 or utf-16; utf-8-lenient leaves bytes "
+    "that are not UTF-8 as they are. Output is in UTF-8.  [default: utf-8]",
+)
+reading_options = combine(encoding_option, size_option)
+"""How a command reads texts and tables."""
+
+
 # ---- what is written
 
 
@@ -143,6 +187,7 @@ def _writable(
     parameter: click.Parameter,  # noqa: ARG001
     value: str | None,
 ) -> str | None:
+    real_path(value or ".")
     if not Path(value or ".").parent.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
     return value
@@ -173,6 +218,7 @@ def _checked_folder(
     parameter: click.Parameter,  # noqa: ARG001
     path: Path,
 ) -> Path:
+    real_path(path)
     return check_folder(path)
 
 
@@ -181,6 +227,7 @@ def _folder(
     parameter: click.Parameter,  # noqa: ARG001
     path: Path | None,
 ) -> Path | None:
+    real_path(path or ".")
     if path and (not path.parent.is_dir() or (path.exists() and not path.is_dir())):
         raise click.BadParameter(f"expected a folder that exists or can be created, got {path}")
     return path
@@ -188,7 +235,8 @@ def _folder(
 
 # ---- word vectors and models
 
-source_argument = click.argument("source", metavar="SRC")
+source_argument = combine(click.argument("source", metavar="SRC"), size_option)
+"""A file of vectors, which has no encoding."""
 case_option = click.option(
     "--case",
     type=click.Choice(["fallback", "exact"]),
@@ -280,6 +328,7 @@ def model_options(command: F) -> F:
             help="Cache the scores of the model here: the same command, interrupted or on a longer"
             " file, computes only what is missing."
         ),
+        reading_options,
     )
     decorated: F = options(call)  # type: ignore[assignment]
     return decorated
@@ -303,6 +352,7 @@ format_options = combine(
         type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
         help="How the input is cut; by default by the file's ending.",
     ),
+    reading_options,
 )
 
 

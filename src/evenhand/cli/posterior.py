@@ -14,6 +14,7 @@ from evenhand.cli.options import (
     format_option,
     json_option,
     prob_option,
+    reading_options,
     seed_option,
 )
 from evenhand.cli.output import (
@@ -65,6 +66,7 @@ def posterior() -> None:
 
 
 @posterior.command(short_help="Fit models to a distance table.")
+@reading_options
 @click.argument("table", metavar="TABLE", type=click.Path())
 @click.option(
     "--model",
@@ -177,6 +179,7 @@ def fit(
 
 
 @posterior.command(short_help="Before against after debiasing.")
+@reading_options
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
 @draws_option
@@ -222,6 +225,7 @@ def compare(
 
 
 @posterior.command(short_help="How many stereotypes a study needs.")
+@reading_options
 @click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion")
 @click.option(
     "--effect",

@@ -24,6 +24,7 @@ from evenhand.cli.options import (
     json_option,
     output_option,
     prob_option,
+    reading_options,
     seed_option,
     shared,
 )
@@ -393,6 +394,7 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
 @text.command(short_help="Which classes of a corpus lean male, which female.")
 @click.argument("file")
 @declared_options(ODDS)
+@reading_options
 @click.option(
     "--top",
     type=click.IntRange(1),
@@ -515,6 +517,7 @@ def annotate() -> None:
 
 
 @annotate.command(short_help="Write a sheet from the filter's output.")
+@reading_options
 @click.argument("filtered")
 @output_option("The sheet to write, a CSV.")
 @click.option("--sample", type=click.IntRange(1), help="Only so many sentences, at random.")
@@ -538,6 +541,7 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> N
 @annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
 @click.argument("sheets", nargs=-1, required=True, metavar="SHEET...")
 @declared_options(ANNOTATION)
+@reading_options
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
 @output_option("Write the sentences with their verdicts as JSONL.")
 @prob_option()

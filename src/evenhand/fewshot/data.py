@@ -10,6 +10,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -527,8 +528,15 @@ def open_hub(source: str) -> Table:
         datasets = import_module("datasets")
     except ImportError:
         raise MissingExtraError("datasets", f"data '{source}'", "evenhand[hub]") from None
+    from evenhand.masked.sources import offline, reachable
+
+    load: Any = datasets.load_dataset
+    # versions before 4 run code of the hub if they may, and ask on stdin whether they may
+    asks = "trust_remote_code" in inspect.signature(load).parameters
+    options = {"trust_remote_code": False} if asks else {}
     try:
-        loaded = datasets.load_dataset(source.removeprefix(HUB))
+        with nullcontext() if reachable() else offline():
+            loaded = load(source.removeprefix(HUB), **options)
     except Exception as error:  # the package raises of every kind, network errors among them
         reason = str(error).strip().partition("\n")[0] or "no reason given"
         raise InputError(

@@ -24,6 +24,7 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -367,7 +368,7 @@ def _encode_missing(
         if not len(missing):
             return
         with replace_file(request) as file:
-            np.save(file, missing)
+            np.save(file, np.append(missing, crc32(missing.tobytes())))
     own = [keys[position] for position in missing.tolist()]
     rows = TokenRows(model, [texts[p] for p in missing.tolist()], pooling=pooling, limit=limit)
 
@@ -381,10 +382,12 @@ def _encode_missing(
 
 def _read_request(path: Path, count: int) -> Indices | None:
     try:
-        missing: Indices = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        saved: Indices = np.load(path, allow_pickle=False)
+        missing, checksum = saved[:-1], saved[-1]
+    except Exception:  # a damaged header can raise almost anything
         return None
-    return missing if missing.size and 0 <= missing.min() <= missing.max() < count else None
+    intact = missing.size and checksum == crc32(missing.tobytes())
+    return missing if intact and 0 <= missing.min() <= missing.max() < count else None
 
 
 # tuned

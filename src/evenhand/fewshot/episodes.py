@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -135,6 +136,8 @@ class Episodes:
             OSError,
             EOFError,
             RuntimeError,
+            MemoryError,
+            struct.error,
             zlib.error,
             zipfile.BadZipFile,
         ) as error:

@@ -250,7 +250,7 @@ def _read_record(path: Path) -> dict[str, Any]:
         raise FileError(path, "expected the folder of a few-shot run, it has no run.json")
     try:
         record = json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(file, f"not valid JSON: {error}") from None
     if not isinstance(record, dict) or record.get("command") != RunFolder.command:
         raise FileError(file, f"expected the record of '{RunFolder.command}', got another one")

@@ -272,7 +272,7 @@ def load_splits(path: str | os.PathLike[str]) -> tuple[Split, ...]:
     """Read what `save_splits` wrote."""
     try:
         content = json.loads(Path(path).read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(path, f"not valid JSON: {error}") from None
     rows = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:

@@ -35,7 +35,7 @@ from evenhand.errors import (
     PartialFailure,
     UnknownNameError,
 )
-from evenhand.files import DISK_FULL
+from evenhand.files import DISK_FULL, real_path
 from evenhand.grid.spec import Cell, Grid, cell_key
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Workspace, load_task
@@ -130,7 +130,7 @@ def run(
         raise InputError(f"workers and threads: expected 1 or more, got {count} and {threads}")
     engine: Engine = ENGINES[on]
     checked = check_options(engine.options, on, options or {})
-    store = Store(Path(out).resolve())
+    store = Store(real_path(out))
     launch = uuid.uuid4().hex[:12]
     try:
         with store.lock_folder(launch):

@@ -94,7 +94,7 @@ class Store:
             raise FileError(
                 self.path, f"expected the folder of a grid, it has no {path.name}"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileError(path, f"not valid JSON: {error}; repeat `grid run`") from None
         if not isinstance(content, dict) or content.get("command") != COMMAND:
             raise FileError(path, f"expected the record of '{COMMAND}', got another one")
@@ -139,7 +139,7 @@ class Store:
             content = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DamagedError(path, "expected a result, got no JSON") from None
         if not isinstance(content, dict):
             raise DamagedError(path, "expected a result, got other JSON")
@@ -175,7 +175,7 @@ class Store:
             content = json.loads(self._failure_file(key).read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             return "the reason is unknown: its record is damaged"
         return str(content["reason"])
 
@@ -221,7 +221,7 @@ class Store:
     def _launcher(self) -> dict[str, Any]:
         try:
             content = json.loads((self.path / "launcher.json").read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return content if isinstance(content, dict) else {}
 
@@ -280,7 +280,7 @@ class Store:
         try:
             begun = path.stat().st_mtime
             process = json.loads(path.read_bytes())
-        except (OSError, ValueError):  # about to begin, or just done
+        except (OSError, ValueError, RecursionError):  # about to begin, or just done
             return {}
         return {**process, "seconds": max(0.0, time.time() - begun)}
 

@@ -135,11 +135,12 @@ def professions() -> tuple[Profession, ...]:
 def read_professions(path: str | os.PathLike[str]) -> tuple[Profession, ...]:
     """Read professions from a text file, one per line, or a CSV file with a column `profession`.
 
-    Optional columns: `group` (male, female, balanced) and `women`, a percentage.
+    A file whose name ends in .csv and that has several columns must have it. Optional columns:
+    `group` (male, female, balanced) and `women`, a percentage.
     """
     lines = read_lines(Path(path))
     header = [cell.strip() for cell in lines[0][1].split(",")]
-    if "profession" in header:
+    if "profession" in header or (len(header) > 1 and Path(path).suffix.lower() == ".csv"):
         return _from_csv(Path(path))
     return _check_professions(str(path), [(line, Profession(name)) for line, name in lines])
 
@@ -235,11 +236,22 @@ def _from_csv(source: Source) -> tuple[Profession, ...]:
     return _check_professions(str(source), rows)
 
 
+LONGEST = 100
+"""Characters of a profession; what is longer is a text, of which a model would read thousands."""
+
+
 def _check_professions(path: str, rows: Iterable[tuple[int, Profession]]) -> tuple[Profession, ...]:
     known: dict[str, tuple[int, Profession]] = {}
     for line, profession in rows:
         if not profession.name or _SLOTS.search(profession.name):
             raise LexiconError(path, f"expected a profession, got '{profession.name}'", line=line)
+        if len(profession.name) > LONGEST:
+            name = f"{profession.name[:40]}…"
+            raise LexiconError(
+                path,
+                f"expected a profession of at most {LONGEST} characters, got '{name}'",
+                line=line,
+            )
         if profession.name in known:
             first = known[profession.name][0]
             raise LexiconError(path, f"'{profession.name}' is also on line {first}", line=line)

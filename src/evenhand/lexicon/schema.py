@@ -32,7 +32,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from evenhand.errors import LexiconError
+from evenhand.errors import FileError, LexiconError
+from evenhand.files import decode, read_limited, reading
 
 T = TypeVar("T")
 Source = Path | Traversable
@@ -301,16 +302,17 @@ def _columns(schema: Any) -> dict[str, bool]:
 def _parse(source: Source, kind: str, parse: Callable[[str], object]) -> object:
     path = str(source)
     try:
-        raw = source.read_bytes()
+        raw = read_limited(source) if isinstance(source, Path) else source.read_bytes()
     except OSError as problem:
         raise LexiconError(path, f"cannot be read: {problem.strerror}") from None
     except ValueError as problem:
         raise LexiconError(repr(path), f"not the name of a file: {problem}") from None
     try:
-        return parse(raw.decode("utf-8-sig").replace("\r\n", "\n"))
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        raise LexiconError(path, "not UTF-8 text", line=line) from None
+        with reading(encoding="utf-8"):
+            text = decode(raw, path, line=1, mark=True)
+        return parse(text.replace("\r\n", "\n"))
+    except FileError as problem:
+        raise LexiconError(path, f"not UTF-8 text: {problem.problem}", line=problem.line) from None
     except RecursionError:
         raise LexiconError(path, f"not {kind}: nested too deeply") from None
     except ValueError as problem:

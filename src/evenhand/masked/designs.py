@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from evenhand.errors import FileError, InputError
 from evenhand.lexicon import pairs as lexicon_pairs
@@ -204,14 +203,18 @@ def read_becpro(path: str | os.PathLike[str]) -> tuple[Design, tuple[str, ...]]:
 
 
 def _rows(path: str | os.PathLike[str]) -> Sequence[tuple[int, Mapping[str, str]]]:
+    from evenhand.text.corpus.compression import open_content, text_lines
+
+    name = os.fspath(path)
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t", strict=True)
+        with open_content(name) as file:
+            lines = (line for _, line in text_lines(name, file))
+            reader = csv.DictReader(lines, delimiter="\t", strict=True)
             rows = [(reader.line_num, row) for row in reader]
     except OSError as problem:
         raise FileError(path, f"cannot be read: {problem.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as problem:
-        raise FileError(path, f"not a table in UTF-8 with tabs: {problem}") from None
+    except csv.Error as problem:
+        raise FileError(path, f"not a table with tabs: {problem}") from None
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
         raise FileError(

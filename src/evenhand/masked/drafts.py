@@ -258,7 +258,7 @@ def read_seeds(
     """
     name = source_name(os.fspath(path))
     with closing(open_content(os.fspath(path))) as file:
-        lines = text_lines(name, file)
+        lines = text_lines(name, file, held=limit is None)
         first = next((line for line in lines if line[1].strip()), None)
         if first is None:
             raise FileError(name, "the file is empty: expected sentences, one per line")

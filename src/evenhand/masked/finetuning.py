@@ -445,7 +445,7 @@ class RunFolder(files.RunFolder):
         try:
             result = FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
             saved_prob = float(result.settings["prob"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise FileError(file, f"not the result of a run: {error!r}; --restart") from error
         if saved_prob != prob:
             raise FileError(

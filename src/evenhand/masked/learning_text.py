@@ -670,8 +670,7 @@ def read_documents(sources: Sequence[str], form: Form) -> Iterator[str]:
         if source != STDIN and Path(source).is_dir():
             raise FileError(source, "is a folder: expected a file")
     for chunk in chunks(sources, form, same_columns=False):
-        text = chunk.data.decode("utf-8", "surrogateescape")
-        block = chunk.layout.parse(text, chunk.location).block
+        block = chunk.layout.parse(chunk.text(), chunk.location).block
         for index in range(len(block)):
             yield block.document(index)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import EvenhandError, FileError, InputError, UnknownNameError
 from evenhand.masked.forward import (
     Dense,
     ForwardPass,
@@ -32,6 +33,7 @@ from evenhand.masked.forward import (
     logits_of,
     stages_of,
 )
+from evenhand.masked.sources import bounded, check_folder, fetch, first_sentence
 
 if TYPE_CHECKING:
     import torch
@@ -233,10 +235,10 @@ def load(
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
     if name.startswith("hf:"):
-        return _loaded(name, name[3:], device, dtype, int8, head, hub=True)
+        return _loaded(name, fetch(name[3:]), device, dtype, int8, head)
     if name in EMBEDDED:
         with resources.as_file(resources.files("evenhand.assets") / name) as folder:
-            return _loaded(name, str(folder), device, dtype, int8, head, hub=False)
+            return _loaded(name, folder, device, dtype, int8, head)
     folder = Path(name)
     if not folder.is_dir():
         if folder.is_file():
@@ -245,8 +247,7 @@ def load(
             f"model '{name}': no such folder, and not embedded ({', '.join(EMBEDDED)}); "
             "a model of the hub is named hf:NAME"
         )
-    check_family(folder)
-    return _loaded(name_of(folder), str(folder), device, dtype, int8, head, hub=False)
+    return _loaded(name_of(folder), folder, device, dtype, int8, head)
 
 
 GENERIC = re.compile(
@@ -296,48 +297,73 @@ def _card_title(folder: Path) -> str:
     return "" if GENERIC.fullmatch(name) or name.lower() in ("model id", "model card") else name
 
 
-def _loaded(
-    name: str, path: str, device: str, dtype: str, int8: bool, head: bool, *, hub: bool
+def _loaded(name: str, folder: Path, device: str, dtype: str, int8: bool, head: bool) -> Model:
+    torch_device = _device(device)
+    place = name if name.startswith("hf:") else str(folder)
+    check_folder(folder, place)
+    with _refusing(place):
+        return _built(name, place, folder, torch_device, dtype, int8, head)
+
+
+@contextmanager
+def _refusing(place: str) -> Iterator[None]:
+    """Whatever a library raises about a damaged or hostile model becomes one error."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except MemoryError:
+        raise FileError(place, "not a masked language model that loads: out of memory") from None
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"  # of tokenizers, which is not an Exception
+        if not (isinstance(error, Exception) or panic):
+            raise
+        reason = first_sentence(error)
+        raise FileError(place, f"not a masked language model that loads: {reason}") from error
+
+
+def _built(
+    name: str,
+    place: str,
+    folder: Path,
+    torch_device: torch.device,
+    dtype: str,
+    int8: bool,
+    head: bool,
 ) -> Model:
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    torch_device = _device(device)
-    options: dict[str, Any] = {} if hub else {"local_files_only": True}
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(path, use_fast=True, **options)
-            network, loading_info = AutoModelForMaskedLM.from_pretrained(
-                path, dtype=getattr(torch, dtype), output_loading_info=True, **options
-            )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split()).split(". ")[0]
-        if hub:
-            raise InputError(
-                f"model '{name}': could not be had from the hub ({reason}); without network give "
-                "the path of a folder that holds the model"
-            ) from error
-        raise FileError(path, f"not a masked language model that loads: {reason}") from error
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with quiet(), bounded(folder, place):
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **options)
+        network, loading_info = AutoModelForMaskedLM.from_pretrained(
+            str(folder),
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # check_weights refuses them, and says which they are
+            **options,
+        )
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise InputError(
             f"model '{name}': expected a fast tokenizer, got {type(tokenizer).__name__}"
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"model '{name}': its tokenizer has no mask token")
-    check_tokenizer(path, tokenizer, network, hub=hub)
-    check_weights(path, network, loading_info, head=head)
+    check_tokenizer(place, folder, tokenizer, network)
+    check_weights(place, network, loading_info, head=head)
     network = network.eval().to(torch_device)
     if torch_device.type == "cpu" and dtype != "float32":
         guard_half()
-    if int8:
-        return Model(f"{name} (int8)", network, tokenizer, int8_stages(network))
-    return Model(name, network, tokenizer)
+    stages = int8_stages(network) if int8 else None
+    model = Model(f"{name} (int8)" if int8 else name, network, tokenizer, stages)
+    check_run(place, model)
+    return model
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Disable the progress bar of a load and the report on missing weights, which
+    """Disable the progress bar of a load, its warnings and the report on missing weights, which
     `check_weights` replaces.
     """
     from transformers.utils import logging
@@ -346,7 +372,9 @@ def quiet() -> Iterator[None]:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if progress_bar:
@@ -362,8 +390,10 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device: expected auto, cpu or cuda, got '{name}'") from None
-    if device.type not in ("cpu", "cuda"):
+    if device.type not in ("cpu", "cuda", "mps"):
         raise InputError(f"device: expected auto, cpu or cuda, got '{name}'")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError(f"device: '{name}' is not there")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device: '{name}' is not there ({torch.cuda.device_count()} GPUs)")
     return device
@@ -382,47 +412,45 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
         yield batch
 
 
-def check_family(folder: Path) -> None:
-    """Check that the configuration is that of a family with masked language models."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as FAMILIES
-
-    path = folder / "config.json"
-    if not path.is_file():
-        raise FileError(
-            folder, "expected config.json and the weights of a transformers model, got none"
-        )
-    try:
-        config = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise FileError(path, f"not valid JSON: {error}") from None
-    family = config.get("model_type") if isinstance(config, dict) else None
-    if family not in FAMILIES:
-        raise FileError(
-            path,
-            "expected model_type to be a family with a masked head (bert, roberta, distilbert, "
-            f"albert, electra …), got {family!r}, which cannot fill in a masked word",
-        )
-
-
 def check_tokenizer(
-    path: str, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel, *, hub: bool
+    place: str, folder: Path, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel
 ) -> None:
     """Check that the tokenizer was saved with the model and belongs to it."""
     names = dict.fromkeys(["tokenizer.json", *tokenizer.vocab_files_names.values()])
-    if not hub and not any((Path(path) / name).is_file() for name in names):
+    if not any((folder / name).is_file() for name in names):
         raise FileError(
-            path,
+            place,
             f"expected the model's tokenizer ({' or '.join(names)}), got none: save it into the "
             "same folder with tokenizer.save_pretrained",
         )
     embeddings: Any = network.get_input_embeddings()
     vocabulary_size = int(embeddings.weight.shape[0])
-    if len(tokenizer) > vocabulary_size:
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if len(tokenizer) > vocabulary_size or largest >= vocabulary_size:
         raise FileError(
-            path,
+            place,
             f"expected a tokenizer of the model's {vocabulary_size:,} tokens, got one of "
-            f"{len(tokenizer):,}: they do not belong together",
+            f"{max(len(tokenizer), largest + 1):,}: they do not belong together",
         )
+
+
+def check_run(place: str, model: Model) -> None:
+    """Check that the model reads a text and predicts with finite numbers."""
+    longest = model.longest
+    if longest < 3:
+        raise FileError(place, f"expected a model for texts of 3 tokens or more, got {longest}")
+    tokenizer = model.tokenizer
+    row = model._ids(f"{tokenizer.mask_token} reads.")
+    if not row or len(row) > longest:
+        raise FileError(place, f"its tokenizer makes {len(row)} tokens of a text of three words")
+    logits = model.logits([row], [0])
+    if not np.isfinite(logits).all():
+        raise FileError(place, "expected finite predictions, got nan or infinite ones")
+    if logits.shape[1] <= (tokenizer.mask_token_id or 0):
+        raise FileError(place, f"expected predictions for all tokens, got {logits.shape[1]:,}")
+
+
+LAYER = re.compile(r"\.layers?\.\d+\.")
 
 
 def check_weights(
@@ -434,7 +462,18 @@ def check_weights(
     """
     import torch
 
-    absent = {*loading_info["missing_keys"], *(str(key) for key in loading_info["mismatched_keys"])}
+    for name, stored, expected in sorted(loading_info["mismatched_keys"]):
+        raise FileError(
+            path,
+            f"{name}: expected the shape {tuple(expected)} that config.json describes, "
+            f"got {tuple(stored)}",
+        )
+    unused = sorted(name for name in loading_info["unexpected_keys"] if LAYER.search(name))
+    if unused:
+        raise FileError(
+            path, f"config.json describes fewer layers than the weights have: {unused[0]} is unused"
+        )
+    absent = set(loading_info["missing_keys"])
     if not head:
         before = f"{network.base_model_prefix}."
         extra = {name for name in absent if not name.startswith(before)}

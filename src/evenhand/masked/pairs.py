@@ -7,7 +7,6 @@ from the scores of the two sentences is the same for all and is here.
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -464,30 +463,24 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     list of Pair
 
     """
-    from evenhand.text.corpus.compression import open_content
+    from evenhand.text.corpus.compression import open_content, text_lines
 
     name = os.fspath(path)
-    with open_content(name) as file:
-        raw = file.read()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        raise FileError(name, "not UTF-8 text", line=line) from None
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] | None = None
     pairs, ended = [], 0
-    try:
-        for cells in lines:
-            line, ended = ended + 1, lines.line_num
-            if not any(cell.strip() for cell in cells):
-                continue
-            if header is None:
-                header = _header(name, line, cells)
-            else:
-                pairs.append(_pair(name, line, header, cells))
-    except csv.Error as problem:
-        raise FileError(name, f"not CSV: {problem}", line=ended + 1) from None
+    with open_content(name) as file:
+        lines = csv.reader((line for _, line in text_lines(name, file)), strict=True)
+        try:
+            for cells in lines:
+                line, ended = ended + 1, lines.line_num
+                if not any(cell.strip() for cell in cells):
+                    continue
+                if header is None:
+                    header = _header(name, line, cells)
+                else:
+                    pairs.append(_pair(name, line, header, cells))
+        except csv.Error as problem:
+            raise FileError(name, f"not CSV: {problem}", line=ended + 1) from None
     if not pairs:
         expected = f"expected a header with {', '.join(COLUMNS)} and one pair per row"
         raise FileError(name, f"{expected}, got {'no row' if header else 'an empty file'}")

@@ -10,20 +10,21 @@ values that no cosine has and rows that contradict each other are errors with th
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import public_name
+from evenhand.text.corpus.compression import open_content, text_lines
 from evenhand.vectors.distances import DistanceTable
 
 if TYPE_CHECKING:
@@ -364,8 +365,8 @@ class Row:
 
 def _csv_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     """Rows of a CSV file."""
-    with _open(path) as file:
-        reader = csv.reader(file, strict=True)
+    with closing(open_content(os.fspath(path))) as file:
+        reader = csv.reader(_lines(os.fspath(path), file), strict=True)
         try:
             header = next(reader, None)
             if header is None:
@@ -384,10 +385,6 @@ def _csv_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
                 yield _row(path, reader.line_num, cells[shift:], header, columns)
         except csv.Error as error:
             raise FileError(path, f"expected CSV, got {error}", line=reader.line_num) from None
-        except UnicodeDecodeError:
-            raise FileError(path, "expected text in UTF-8", line=reader.line_num + 1) from None
-        except gzip.BadGzipFile:
-            raise FileError(path, "expected a gzip file, as its name says") from None
 
 
 def _frame_rows(source: str, frame: pd.DataFrame) -> Iterator[Row]:
@@ -400,10 +397,13 @@ def _frame_rows(source: str, frame: pd.DataFrame) -> Iterator[Row]:
         yield _row(source, line, text, header, columns)
 
 
-def _open(path: str | os.PathLike[str]) -> IO[str]:
-    if Path(path).suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return Path(path).open(encoding="utf-8-sig", newline="")
+def _lines(path: str, file: io.BufferedReader) -> Iterator[str]:
+    """The lines of a file, which a return alone may end."""
+    for _, line in text_lines(path, file):
+        yield from (RETURN.split(line) if "\r" in line else [line])
+
+
+RETURN = re.compile(r"(?<=\r)(?!\n)")
 
 
 def _find_columns(path: str | os.PathLike[str], header: Sequence[str]) -> Mapping[str, int]:

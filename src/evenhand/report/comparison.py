@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
-from evenhand.files import replace_file
+from evenhand.files import real_path, replace_file
 from evenhand.instruments import find, paired_jackknife
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
@@ -195,7 +195,7 @@ def compare_audits(folders: Sequence[str | os.PathLike[str]]) -> AuditComparison
         raise InputError(f"comparison: expected two audits or more, got {len(paths)}")
     if len(paths) > 26:
         raise InputError(f"comparison: expected at most 26 audits, got {len(paths)}")
-    real = [path.resolve() for path in paths]
+    real = [real_path(path) for path in paths]
     twice = next((paths[i] for i, path in enumerate(real) if path in real[:i]), None)
     if twice is not None:
         raise InputError(f"comparison: expected different audits, got {twice} twice")

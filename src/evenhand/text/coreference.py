@@ -9,6 +9,7 @@ Nothing is downloaded unless a model was named that the package itself fetches.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -608,6 +609,9 @@ class FastCoref:
         keywords = {"model_name_or_path": model} if model else {}
 
         def load() -> Any:
+            models = sys.modules.get("transformers.dynamic_module_utils")
+            if models is not None:  # refuse code of the hub instead of asking on stdin
+                models.TIME_OUT_REMOTE_CODE = 0  # type: ignore[attr-defined]
             return package.FCoref(
                 device="cpu", nlp=tokenizer, enable_progress_bar=False, **keywords
             )

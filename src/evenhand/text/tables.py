@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import current_reading
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class Corpus:
             object.__setattr__(self, "name", name)
 
 
-_LONGEST_FIELD = 1 << 26
 _AHEAD = 1000
-"""So many JSON objects are looked at to know the columns."""
+"""So many JSON objects, of a few MB, are looked at to know the columns."""
+_AHEAD_SIZE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,11 @@ class Table:
 
 
 @contextmanager
-def open_table(source: Source) -> Iterator[Table]:
+def open_table(source: Source, *, held: bool = True) -> Iterator[Table]:
     """Open a file, standard input ("-") or a DataFrame as a table.
+
+    With `held`, the rows are held in memory, so that their number and size are limited; without,
+    only those of a single row are. `evenhand.files.reading` has the limits and the encoding.
 
     >>> import pandas as pd
     >>> with open_table(pd.DataFrame({"job": ["nurse", None], "n": [1.0, 2.0]})) as table:
@@ -109,12 +113,12 @@ def open_table(source: Source) -> Iterator[Table]:
     name = source_name(path)
     with closing(open_content(path)) as file:
         if file.peek(4)[:4] != b"PAR1":
-            yield _text(name, file)
+            yield _text(name, file, held)
             return
     if not Path(path).is_file():
         raise FileError(name, "Parquet cannot be read from a pipe: expected a file")
     with Path(path).open("rb") as raw:
-        yield _parquet(name, raw)
+        yield _parquet(name, raw, held)
 
 
 SAMPLED = 200
@@ -173,8 +177,8 @@ def as_cell(value: object) -> Cell:
     return str(int(number)) if number.is_integer() else str(number)
 
 
-def _text(name: str, file: io.BufferedReader) -> Table:
-    lines = text_lines(name, file)
+def _text(name: str, file: io.BufferedReader, held: bool) -> Table:
+    lines = text_lines(name, file, held=held)
     first = next((line for line in lines if line[1].strip()), None)
     if first is None:
         raise FileError(name, "the file is empty: expected a header or a JSON object")
@@ -188,15 +192,28 @@ def _text(name: str, file: io.BufferedReader) -> Table:
 
 def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Table:
     # the limit is csv's own, for all its readers: it is only ever raised
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    most = current_reading().max_line
+    csv.field_size_limit(max(csv.field_size_limit(), most))
     delimiter = max(",\t;", key=first[1].count)
-    text = (line for _, line in chain([first], rest))
+    size = 0
+
+    def limited() -> Iterator[str]:
+        nonlocal size
+        for number, line in chain([first], rest):
+            size += len(line)
+            if size > most:
+                raise current_reading().refuse(name, f"a row of over {most:,} characters", number)
+            yield line
+
+    text = limited()
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     blank = first[0] - 1
     header = tuple(cell.strip() for cell in _record(name, reader, blank) or ())
 
     def records() -> Iterator[list[str]]:
+        nonlocal size
         while (record := _record(name, reader, blank, len(header))) is not None:
+            size = 0
             if record:
                 yield record
 
@@ -237,8 +254,20 @@ def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
 
 
 def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
-    objects = _objects(name, lines)
-    ahead = list(islice(objects, _AHEAD))
+    ahead: list[tuple[int, dict[str, Any]]] = []
+    size = 0
+
+    def sized() -> Iterator[tuple[int, str]]:
+        nonlocal size
+        for number, line in lines:
+            size += len(line)
+            yield number, line
+
+    objects = _objects(name, sized())
+    for item in islice(objects, _AHEAD):
+        ahead.append(item)
+        if size > _AHEAD_SIZE:
+            break
     columns = dict.fromkeys(key for _, value in ahead for key in value)
 
     def read(names: Sequence[str]) -> Iterator[Row]:
@@ -248,16 +277,23 @@ def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
     return Table(name, tuple(columns), read)
 
 
-def _parquet(name: str, raw: io.BufferedReader) -> Table:
+def _parquet(name: str, raw: io.BufferedReader, held: bool) -> Table:
     import pyarrow.parquet as pq
+
+    how = current_reading()
 
     with _valid_parquet(name):
         file = pq.ParquetFile(raw, buffer_size=1 << 20, pre_buffer=False)
 
     def read(names: Sequence[str]) -> Iterator[Row]:
-        number = 0
+        number = total = 0
         with _valid_parquet(name):
+            if held and file.metadata.num_rows > how.max_rows:
+                raise how.refuse(name, f"{file.metadata.num_rows:,} rows")
             for batch in file.iter_batches(batch_size=4096, columns=list(dict.fromkeys(names))):
+                total = batch.nbytes + (total if held else 0)
+                if total > how.max_bytes:
+                    raise how.refuse(name, f"more than {how.max_bytes:,} bytes in its rows")
                 columns = [batch.column(column).to_pylist() for column in names]
                 for values in zip(*columns, strict=True):
                     number += 1

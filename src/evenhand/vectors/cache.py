@@ -1,9 +1,9 @@
 """A cache of parsed vectors beside their file, `X.evenhand-cache`, mapped into memory.
 
 One file of NumPy arrays in sequence: the matrix first, which `np.load` maps, then the words, the
-ranks, what else the table has (JSON), and checksums of all but the matrix. It is used only while
-the source has the size, time and first and last bytes that it had; anything else is rebuilt. Where
-the folder cannot be written the cache is in the user's cache folder, or there is none.
+ranks, what else the table has (JSON), and checksums of all these. It is used only while the source
+has the size, time and first and last bytes that it had; anything else is rebuilt. Where the folder
+cannot be written the cache is in the user's cache folder, or there is none.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.files import replace_file, user_cache
 from evenhand.vectors.formats.input import Table
 
-VERSION = 2
+VERSION = 3
 SUFFIX = ".evenhand-cache"
 _ENDS = 4096
 
@@ -91,10 +92,21 @@ def _write(location: Path, key: Key, table: Table) -> None:
         ranks,
         np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
     ]
-    checksums = np.array([zlib.crc32(part.tobytes()) for part in parts], dtype="<u4")
+    matrix = np.ascontiguousarray(table.matrix, dtype="<f4")
+    sums = [zlib.crc32(part.tobytes()) for part in parts]
+    checksums = np.array([*sums, *_checksums(matrix)], dtype="<u8")
     with replace_file(location) as file:
-        for array in (table.matrix.astype("<f4", copy=False), *parts, checksums):
+        for array in (matrix, *parts, checksums):
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _checksums(matrix: NDArray[np.float32]) -> tuple[int, int]:
+    """Checksums of a matrix, as fast as its bytes can be read."""
+    content = matrix.reshape(-1).view("<u4")
+    half = content[: content.size // 2 * 2].view("<u8")
+    last = int(content[-1]) if content.size % 2 else 0
+    total = int(np.add.reduce(half, dtype=np.uint64)) if half.size else 0
+    return total, int(np.bitwise_xor.reduce(half, initial=np.uint64(0))) ^ last
 
 
 def _read(location: Path, key: Key) -> Table:
@@ -103,7 +115,8 @@ def _read(location: Path, key: Key) -> Table:
     with location.open("rb") as file:
         file.seek(matrix.offset + matrix.nbytes)
         words, ranks, about, checksums = (np.load(file) for _ in range(4))
-    if [zlib.crc32(part) for part in (words, ranks, about)] != checksums.tolist():
+    sums = [zlib.crc32(part) for part in (words, ranks, about)]
+    if [*sums, *_checksums(matrix)] != checksums.tolist():
         raise ValueError("damaged")
     table = json.loads(about.tobytes())
     if table["key"] != key or table["shape"] != list(matrix.shape) or matrix.dtype != "<f4":

@@ -48,7 +48,8 @@ class DebiasSettings:
     )
     scale: Literal["sum", "mean"] | None = option(
         None,
-        help="soft: each term a mean (default), so that lam works at any size, or summed as published.",
+        help="soft: each term a mean (default), so that lam works at any size, or summed as "
+        "published.",
     )
     neutralize: Literal["all", "stereotypes"] | None = option(
         None,

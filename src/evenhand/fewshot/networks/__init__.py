@@ -41,6 +41,10 @@ _REGISTRY = Registry(
     "network", {name: f"{_HERE}.{target}" for name, (target, _) in _PRESET.items()}
 )
 
+LARGEST = 100_000
+"""The largest size, or number of steps, of a network."""
+MOST_WEIGHTS = 1 << 28
+
 NAMES = tuple(_PRESET)
 """Every network by its name on the command line."""
 
@@ -80,9 +84,20 @@ def make(
             raise InputError(
                 f"network {name}: no option '{key}' (it has {', '.join(options(name))})"
             )
-    for key, value in {"dim": dim, "projection": projection}.items():
-        if value is not None and value < 1:
-            raise InputError(f"network {name}: {key} must be at least 1, got {value}")
+    parameters = inspect.signature(family.__init__).parameters
+    for key, value in {"dim": dim, "projection": projection, **settings}.items():
+        whole = str(parameters[key].annotation).startswith("int")
+        if value is not None and whole and not (isinstance(value, int) and 1 <= value <= LARGEST):
+            raise InputError(
+                f"network {name}: {key} must be at least 1 and at most {LARGEST:,}, got {value}"
+            )
+    with torch.device("meta"):  # as large as the network, without its memory
+        planned = family(dim, projection=projection, **_PRESET[name][1], **settings)
+    size = sum(weight.numel() for weight in planned.parameters())
+    if size > MOST_WEIGHTS:
+        raise InputError(
+            f"network {name}: expected options for at most {MOST_WEIGHTS:,} weights, got {size:,}"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network: Network = family(dim, projection=projection, **_PRESET[name][1], **settings)

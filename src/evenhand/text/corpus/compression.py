@@ -1,19 +1,24 @@
-"""Plain, gzip, bzip2 and zstd bytes in and out; what was cut short or damaged is an error."""
+"""Plain, gzip, bzip2 and zstd bytes in and out; what was cut short or damaged is an error.
+
+Whatever the encoding of the input, its content is given as UTF-8.
+"""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from evenhand.errors import FileError
+from evenhand.files import current_reading, decode, guess_encoding
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -90,7 +95,7 @@ def pack(data: bytes, codec: Codec) -> bytes:
 
 
 class Reader:
-    """The content of one file or of stdin, decompressed, read from front to back.
+    """The content of one file or of stdin, decompressed and in UTF-8, read from front to back.
 
     `raw` is the number of bytes of the file itself that were read. With `prompt`, what has
     arrived is given out at once, for a filter at the end of a live pipe.
@@ -110,8 +115,18 @@ class Reader:
                 )
         self.raw = len(head)
         self.codec = detect(head)
-        self._pieces = self._expanded(head) if self.codec else None
+        self._reading = current_reading()
         self._rest = b"" if self.codec else head
+        self._pieces = self._expanded(head) if self.codec else None
+        try:
+            if not self._reading.is_utf8:
+                self._pieces = self._recoded(self._pieces or self._plain(head))
+                self._rest = b""
+            elif self._reading.errors == "strict":
+                self._check_text()
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes; fewer only at the end (or sooner, if prompt)."""
@@ -160,11 +175,52 @@ class Reader:
         self.raw += len(data)
         return data
 
+    def _check_text(self) -> None:
+        """Refuse what is not UTF-8 by its first bytes; Parquet is for others to read."""
+        if self._pieces is not None:
+            self._rest = next(self._pieces, b"")
+        guess = guess_encoding(self._rest)
+        if guess and not self._rest.startswith(b"PAR1"):
+            raise FileError(self.name, f"expected UTF-8, got {guess}", line=1)
+
+    def _plain(self, data: bytes) -> Iterator[bytes]:
+        """The content of a file that is not compressed."""
+        while data:
+            yield data
+            data = self._arrived(STEP) if self._prompt else self._file.read(STEP)
+            self.raw += len(data)
+
+    def _recoded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The content in UTF-8, without a byte order mark."""
+        name = self._reading.encoding
+        decoder = codecs.getincrementaldecoder(name)()
+        lines, first = 1, True
+
+        def recode(piece: bytes, *, final: bool = False) -> bytes:
+            nonlocal lines, first
+            try:
+                text = decoder.decode(piece, final)
+                if first and text:
+                    text, first = text.removeprefix("\ufeff"), False
+                content = text.encode()
+            except UnicodeError as error:
+                at = getattr(error, "start", 0)
+                problem = f"expected text in {name}, got bytes that are none near here ({error})"
+                line = lines + piece.count(b"\n", 0, at)
+                raise FileError(self.name, problem, line=line) from None
+            lines += content.count(b"\n")
+            return content
+
+        for piece in pieces:
+            yield from filter(None, [recode(piece)])
+        yield from filter(None, [recode(b"", final=True)])
+
     def _expanded(self, data: bytes) -> Iterator[bytes]:
         """The decompressed content of all members of the file, one after the other."""
         import zstandard
 
         engine: _Engine | None = None
+        total = 0
         while data or (data := self._raw()):
             if engine is None:
                 if self.codec == "gz":  # tapes and block devices pad with zeros
@@ -173,7 +229,12 @@ class Reader:
                         continue
                 engine = ENGINES[self.codec]()
             try:
-                yield from filter(None, engine.pieces(data))
+                for piece in filter(None, engine.pieces(data)):
+                    total += len(piece)
+                    self._reading.check_expanded(self.name, total, self.raw)
+                    yield piece
+            except FileError:
+                raise
             except (zlib.error, zstandard.ZstdError, OSError, ValueError) as error:
                 raise FileError(self.name, f"damaged {self.codec} data: {error}") from error
             data = engine.unused_data
@@ -188,14 +249,25 @@ def open_content(source: str) -> io.BufferedReader:
     return io.BufferedReader(_Content(Reader(source)), STEP)
 
 
-def text_lines(name: str, file: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """The lines of a file as text, each with its number; what is not UTF-8 is named."""
-    for number, line in enumerate(file, 1):
-        try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"expected UTF-8, got the byte 0x{line[error.start]:02x}"
-            raise FileError(name, problem, line=number) from None
+def text_lines(
+    name: str, file: io.BufferedReader, *, held: bool = True
+) -> Iterator[tuple[int, str]]:
+    """The lines of a file as text, each with its number; what is not UTF-8 is named.
+
+    A line, and with `held` the whole file and the number of its lines, is limited: the lines are
+    held in memory.
+    """
+    how = current_reading()
+    total = 0
+    for number, line in enumerate(iter(lambda: file.readline(how.max_line + 1), b""), 1):
+        if len(line) > how.max_line:
+            raise how.refuse(name, f"a line of more than {how.max_line:,} bytes", number)
+        total += len(line)
+        if held and total > how.max_bytes:
+            raise how.refuse(name, f"more than {how.max_bytes:,} bytes", number)
+        if held and number > how.max_rows:
+            raise how.refuse(name, f"more than {how.max_rows:,} lines", number)
+        yield number, decode(line, name, line=number, mark=number == 1)
 
 
 class _Content(io.RawIOBase):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import decode
 from evenhand.text.block import Block
 from evenhand.text.corpus.compression import SURROGATE, codec_of
 from evenhand.text.edits import Edit, apply
@@ -313,7 +314,7 @@ class Csv:
             if final:
                 raise FileError(source, "a quoted field of the header is never closed", line=1)
             return None
-        columns = _columns(match.group().decode("utf-8", "surrogateescape"), delimiter)
+        columns = _columns(decode(match.group(), source, line=1), delimiter)
         if columns == [""]:
             raise FileError(source, f"expected a header with a column '{self.field}'", line=1)
         for name in (self.field, *([self.flip] if self.flip else [])):

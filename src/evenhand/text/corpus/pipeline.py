@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import current_reading, reading, real_path
 from evenhand.text.block import Block
 from evenhand.text.corpus.compression import STDIN, Codec, member_codec, pack
 from evenhand.text.corpus.formats import Form, Layout, Lines, Records
@@ -219,7 +220,8 @@ def stream(
     Parameters
     ----------
     sources : sequence of paths
-        Read one after the other; "-" is stdin. Compressed input is known by its first bytes.
+        Read one after the other; "-" is stdin. Compressed input is known by its first bytes. Its
+        encoding is that of `evenhand.files.reading`; output is in UTF-8.
     output : path
         "-" is stdout. A name that ends in .gz, .bz2 or .zst is compressed. The file appears when
         it is complete.
@@ -258,8 +260,11 @@ def stream(
     identity = repr(work) if fingerprint is None else fingerprint
     if resume and known and not ADDRESS.search(identity):
         made_by = version("evenhand")
-        key = run_key(names, work=identity, form=repr(form), edits=str(edits), version=made_by)
-    task = _Task(work, member_codec(output), member_codec(edits or ""), edits is not None)
+        settings = {"work": identity, "form": repr(form), "edits": str(edits), "version": made_by}
+        key = run_key(names, encoding=current_reading().encoding, **settings)
+    log = edits is not None
+    encoding = current_reading().encoding
+    task = _Task(work, member_codec(output), member_codec(edits or ""), log, encoding)
     total = total_size(names) if known else None
     with Target(output, edits, key) as target:
         pieces = chunks(
@@ -295,9 +300,12 @@ class _Task:
     codec: Codec
     edits_codec: Codec
     log: bool
+    encoding: str
 
     def __call__(self, chunk: Chunk) -> _Result:
-        records = chunk.layout.parse(chunk.data.decode("utf-8", "surrogateescape"), chunk.location)
+        with reading(encoding=self.encoding):
+            text = chunk.text()
+        records = chunk.layout.parse(text, chunk.location)
         prefix = b""
         if isinstance(self.work, RewriteWork):
             prefix = chunk.prefix
@@ -330,7 +338,7 @@ def check(sources: Sequence[str], output: str | Path, edits: str | Path | None =
     if not sources:
         raise InputError("no input: expected at least one file, or - for stdin")
     targets = [str(path) for path in (output, edits) if path is not None and str(path) != STDOUT]
-    if edits is not None and Path(output).resolve() == Path(edits).resolve():
+    if edits is not None and real_path(output) == real_path(edits):
         raise InputError(f"{edits}: is the output already: expected a file of its own")
     for source in sources:
         if source == STDIN:
@@ -353,6 +361,8 @@ def restore(
 ) -> int:
     """Undo a rewriting: write to `destination` the input of which `output` was made.
 
+    The input is restored byte for byte or, where it was in another encoding, in UTF-8.
+
     Parameters
     ----------
     output, edits : path
@@ -369,6 +379,8 @@ def restore(
 
     """
     check([str(output), str(edits)], destination)
+    if not current_reading().is_utf8:
+        raise InputError("encoding: what a rewriting writes is in UTF-8, whatever its input was")
     changes = _Changes(str(edits), append=append)
     codec = member_codec(destination)
     with Target(destination, None, None) as target:
@@ -412,7 +424,7 @@ class _Changes:
 
     def undo(self, chunk: Chunk) -> tuple[str, bool]:
         """The records of a chunk as they were, and whether an unfinished copy was left out."""
-        text = chunk.data.decode("utf-8", "surrogateescape")
+        text = chunk.text()
         records = chunk.layout.parse(text, chunk.location)
         pieces: list[str] = []
         position = 0
@@ -462,7 +474,7 @@ class _Changes:
     def _read(self) -> Iterator[_Change]:
         change: _Change | None = None
         for chunk in chunks([self._path], Lines()):
-            lines = chunk.data.decode("utf-8", "surrogateescape").split("\n")
+            lines = chunk.text().split("\n")
             for number, line in enumerate(lines, chunk.location.line):
                 if not line:
                     continue
@@ -482,6 +494,6 @@ class _Changes:
             row = json.loads(line)
             edit = Edit(row["offset"], row["rule"], row["before"], row["after"])
             return row["document"], edit, row.get("record")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = "expected an edit with document, offset, rule, before and after"
             raise FileError(self._path, expected, line=number) from error

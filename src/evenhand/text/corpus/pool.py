@@ -165,5 +165,5 @@ def _serve(connection: Connection, task: Callable[[Any], Any]) -> None:
             except Exception as error:
                 answer = _Failure.of(error)
             connection.send(answer)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    except (EOFError, OSError):  # the parent is gone, perhaps in the middle of a piece
         return

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.errors import FileError
+from evenhand.files import current_reading, decode, show_size
 from evenhand.text.corpus.compression import STDIN, Reader
 from evenhand.text.corpus.formats import Form, Layout, Location
-
-LONGEST = 1 << 28  # bytes a single record may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +42,10 @@ class Chunk:
     prefix: bytes
     after: Position
     done: int
+
+    def text(self) -> str:
+        """The records as text; what is not UTF-8 is an error that names the line."""
+        return decode(self.data, self.location.source, line=self.location.line)
 
 
 def total_size(sources: Sequence[str]) -> int:
@@ -115,6 +118,8 @@ class _Opened:
         open_end = self._open(prefix) if prefix else start.open_end
         document = start.document
         size = self._size
+        how = current_reading()
+        longest = how.max_record
         while True:
             self._fill(size)
             data = self._data[:size]
@@ -125,9 +130,8 @@ class _Opened:
                     raise FileError(self.name, "a quoted field is never closed", line=line)
                 if len(self._data) >= size:
                     size *= 2
-                if size > LONGEST:
-                    problem = f"a record of more than {LONGEST >> 20} MB"
-                    raise FileError(self.name, problem, line=line)
+                if size > max(longest, self._size):
+                    raise how.refuse(self.name, f"a record of more than {show_size(longest)}", line)
                 continue
             data = self._take(cut.end)
             location = Location(document, self.name, line)
@@ -153,7 +157,8 @@ class _Opened:
             size, prefix = self._size, b""
 
     def _bind(self, form: Form) -> tuple[Layout, bytes, list[str]]:
-        size = 0
+        how = current_reading()
+        longest, size = how.max_record, 0
         while True:
             self._fill(size)
             bound = form.bind(self.name, self._data, final=self._ended)
@@ -161,8 +166,8 @@ class _Opened:
                 layout, end, columns = bound
                 return layout, self._data[:end], columns
             size = max(self._size, 2 * size)
-            if size > LONGEST:
-                raise FileError(self.name, f"a header of more than {LONGEST >> 20} MB", line=1)
+            if size > max(longest, self._size):
+                raise how.refuse(self.name, f"a header of more than {show_size(longest)}", 1)
 
     def _fill(self, size: int) -> None:
         """Have `size` bytes at hand, or what there is."""

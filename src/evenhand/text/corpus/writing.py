@@ -2,7 +2,8 @@
 
 gzip and bzip2 files are one member after the other, so they can be cut between two members and
 continued. A zstd file is a single frame, since common readers stop at the end of the first one;
-to continue it, what was written is compressed again.
+to continue it, what was written is compressed again: the content is then the same as without an
+interruption, the compressed bytes may not be.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.files import to_json
+from evenhand.files import LENIENT, reading, real_path, to_json
 from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
 from evenhand.text.corpus.reading import Position
 
@@ -41,7 +42,7 @@ def run_key(sources: Sequence[str], **settings: str) -> str:
     files = []
     for source in sources:
         stat = Path(source).stat()
-        files.append([str(Path(source).resolve()), source, stat.st_size, stat.st_mtime_ns])
+        files.append([str(real_path(source)), source, stat.st_size, stat.st_mtime_ns])
     identity = json.dumps([files, settings], sort_keys=True)
     return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -50,7 +51,7 @@ class Checkpoint:
     """The file that holds the state of a run, replaced atomically."""
 
     def __init__(self, output: str | Path, key: str) -> None:
-        target = Path(output).resolve()
+        target = real_path(output)
         self._path = target.with_name(f".{target.name}.progress.json")
         self._key = key
 
@@ -65,7 +66,7 @@ class Checkpoint:
                 done=saved["done"],
                 counts=saved["counts"],
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def save(self, state: State) -> None:
@@ -129,7 +130,7 @@ def open_sink(path: str | Path) -> Sink:
         if codec_of(path) == "zst":
             raise FileError(path, "zstd can be written to a file only, not to a pipe")
         return _Stream(given)
-    target = given.resolve()
+    target = real_path(given)
     if not target.parent.is_dir():
         raise FileError(path, "cannot be written: its folder does not exist")
     return _Partial(target, codec_of(target))
@@ -258,7 +259,8 @@ class _Partial:
         new.unlink(missing_ok=True)
         old, self._handle = self._handle, self._locked(new)
         try:
-            reader = Reader(str(self._path))
+            with reading(encoding=LENIENT, max_bytes=1 << 62):  # our own output, whatever it holds
+                reader = Reader(str(self._path))
             try:
                 while self.done < done:
                     data = reader.read(min(COPY, done - self.done))
@@ -299,6 +301,7 @@ class Target:
 
     def __init__(self, output: str | Path, edits: str | Path | None, key: str | None) -> None:
         self._output = str(output)
+        self._names = [str(output), *([] if edits is None else [str(edits)])]
         self._sinks: list[Sink] = []
         try:
             self._sinks.append(open_sink(output))
@@ -321,8 +324,13 @@ class Target:
         self, position: Position, output: bytes, edits: bytes, counts: Mapping[str, int]
     ) -> None:
         """Write what became of the input up to a position."""
-        for sink, data in zip(self._sinks, (output, edits), strict=False):
-            sink.write(data)
+        writes = zip(self._sinks, self._names, (output, edits), strict=False)
+        for sink, name, data in reversed(list(writes)):  # no output without its edits
+            try:
+                sink.write(data)
+            except OSError as error:
+                error.filename = error.filename or name
+                raise
         total = Counter(self.state.counts)
         total.update(counts)
         done = [sink.done for sink in self._sinks]
@@ -357,7 +365,8 @@ class Target:
         if isinstance(error, PartialFailure):
             raise PartialFailure(f"{error}{hint}") from error
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            raise PartialFailure(f"{self._output}: {error.strerror}{hint}") from error
+            name = error.filename or self._output
+            raise PartialFailure(f"{name}: {error.strerror}{hint}") from error
         return False
 
     def _begin(self) -> State:

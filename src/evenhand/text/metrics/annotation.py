@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from evenhand.errors import FileError, InputError
-from evenhand.files import replace_file, to_json
+from evenhand.files import real_path, replace_file, to_json
 from evenhand.instruments import Declaration, Run, instrument, option
 from evenhand.results import Items, Measurement
 from evenhand.statistics.agreement import (
@@ -191,7 +191,7 @@ def _read(sheets: Sheets) -> dict[str, Sheet]:
 def _annotator(path: str | os.PathLike[str], sheets: Sequence[str | os.PathLike[str]]) -> str:
     """An annotator's name: the sheet's file name, or its path where two have the same."""
     paths = [Path(sheet) for sheet in sheets]
-    if sum(other.resolve() == Path(path).resolve() for other in paths) > 1:
+    if sum(real_path(other) == real_path(path) for other in paths) > 1:
         raise InputError(f"sheets: expected different files, got {os.fspath(path)} twice")
     stem = Path(path).stem
     return os.fspath(path) if sum(other.stem == stem for other in paths) > 1 else stem

@@ -371,7 +371,7 @@ def count_rows(
 ) -> Counts:
     """The counts behind `odds`; those of several files can be added up."""
     codes = _codes(male, female)
-    with open_table(source) as table:
+    with open_table(source, held=False) as table:
         if label is None:
             label = _guess_column(table, _LABEL_COLUMNS)
             if label is None:

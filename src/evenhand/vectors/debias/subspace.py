@@ -180,7 +180,7 @@ def project_out(
     largest = 0.0
     axes = basis.astype(np.float32)
     for part in chunks(rows, dim):
-        given, result = matrix[part], out[part]
+        given, result = moderate_rows(matrix[part]), out[part]
         shadow = (given @ axes.T) @ axes
         np.subtract(given, shadow, out=result)
         np.matmul(result @ axes.T, axes, out=shadow)
@@ -208,7 +208,7 @@ def transform_rows(matrix: NDArray[np.float32], transform: Floats) -> NDArray[np
     columns = np.ascontiguousarray(transform.T, dtype=np.float32)
     for part in chunks(*matrix.shape):
         result = out[part]
-        np.matmul(matrix[part], columns, out=result)
+        np.matmul(moderate_rows(matrix[part]), columns, out=result)
         _divide(result, row_lengths(result))
     return out
 
@@ -217,7 +217,7 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     """Every row at unit length; zero rows stay zero."""
     out = np.empty(matrix.shape, dtype=np.float32)
     for part in chunks(*matrix.shape):
-        np.copyto(out[part], matrix[part])
+        np.copyto(out[part], moderate_rows(matrix[part]))
         _divide(out[part], row_lengths(out[part]))
     return out
 
@@ -226,10 +226,22 @@ def row_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """The length of every row, also where its square overflows float32."""
     with np.errstate(over="ignore", under="ignore"):
         lengths: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    odd = np.flatnonzero(~((lengths > 1e-15) & (lengths < 1e15)))
-    if odd.size:
-        lengths[odd] = np.linalg.norm(rows[odd].astype(np.float64), axis=1)
+        odd = np.flatnonzero(~((lengths > 1e-15) & (lengths < 1e15)))
+        if odd.size:
+            lengths[odd] = np.linalg.norm(rows[odd].astype(np.float64), axis=1)
     return lengths
+
+
+def moderate_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows, those at unit length whose squares or reciprocals float32 cannot hold."""
+    lengths = row_lengths(rows)
+    odd = np.flatnonzero(~((lengths > 1e-15) & (lengths < 1e15)) & (lengths > 0))
+    if not odd.size:
+        return rows
+    result = rows.copy()
+    exact = rows[odd].astype(np.float64)
+    result[odd] = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+    return result
 
 
 def _divide(rows: NDArray[np.float32], lengths: NDArray[np.float32]) -> None:

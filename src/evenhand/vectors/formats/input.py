@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError
+from evenhand.files import current_reading
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes there are."""
@@ -49,6 +50,7 @@ class Input:
         )
         self.size = None if self.packed else self._total
         self._head = b""
+        self._expanded = 0
 
     def __enter__(self) -> Input:
         return self
@@ -97,8 +99,16 @@ class Input:
             yield rest
 
     def _unpacked(self, size: int) -> bytes:
+        if size < 0 and self.packed:
+            return b"".join(iter(lambda: self._unpacked(HEAD), b""))
         try:
-            return self._stream.read(size)
+            data = self._stream.read(size)
+            self._expanded += len(data)
+            if self.packed:
+                current_reading().check_expanded(self.path, self._expanded, self._total)
+            return data
+        except FileError:
+            raise
         except EOFError as error:
             raise FileError(self.path, "the gzip data is cut short") from error
         except (gzip.BadGzipFile, zlib.error) as error:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError
+from evenhand.files import current_reading
 from evenhand.vectors.formats.input import Table, all_finite, undecodable
 
 NPZ = "evenhand-vectors/1"
@@ -22,8 +23,16 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 def read_npz(file: IO[bytes], path: str) -> Table:
     """Read and check one file; zip's checksums find damaged bytes."""
     try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            expanded = sum(member.file_size for member in members)
+            packed = sum(member.compress_size for member in members)
+        current_reading().check_expanded(path, expanded, packed)
+        file.seek(0)
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
+    except FileError:
+        raise
     except Exception as error:  # a damaged zip can raise almost anything
         raise FileError(path, f"cannot be read as .npz ({error})") from error
     missing = [name for name in ("meta", "words", "matrix") if name not in arrays]
@@ -81,7 +90,7 @@ def write_npz(
 def _check_meta(meta: NDArray[Any], path: str) -> None:
     try:
         kind = json.loads(meta.astype(np.uint8).tobytes())["format"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileError(path, "'meta' is not the JSON of an .npz of evenhand") from error
     if kind != NPZ:
         raise FileError(path, f"expected the format {NPZ}, got {kind!r}")

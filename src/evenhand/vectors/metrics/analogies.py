@@ -21,7 +21,7 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
-from evenhand.vectors.debias.subspace import row_lengths
+from evenhand.vectors.debias.subspace import moderate_rows, row_lengths
 from evenhand.vectors.store import Vectors, load
 
 
@@ -409,12 +409,13 @@ def _answers(
     a, b, c = (v.unit(rows[:, i]) for i in range(3))
     targets = (b - a + c).astype(np.float32)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    norms = row_lengths(v.matrix)
+    matrix = moderate_rows(v.matrix)
+    norms = row_lengths(matrix)
     take = min(n + 3, len(v))
     result = []
     for i, question in enumerate(questions):
         with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.nan_to_num((v.matrix @ targets[i]) / norms, nan=-2.0)
+            scores = np.nan_to_num((matrix @ targets[i]) / norms, nan=-2.0)
         best = np.argpartition(-scores, take - 1)[:take]
         best = best[np.argsort(-scores[best], kind="stable")]
         result.append(

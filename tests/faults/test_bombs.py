@@ -1,0 +1,174 @@
+"""Small files that decompress to gigabytes are refused in one line, in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from cli_shell import failure, output
+
+from evenhand.errors import FileError
+from evenhand.files import reading
+from evenhand.text.tables import open_table
+
+LIMIT = ("--max-size", "1MB")
+PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+LINE = "she reads. " * 1_000_000
+ROWS = "she reads [MASK].\n" * 600_000
+COLUMNS = "text,label,gender\n"
+PAIRS = ",sent_more,sent_less,stereo_antistereo,bias_type\n"
+DISTANCES = "protectedWord,wordToCompare,wordClass,cosineDistance,cosineSimilarity,connection\n"
+
+COMMANDS = {
+    "odds, a long line": (("text", "odds", "FILE", "--label", "label"), COLUMNS + LINE),
+    "odds, one row over many lines": (
+        ("text", "odds", "FILE", "--label", "label", "--gender", "gender"),
+        COLUMNS + '"' + "she\n" * 3_000_000,
+    ),
+    "odds, a long object": (
+        ("text", "odds", "FILE", "--label", "label"),
+        '{"label": ["' + LINE + '"]}\n',
+    ),
+    "annotate, sheet": (
+        ("text", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
+        '{"sentence": "a", "masked": "b", "pronoun": "she"}\n' * 300_000,
+    ),
+    "annotate, read": (
+        ("text", "annotate", "read", "FILE"),
+        "id,sentence,verdict\n" + ",,\n" * 600_000,
+    ),
+    "fewshot": (
+        ("fewshot", "run", "--data", "FILE", "-o", "run"),
+        COLUMNS + "she reads,cook,F\n" * 600_000,
+    ),
+    "audit": (("audit", "--data", "FILE", "-o", "audit"), COLUMNS + "a,cook,F\n" * 999_999),
+    "posterior": (("posterior", "fit", "FILE"), DISTANCES + "imam,a,c,1,0,none\n" * 600_000),
+    "score": (("masked", "score", "FILE"), ROWS),
+    "score, a long line": (("masked", "score", "FILE"), LINE),
+    "crows": (("masked", "crows", "FILE"), PAIRS + "0,a,b,stereo,age\n" * 600_000),
+    "associate": (("masked", "associate", "FILE"), "a\tb\n" * 3_000_000),
+    "generate": (("masked", "generate", "FILE"), ROWS),
+    "disco": (("masked", "measure", "mini", "--metric", "disco", "--data", "FILE"), ROWS),
+    "vectors": (("vectors", "info", "FILE"), "she 1.0 2.0 3.0\n" * 600_000),
+    "vectors, a long line": (("vectors", "info", "FILE"), "she " + "1.0 " * 3_000_000),
+    "swap": (("text", "swap", "FILE", "-o", "out"), "she " * 3_000_000),
+    "filter": (("text", "filter", "FILE", "-o", "out"), "she " * 3_000_000),
+}
+
+
+@pytest.mark.parametrize("kind", PACK)
+@pytest.mark.parametrize("case", COMMANDS)
+def test_a_bomb_is_refused(capsys, case, kind):
+    arguments, content = COMMANDS[case]
+    if arguments[0] == "vectors" and kind != "gz":
+        pytest.skip("vectors are read from gzip alone")
+    Path("bomb").write_bytes(PACK[kind](content.encode()))
+    assert Path("bomb").stat().st_size < 60_000
+    arguments = ["bomb" if word == "FILE" else word for word in arguments]
+    error = failure(capsys, *arguments, *LIMIT)
+    assert "more than the limit for input of 1 MB allows: --max-size" in error
+    assert not Path("out").exists()
+
+
+def test_an_archive_of_vectors_is_refused_before_it_is_read(capsys):
+    content = io.BytesIO()
+    np.save(content, np.zeros((100, 30_000), dtype=np.float32))
+    with zipfile.ZipFile("bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("meta", "words", "matrix"):
+            archive.writestr(f"{name}.npy", content.getvalue())
+    error = failure(capsys, "vectors", "info", "bomb.npz", *LIMIT)
+    assert "more than the limit for input of 1 MB allows" in error
+    Path("bomb.npz.gz").write_bytes(gzip.compress(Path("bomb.npz").read_bytes()))
+    assert "more than the limit" in failure(capsys, "vectors", "info", "bomb.npz.gz", *LIMIT)
+
+
+def test_xz_and_zip_are_refused(capsys):
+    Path("bomb").write_bytes(lzma.compress(b"she " * 1_000_000))
+    assert "got a xz file" in failure(capsys, "text", "swap", "bomb")
+
+
+def test_tables_in_parquet_are_limited():
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"label": ["a"] * 100_000}), "rows.parquet")
+    pq.write_table(pa.table({"label": ["a" * 1000] * 4000}), "bytes.parquet")
+    for name, message in (("rows", "100,000 rows"), ("bytes", "bytes in its rows")):
+        path = f"{name}.parquet"
+        limited, refused = reading(max_bytes=1 << 20), pytest.raises(FileError, match=message)
+        with refused, limited, open_table(path) as table:
+            list(table.rows("label"))
+    with reading(max_bytes=1 << 20), open_table("rows.parquet", held=False) as table:
+        assert sum(1 for _ in table.rows("label")) == 100_000
+
+
+def test_a_corpus_is_streamed_whatever_its_size(capsys):
+    Path("in.csv").write_text(COLUMNS + "she reads,cook,F\nhe reads,poet,M\n" * 80_000)
+    calls = ("text", "odds", "in.csv", "--label", "label", "--gender", "gender", "--json")
+    output(capsys, *calls, *LIMIT)
+    Path("in.txt").write_text("she reads.\n" * 200_000)
+    output(capsys, "text", "swap", "in.txt", "-o", "out.txt", *LIMIT)
+
+
+def test_the_limit_is_raised(capsys):
+    Path("in").write_bytes(gzip.compress(b"the cook lost [MASK] keys.\n" * 9_000))
+    calls = ("masked", "score", "in", "--json")
+    assert "more than 8,192 lines" in failure(capsys, *calls, *LIMIT)
+    output(capsys, *calls, "--max-size", "2MB")
+
+
+@pytest.mark.parametrize("size", ["0", "1023", "-1", "much", "1e9", "999999999999999999GB"])
+def test_a_size_that_is_none_is_refused(capsys, size):
+    Path("in").write_text("she reads.\n")
+    assert "expected" in failure(capsys, "text", "swap", "in", "--max-size", size)
+
+
+HOSTS = {
+    "score": ("masked", "score", "bomb"),
+    "odds": ("text", "odds", "bomb", "--label", "label"),
+    "fewshot": ("fewshot", "run", "--data", "bomb", "-o", "run"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", HOSTS)
+def test_a_bomb_of_gigabytes_under_a_limit_of_memory(case):
+    """20 GB of one line from a file of a few KB, in a process that may have 6 GB."""
+    packer = zstandard.ZstdCompressor(level=19).compressobj()
+    with Path("bomb").open("wb") as file:
+        file.write(packer.compress(b"" if case == "score" else COLUMNS.encode()))
+        for _ in range(20_000):
+            file.write(packer.compress(b"a" * (1 << 20)))
+        file.write(packer.flush())
+    assert Path("bomb").stat().st_size < 3_000_000
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); "
+    code = limit + "from evenhand.cli import run; sys.exit(run(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *HOSTS[case]],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "--max-size" in done.stderr

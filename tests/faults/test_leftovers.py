@@ -1,0 +1,122 @@
+"""What a full disk or a kill leaves behind: nothing half-written, nothing that stays for good."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from evenhand import files
+from evenhand.cli import run
+from evenhand.files import replace_file, save_json
+from evenhand.text.corpus import pool
+
+FULL = Path("/dev/full")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "_LOOKED_AT", set())
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("-o", "out.txt"), ("-o", "out.txt.gz"), ()])
+def test_no_output_without_its_edits(capfdbinary, arguments):
+    Path("in.txt").write_text("she reads.\n" * 300_000)
+    code = run(["text", "swap", "in.txt", *arguments, "--edits", str(FULL)])
+    captured = capfdbinary.readouterr()
+    assert code == 1
+    assert captured.out == b""
+    assert captured.err == b"error: /dev/full: No space left on device\n"
+    assert sorted(path.name for path in Path().iterdir()) == ["in.txt"]
+
+
+WRITE_AND_WAIT = """
+import sys, time
+from evenhand.files import replace_file
+with replace_file("out.json") as file:
+    file.write(b"half")
+    file.flush()
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_temporary_file_of_a_killed_process_is_removed_by_the_next(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", WRITE_AND_WAIT], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    save_json("other.json", {})  # the process is alive: its file stays
+    assert len(list(tmp_path.glob(".out.json.*"))) == 1
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert len(list(tmp_path.glob(".out.json.*"))) == 1
+    files._LOOKED_AT.clear()
+    save_json("out.json", {"a": 1})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.json", "out.json"]
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    names = [
+        ".out.json.abc",
+        ".out.json.tmp",
+        ".out.json.123456-99999999.abcdefgh.tmp",  # of another machine
+        f".out.json.{files._host()}-{os.getpid()}.abcdefgh.tmp",  # of this process
+        "notes.tmp",
+    ]
+    for name in names:
+        Path(name).write_text("")
+    with replace_file("out.json") as file:
+        file.write(b"{}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "out.json"])
+
+
+def echo(piece: bytes) -> bytes:
+    return piece
+
+
+def test_a_worker_whose_parent_died_within_a_message_ends_quietly(capfd):
+    ours, theirs = multiprocessing.Pipe()
+    worker = threading.Thread(target=pool._serve, args=(theirs, echo))
+    worker.start()
+    os.write(ours.fileno(), (1000).to_bytes(4, "big") + b"only a part")
+    ours.close()
+    worker.join(timeout=30)
+    assert not worker.is_alive()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3, 5, 7])
+def test_a_killed_main_process_leaves_no_traceback(seconds):
+    Path("in.txt").write_text("she reads her book to him.\n" * 2_000_000)
+    with Path("err").open("wb") as err:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "evenhand",
+                "text",
+                "swap",
+                "in.txt",
+                "-o",
+                "out",
+                "--jobs",
+                "2",
+            ],
+            stderr=err,
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(3)
+    assert b"Traceback" not in Path("err").read_bytes()
