@@ -149,13 +149,13 @@ ADJECTIVES = word_set(
     "military political personal private public national local main final whole entire"
 )
 UNCHANGED = word_set("set put cut hit shut spread hurt let split burst quit read")
-ADVERB = re.compile(r".{2,}ly$")
 SUFFIXED = re.compile(r"(?:ed|ing|[^suio]s)$")
 MARKS = frozenset(',;:()—–-“”"?!./')
 DASHES = frozenset({"-", "–", "--"})
+LONGEST = 64
+"""Characters above which a word is not held in the cache."""
 
 
-@lru_cache(maxsize=1 << 16)
 def read_word(token: str) -> Word:
     """The tag of a token by itself.
 
@@ -164,6 +164,11 @@ def read_word(token: str) -> Word:
     >>> read_word("barks").role, read_word("She's").role
     ('z', 'h')
     """
+    return _read_word(token) if len(token) <= LONGEST else _read_word.__wrapped__(token)
+
+
+@lru_cache(maxsize=1 << 16)
+def _read_word(token: str) -> Word:
     lower = token.lower().replace("’", "'")
     listed = FUNCTION_WORDS.get(lower)
     if listed is not None:
@@ -180,7 +185,7 @@ def _class_by_form(lower: str) -> str:
         return "X"
     if lower[0].isdigit():
         return "N"
-    if ADVERB.search(lower) and lower not in NOT_ADVERBS:
+    if lower.endswith("ly") and len(lower) > 3 and lower not in NOT_ADVERBS:
         return "B"
     return "?" if lower in verb_forms() or (len(lower) > 4 and SUFFIXED.search(lower)) else "W"
 

@@ -28,8 +28,14 @@ AGREEING = {
     "wasnt": "werent",
     "hasnt": "havent",
     "doesnt": "dont",
+    "isn": "aren",
+    "wasn": "weren",
+    "hasn": "haven",
+    "doesn": "don",
 }
-"""Auxiliaries in the third person singular, and what they are after `they`."""
+"""Auxiliaries in the third person singular, and what they are after `they`; the last four are what
+tokenisers leave of isn't and its like before " 't".
+"""
 
 UNCLEAR_PASTS = word_set(
     "said made built told left found got lost bought brought kept thought felt held met paid read "
