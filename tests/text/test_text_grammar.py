@@ -56,7 +56,7 @@ def answer(text: str, start: int, end: int) -> str:
 
 # Sentences in which the embedded judge is known to be wrong: the test fails when one is mended, so
 # that the list stays true.
-WRONG = {"We elected {her} president."}
+WRONG: set[str] = set()
 
 
 def test_own_sentences() -> None:

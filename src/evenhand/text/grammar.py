@@ -22,6 +22,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from evenhand.errors import InputError, MissingExtraError, UnknownNameError
+from evenhand.text.tagger import ADJECTIVES, FUNCTION_WORDS, read_word
+from evenhand.text.vocabulary import TIMES, inflections, nouns, verb_forms, verb_table, word_set
 
 Kind = tuple[str, str, str]
 """A word's fine class, its coarse class, and how often it stands without a determiner."""
@@ -457,6 +459,7 @@ def _answer(
 ) -> bool:
     """One decision; a partner such as "him or", "his/" beside the pronoun says it outright."""
     classifier = model.tasks[task]
+    by_phrase = _PHRASES.get(task)
     plain = next_two(text, end)
     near = None
     if plain is not None:
@@ -465,6 +468,12 @@ def _answer(
         if settled is not None:
             return settled
         before = word_before(text, start)
+        if by_phrase is not None and (
+            first in _TRIGGERS or before in _TRIGGERS_BEFORE or first.endswith("ly")
+        ):
+            decided = by_phrase(following(text, start, end), preceding(text, start))
+            if decided is not None:
+                return decided
         if before is not None and before not in _JOINS and first not in _JOINS:
             near = model.near(task, (first, second, "", "", capital), (before, "", ""))
             if not -CLEAR < near < CLEAR:
@@ -474,6 +483,8 @@ def _answer(
     if settled is not None:
         return settled
     left = preceding(text, start)
+    if by_phrase is not None and (decided := by_phrase(right, left)) is not None:
+        return decided
     if left[0] in _JOINS and left[1] in (yes, no):
         return left[1] == yes
     if right[0] in _JOINS and right[1] in (yes, no):
@@ -486,6 +497,134 @@ def _answer(
 
 
 _JOINS = frozenset(("or", "/"))
+
+
+_ENDING = frozenset(("", ".", ",", "!", "?", ";", ":", '"', "and", "or", "but", ")", "…"))
+_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+_COUNTED = word_set("one two three four five six seven eight nine ten twelve several some many")
+_QUANTIFIED = frozenset({"every", "each", "most"})
+_STATES = frozenset({"alone", "off", "out"})
+_BODY_VERBS = frozenset(
+    form
+    for base in word_set(
+        "ache arch bend break bruise caress clutch crack ease examine expose flex grab hurt injure "
+        "massage pat rub scratch scrub slap sprain straighten strain stretch stroke "
+        "tickle twist wash wipe"
+    )
+    for form in (base, "broke", "bent", *(form for form, _ in inflections(base)))
+)
+"""Verbs whose object is a part of the body: "rubs her back", but "pulls her back"."""
+_NAMING = frozenset(
+    form
+    for base in word_set("elect appoint crown name vote declare proclaim")
+    for form in (base, *(form for form, _ in inflections(base)))
+)
+_RELATIONS = word_set("successor deputy heir assistant friend partner guardian agent replacement")
+"""Persons who are somebody's, beside "named": "named her successor"."""
+_GIVING = word_set(
+    "give gave lend lent send sent show showed offer offered tell told promise promised wish wished "
+    "owe owed grant granted deny denied read sell sold bring brought write wrote"
+)
+_OTHERS = frozenset({"i", "we", "they", "you"})
+
+
+def _her_by_phrase(right: Right, left: Left) -> bool | None:
+    """Whether "her" is his by the phrase it opens or stands before, None where none decides.
+
+    A stretch of time behind "her" is an adverbial ("see her every weekend"), unless it goes on as a
+    noun phrase; an adverb is part of one when an adjective and a noun follow ("her still warm tea").
+    """
+    n1, n2, n3, _, _ = right
+    p1 = left[0]
+    kinds, verbs = embedded_model().kinds, embedded_model().verbs
+    if n1 in _QUANTIFIED:
+        if _is_time(n2):
+            return False
+        own = n1 == "every" and n2 not in ("now", "so", "other")
+        return True if own and p1 not in verbs and read_word(p1).word_class in "?VWE" else None
+    if n1 in _WEEKDAYS:
+        adverbial = n2 in _ENDING or read_word(n2).word_class in "PS"
+        return False if adverbial and p1 and read_word(p1).word_class not in "PXD" else None
+    if n1 in _COUNTED and _is_time(n2) and n3 in _ENDING:
+        return None if not p1 or read_word(p1).word_class in "PXA," else False
+    if n1 == "back":
+        return True if p1 in _BODY_VERBS or n2 in ("ache", "aches", "hurt", "hurts") else None
+    if n1 in _STATES:
+        return True if (n1, n2, n3) == ("out", "of", "date") or _is_state(n1, n2) else None
+    if (n1, n2) == ("as", "yet"):
+        return True if _is_adjective(n3) or n3.startswith("un") else None
+    if p1 in _NAMING and nouns().is_person(n1) and n1 not in nouns().sex.keys() | _RELATIONS:
+        return False if n2 in _ENDING or read_word(n2).word_class in "PSN" else None
+    if p1 in _GIVING and left[1] in _OTHERS and kind_of(n1, kinds)[2] == "z" and _is_noun(n1):
+        return _is_given(n2, n3)
+    if p1 == "let" and kind_of(n1, kinds)[2] == "x" and n2 in verb_table().plain - FUNCTION_WORDS.keys():
+        return True  # "let her work speak for itself"
+    if n1 in _MODIFYING or (n1.endswith("ly") and n1 != "only" and read_word(n1).role == "a"):
+        return True if _is_adjective(n2) and _is_noun(n3) else None
+    return None
+
+
+_MODIFYING = word_set("still once then now already ever always never almost half very newly quite")
+
+
+def _is_time(word: str) -> bool:
+    return word in TIMES or (word[-1:] == "s" and word[:-1] in TIMES) or word in _WEEKDAYS
+
+
+def _is_state(first: str, second: str) -> bool:
+    return (first, second) in (("off", "day"), ("off", "days"), ("alone", "time"))
+
+
+def _is_given(behind: str, second: str) -> bool | None:
+    """Whether what is given is hers: "gave her flowers some water", but "gave her flowers."."""
+    if behind in _ENDING or behind in ("of", "about", "every", "each"):
+        return False
+    if behind == "to" and second in verb_table().plain and second not in FUNCTION_WORDS:
+        return False  # "gave her time to think"
+    return True if behind in ("a", "an", "the", "some", "any") else None
+
+
+def _is_adjective(word: str) -> bool:
+    return (
+        word in ADJECTIVES
+        or (verb_forms().get(word) == "past" and read_word(word).role != "e")
+        or (word.endswith(("ed", "ful", "ous", "less", "able", "ible", "ive")) and len(word) > 4)
+    )
+
+
+def _is_noun(word: str) -> bool:
+    return word[:1].isalpha() and word not in FUNCTION_WORDS and not word.endswith("ly")
+
+
+_CLAUSES = word_set("when until because if unless though although")
+
+
+def _his_by_phrase(right: Right, left: Left) -> bool | None:
+    """Whether "his" is her by the words around it, None where they do not decide."""
+    n1, n2, n3, _, _ = right
+    if n1 in _CLAUSES:
+        return False
+    if (n1, n2) == ("as", "yet"):
+        return True
+    if n1 == "and" and (n2 in ("my", "your", "our", "their", "her") or n3 == "s"):
+        return True
+    demonstrated = left[0] == "of" and left[2] in ("that", "this", "those", "these")
+    verb = n2 in _ENDING and verb_table().odds.get(n1, -9.0) > 0
+    return False if demonstrated and verb else None
+
+
+_PHRASES = {"her": _her_by_phrase, "his": _his_by_phrase}
+_TRIGGERS = (
+    _QUANTIFIED
+    | _WEEKDAYS
+    | _COUNTED
+    | _STATES
+    | _CLAUSES
+    | {"as", "and", "back"}
+    | {word for word, tag in FUNCTION_WORDS.items() if tag[1] == "a"}
+)
+"""Words behind a pronoun for which its phrase is read, and words before it."""
+_TRIGGERS_BEFORE = _NAMING | _GIVING | {"let", "of"}
 
 
 _DOCUMENTS = 64
