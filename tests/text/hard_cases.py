@@ -1,14 +1,8 @@
-"""The hard cases of rewriting: reading the files, and the share that comes out right by class.
-
-    python tests/text/hard_cases.py [--wrong]
-
-prints the table of both files; `--wrong` lists the failures of the development file only.
-"""
+"""The hard cases of rewriting: reading the files, and the share that comes out right by class."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,25 +51,3 @@ def share_by_class(cases: list[Case]) -> dict[str, tuple[int, int]]:
         right, total = shares.get(case.group, (0, 0))
         shares[case.group] = (right + (case.rewritten() == case.target), total + 1)
     return shares
-
-
-def main() -> None:
-    """Print the table, and with --wrong the failures of the development file."""
-    development, held = (
-        share_by_class(read_cases(name)) for name in ("hard.txt", "hard_held.txt")
-    )
-    print(f"{'class':18}{'development':>14}{'held out':>14}")
-    for group, counts in development.items():
-        cells = "".join(f"{f'{right}/{total}':>14}" for right, total in (counts, held[group]))
-        print(f"{group:18}{cells}")
-    for name, shares in (("development", development), ("held out", held)):
-        right, total = (sum(column) for column in zip(*shares.values(), strict=True))
-        print(f"{name}: {right}/{total} = {right / total:.1%}")
-    if "--wrong" in sys.argv:
-        for case in read_cases("hard.txt"):
-            if (text := case.rewritten()) != case.target:
-                print(f"{case.group} {case.command}\n  {case.source}\n  {case.target}\n  {text}")
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from text_growth import OPERATIONS, PATTERNS, TAILS, line_of, seconds  # noqa: E402
+from text_growth import OPERATIONS, PATTERNS, TAILS, line_of, seconds
 
 CHARACTERS = 12_000
 TOLERANCE = 1.8

@@ -69,7 +69,9 @@ class Nouns:
 
 
 def _word_before(text: str, start: int) -> str:
-    return text[max(0, start - 24) : start].rpartition("\n")[2].lower().rstrip(" ").rpartition(" ")[2]
+    return (
+        text[max(0, start - 24) : start].rpartition("\n")[2].lower().rstrip(" ").rpartition(" ")[2]
+    )
 
 
 def _capital_fits(text: str, start: int, end: int, form: NeutralForm) -> bool:
