@@ -28,6 +28,7 @@ __all__ = [
     "RunFolder",
     "check_row_format",
     "document",
+    "lock_folder",
     "open_rows",
     "plain",
     "read_document",
@@ -151,6 +152,28 @@ def _temporary_name(target: Path) -> str:
     return str(target.parent / f".{target.name}.{next(candidates)}")
 
 
+@contextmanager
+def lock_folder(folder: Path, busy: str = "") -> Iterator[None]:
+    """Hold the lock of a folder, `.lock`.
+
+    Where another process holds it: with `busy`, an error that says so; without, wait for it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock", timeout=0 if busy else -1)
+    try:
+        with suppress(OSError, NotImplementedError):  # some clusters have disks without locks
+            try:
+                lock.acquire()
+            except Timeout:
+                raise FileError(folder, busy) from None
+        yield
+    finally:
+        if busy and lock.is_locked:  # removed while held: nobody else waits for it
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
 class RunFolder:
     """A folder that belongs to one run: `run.json` identifies it, `results.json` completes it.
 
@@ -171,31 +194,19 @@ class RunFolder:
     @contextmanager
     def working(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
         """The folder, created if needed, locked for this process; reports a full disk as such."""
-        from filelock import FileLock, Timeout
-
         place = Path(path)
         place.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place / ".lock", timeout=0)
         try:
-            # some clusters have disks without locks
-            with suppress(OSError, NotImplementedError):
-                try:
-                    lock.acquire()
-                except Timeout:
-                    raise FileError(place, "another run is working in this folder") from None
-            folder = cls(place)
-            folder._remove(cls.temporary)
-            yield folder
+            with lock_folder(place, busy="another run is working in this folder"):
+                folder = cls(place)
+                folder._remove(cls.temporary)
+                yield folder
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
             raise PartialFailure(
                 f"{error.filename or place}: {error.strerror}; {RESUMES}"
             ) from error
-        finally:
-            if lock.is_locked:  # removed while it is held, so that nobody holds a removed lock
-                Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
 
     def holds(self, identity: Mapping[str, Any]) -> bool:
         """Whether the folder has this run; a folder with results of another run is refused."""

@@ -32,6 +32,8 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
         Stage(
             kind="posterior",
             title=f"{topic.name}: how sure",
+            subject="vectors",
+            measures=False,
             topic=topic,
             depends={
                 "draws": DRAWS,

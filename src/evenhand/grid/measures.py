@@ -294,11 +294,7 @@ def _vector_jobs(settings: VectorSettings) -> list[Job]:
     jobs = [
         job for material in (*topics, *queries) for job in plan("vectors", material, names, options)
     ]
-    if facts:
-        cls = instruments("vectors")["wefat"]
-        own = {option.name for option in cls.declaration.options}
-        chosen = {name: value for name, value in options.items() if name in own}
-        jobs += [job for fact in facts for job in plan("vectors", fact, "wefat", chosen)]
+    jobs += [job for fact in facts for job in plan("vectors", fact, None, options)]
     return jobs
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenhand.masked.metrics.perplexity import perplexity
     from evenhand.masked.metrics.phrases import phrases
     from evenhand.masked.metrics.professions import professions
-    from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file, read_sentences
+    from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file
     from evenhand.masked.model import MaskedLM, Model, load
     from evenhand.masked.pairs import Pair, read_pairs
     from evenhand.masked.scoring import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         target_log_probs,
         top_k,
     )
+    from evenhand.masked.sentences import read_sentences
 
 _MODULES = {
     "Cache": "evenhand.cache",
@@ -42,7 +43,7 @@ _MODULES = {
     "professions": "evenhand.masked.metrics.professions",
     "pronouns": "evenhand.masked.metrics.pronouns",
     "pronouns_of_file": "evenhand.masked.metrics.pronouns",
-    "read_sentences": "evenhand.masked.metrics.pronouns",
+    "read_sentences": "evenhand.masked.sentences",
     "MaskedLM": "evenhand.masked.model",
     "Model": "evenhand.masked.model",
     "load": "evenhand.masked.model",
