@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
-from evenhand.text.tagger import read_word
+from evenhand.text.tagger import read_words
 from evenhand.text.tokens import TOKEN, match_case
 from evenhand.text.vocabulary import (
     ADVERBIALS,
@@ -39,6 +39,8 @@ NEGATIONS = word_set("isn't wasn't hasn't doesn't don't didn't hadn't haven't ar
     word_set("couldn't wouldn't shouldn't mustn't mightn't needn't can't won't shan't ain't")
 )
 NEGATED = frozenset(word.removesuffix("n't") for word in NEGATIONS)
+NEAR = 50
+"""Words up to which a look at all words before is quicker than a table."""
 UNKNOWN_ODDS = -3.0
 """Log odds of a word in -s that is not in the table of verbs."""
 
@@ -56,7 +58,7 @@ class Tagged:
         spoken = self.raw
         if not CLITICS.isdisjoint(self.raw):
             spoken = self._join_clitics()
-        tagged = [read_word(word) for word in spoken]
+        tagged = read_words(spoken)
         self.words = [word.lower for word in tagged]
         self.roles = [word.role for word in tagged]
         if not ADVERBIALS.keys().isdisjoint(self.words):
@@ -320,7 +322,11 @@ class Clause(Tagged):
     def situate(self, i: int) -> None:
         """Where in its sentence the clause of the pronoun at i stands."""
         lead = self.before(i)
-        heads = {role for role, at in self.first_places.items() if at < lead}
+        heads = (
+            set(self.roles[: max(lead, 0)])
+            if lead < NEAR
+            else {role for role, at in self.first_places.items() if at < lead}
+        )
         opened = lead < 0 or self.roles[0] in LIGHT or self.roles[0] == "i"
         self.first = opened and not heads & CLAUSAL
         self.opening = self.role(lead) in ("u", "q") and not heads - LIGHT

@@ -153,9 +153,10 @@ SUFFIXED = re.compile(r"(?:ed|ing|[^suio]s)$")
 MARKS = frozenset(',;:()—–-“”"?!./')
 DASHES = frozenset({"-", "–", "--"})
 LONGEST = 64
-"""Characters above which a word is not held in the cache."""
+"""Characters of a word that are read; of a longer one the beginning and the end."""
 
 
+@lru_cache(maxsize=1 << 16)
 def read_word(token: str) -> Word:
     """The tag of a token by itself.
 
@@ -164,11 +165,6 @@ def read_word(token: str) -> Word:
     >>> read_word("barks").role, read_word("She's").role
     ('z', 'h')
     """
-    return _read_word(token) if len(token) <= LONGEST else _read_word.__wrapped__(token)
-
-
-@lru_cache(maxsize=1 << 16)
-def _read_word(token: str) -> Word:
     lower = token.lower().replace("’", "'")
     listed = FUNCTION_WORDS.get(lower)
     if listed is not None:
@@ -176,6 +172,14 @@ def _read_word(token: str) -> Word:
     if lower.partition("'")[0] in ("he", "she"):
         return Word(lower, "H", "h")
     return Word(lower, _class_by_form(lower), OPEN_WORDS.get(lower) or _role_by_form(lower))
+
+
+def read_words(tokens: Sequence[str]) -> list[Word]:
+    """The tags of tokens, each by itself."""
+    if max(map(len, tokens), default=0) > LONGEST:
+        half = LONGEST // 2
+        tokens = [t if len(t) <= LONGEST else t[:half] + t[-half:] for t in tokens]
+    return list(map(read_word, tokens))
 
 
 def _class_by_form(lower: str) -> str:
@@ -206,7 +210,7 @@ def tag(tokens: Sequence[str]) -> list[str]:
     >>> "".join(tag("The dancer waves and shakes her hips .".split()))
     'DWVCVHWX'
     """
-    words = [read_word(token) for token in tokens]
+    words = read_words(tokens)
     lower = [word.lower for word in words]
     tags = [
         "Z" if k and token[0].isupper() and word.lower not in FUNCTION_WORDS else word.word_class
