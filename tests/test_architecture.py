@@ -32,23 +32,12 @@ NAMELESS = (
 """What reads declarations and names no instrument."""
 OTHER_MEANINGS = {
     "association": {
-        "cli/grid.py": "a measure of few-shot bias",
         "fewshot/answers.py": "a measure of few-shot bias",
         "fewshot/metrics/bias.py": "a measure of few-shot bias",
         "fewshot/runs.py": "a measure of few-shot bias",
         "report/fewshot.py": "a measure of few-shot bias",
         "masked/metrics/phrases.py": "a column of items: the association of a phrase",
         "report/masked.py": "a column of items: the association of a phrase",
-    },
-    "accuracy": {
-        "cli/fewshot.py": "the heading of a column",
-        "cli/grid.py": "the heading of a column",
-        "vectors/debias/inlp.py": "the accuracy of a linear classifier of words",
-    },
-    "professions": {
-        "lexicon/__init__.py": "the word list",
-        "masked/designs.py": "the word list",
-        "statistics/crossed.py": "a factor of a crossed design",
     },
 }
 """Files in which an ordinary word that is also the name of an instrument means something else."""

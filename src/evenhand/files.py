@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -54,13 +55,15 @@ def document(**content: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Numpy values, tuples, mappings and results as plain JSON values; not finite: None.
+    """Arrays, tuples, mappings, results and dataclasses as plain JSON values; not finite: None.
 
     >>> plain({"a": (1, float("nan"))})
     {'a': [1, None]}
     """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -150,6 +153,20 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def _temporary_name(target: Path) -> str:
     candidates = tempfile._get_candidate_names()  # type: ignore[attr-defined]
     return str(target.parent / f".{target.name}.{next(candidates)}")
+
+
+def check_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder to write into, which need not be there yet."""
+    folder = Path(path)
+    there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    if not there.is_dir():
+        what = "" if there == folder else f": {there} is one"
+        raise FileError(folder, f"expected a folder to write into, got a file{what}")
+    if not os.access(there, os.W_OK):
+        raise FileError(
+            folder, f"expected a folder to write into, got one without permission: {there}"
+        )
+    return folder
 
 
 @contextmanager

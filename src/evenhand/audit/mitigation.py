@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,7 @@ def tune(
         )
     settings = settings_for(weights, options)
     report = _phases(progress)
-    parts = (model.fingerprint, data.digest, repr(settings.to_dict()))
+    parts = (model.fingerprint, data.digest, repr(asdict(settings)))
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
     if weights > WEIGHTS and not folder.exists():  # a started run is finished

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -369,14 +370,15 @@ NETWORK_COLUMNS = 5
 FIGURE_COLUMNS = 7
 """Figures of a cell side by side; more are written below each other."""
 
-FIGURES = {
-    "accuracy": "accuracy",
-    "association": "association",
-    "epsilon": "ε",
-    "skew": "skew",
-    "stereotype": "stereotype",
-}
-"""The figures of a few-shot grid and their headings."""
+
+@cache
+def _headings() -> dict[str, str]:
+    """The figures of a few-shot grid and their headings; the first two are the main ones."""
+    from evenhand.fewshot.metrics.bias import LABELS
+    from evenhand.grid.summary import FIGURES
+
+    return {name: LABELS.get(name, name).partition(":")[0] for name in FIGURES}
+
 
 Row = Mapping[str, Any]
 
@@ -502,8 +504,8 @@ def _short_tables(summary: Summary) -> Iterator[Table]:
     for setting, rows in _by_setting(content["results"]):
         mitigation = rows[0]["mitigation"]
         chosen = [row for row in rows if row["mitigation"] == mitigation]
-        for figure in ("accuracy", "association"):
-            title = f"{FIGURES[figure]}, mitigation {mitigation}{setting}"
+        for figure in list(_headings())[:2]:
+            title = f"{_headings()[figure]}, mitigation {mitigation}{setting}"
             wide = _tasks_table(chosen, figure, title)
             for start in range(2, len(wide.headers), NETWORK_COLUMNS):
                 part = slice(start, start + NETWORK_COLUMNS)
@@ -514,7 +516,7 @@ def _short_tables(summary: Summary) -> Iterator[Table]:
                 )
     if content["best"]:
         yield _best_table(content["best"])
-    for figure in ("accuracy", "association"):
+    for figure in list(_headings())[:2]:
         if any(figure in row for row in content["networks"]):
             yield _networks_table(content["networks"], figure)
     if content["mitigations"]:
@@ -529,7 +531,7 @@ def _all_tables(summary: Summary) -> Iterator[Table]:
     yield from _tables_by_mitigation(content["results"], "{figure}, mitigation {mitigation}")
     if content["best"]:
         yield _best_table(content["best"])
-    for figure in FIGURES:
+    for figure in _headings():
         yield _networks_table(content["networks"], figure)
     yield from _tables_by_mitigation(
         content["effects"], "change of {figure} by {mitigation}", alpha=1 - content["prob"]
@@ -545,7 +547,7 @@ def _tables_by_mitigation(
     for setting, members in _by_setting(rows):
         for mitigation in dict.fromkeys(row["mitigation"] for row in members):
             chosen = [row for row in members if row["mitigation"] == mitigation]
-            for figure, heading in FIGURES.items():
+            for figure, heading in _headings().items():
                 text = title.format(figure=heading, mitigation=mitigation) + setting
                 yield _tasks_table(chosen, figure, text, alpha)
 
@@ -580,7 +582,8 @@ def _tasks_table(rows: Iterable[Row], figure: str, title: str, alpha: float | No
 
 
 def _best_table(rows: Sequence[Row]) -> Table:
-    headers = ("mitigation", "C", "K", "best", "accuracy", "second", "ahead by", "p (Holm)")
+    main = next(iter(_headings()))
+    headers = ("mitigation", "C", "K", "best", main, "second", "ahead by", "p (Holm)")
     lines = [
         (
             *map(str, row["others"].values()),
@@ -588,7 +591,7 @@ def _best_table(rows: Sequence[Row]) -> Table:
             str(row["ways"]),
             str(row["shots"]),
             row["best"],
-            _format_value(row["accuracy"]),
+            _format_value(row[main]),
             row["second"],
             _format_value(row["ahead"]),
             p_text(row["p_holm"]),
@@ -613,9 +616,9 @@ def _networks_table(rows: Sequence[Row], figure: str) -> Table:
         for row in rows
         if figure in row
     ]
-    headers = ("mitigation", "network", "tasks", FIGURES[figure], "difference from the mean")
+    headers = ("mitigation", "network", "tasks", _headings()[figure], "difference from the mean")
     return Table(
-        f"Networks, mean over their tasks: {FIGURES[figure]}",
+        f"Networks, mean over their tasks: {_headings()[figure]}",
         (*_other_axes(rows), *headers, "p (Holm)"),
         lines,
     )
@@ -627,7 +630,7 @@ def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
     for row in rows:
         if (row["network"] == "all") != overall:
             continue
-        for figure, heading in FIGURES.items():
+        for figure, heading in _headings().items():
             if figure in row:
                 change = row[figure]
                 lines.append(

@@ -162,6 +162,8 @@ def _save(
     name: str,
     charts: ChartSet,
     formats: tuple[str, ...],
+    *,
+    items: bool = False,
     **more: Any,
 ) -> None:
     """Write results.json, a table of items and the figures into a folder."""
@@ -169,7 +171,7 @@ def _save(
 
     folder.mkdir(exist_ok=True)
     content = document(
-        measurements=[m.to_dict() for m in results],
+        measurements=[m.to_dict(items=items) for m in results],
         comparisons=[c.to_dict(items=False) for c in comparisons],
         **more,
     )
@@ -591,7 +593,8 @@ def phrases(
             for m in correlations
             for part in _raw_and_centred(m)
         ]
-        _save(folder, results, comparisons, frames, "phrases.csv", phrase_charts(results), formats)
+        charts = phrase_charts(results)
+        _save(folder, results, comparisons, frames, "phrases.csv", charts, formats, items=True)
     if as_json:
         print_json(measurements=results, comparisons=comparisons)
         return

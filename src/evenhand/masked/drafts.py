@@ -315,9 +315,6 @@ class Edit:
     old: str
     new: str
 
-    def to_dict(self) -> dict[str, int | str]:
-        return {"offset": self.offset, "old": self.old, "new": self.new}
-
 
 @dataclass(frozen=True, eq=False)
 class SeedContext:

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -130,9 +130,6 @@ class Settings:
         check_options(self)
         if self.held_out + self.evaluation >= 1:
             raise InputError("held_out and evaluation: expected to leave text to learn from")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +267,7 @@ def finetune(
     with RunFolder.working(folder) as run_folder:
         model = load(source, device=device)
         identity = {
-            "settings": {k: v for k, v in settings.to_dict().items() if k != "prob"},
+            "settings": {k: v for k, v in asdict(settings).items() if k != "prob"},
             "model": model.fingerprint,
             "text": documents.fingerprint(),
             "sentences": _digest(given),
@@ -334,7 +331,7 @@ class _Loop:
         result = FinetuneResult(
             model=model.name,
             folder=self.folder.path,
-            settings=self.settings.to_dict(),
+            settings=asdict(self.settings),
             data=self.data(),
             training=trained.to_dict(),
             curve=_curve(trained),

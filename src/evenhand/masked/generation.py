@@ -589,7 +589,7 @@ def _record(model: str, task: Task, result: AcceptedDraft) -> dict[str, Any]:
         "model": model,
         "direction": task.side,
         "seed": seed.accepted.sentence,
-        "edits": [edit.to_dict() for edit in result.draft.edits],
+        "edits": [asdict(edit) for edit in result.draft.edits],
         "bias_before": task.before.bias,
         "bias_after": result.slot.bias,
         "perplexity_ratio": result.fluency.ratio,
