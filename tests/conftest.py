@@ -19,8 +19,8 @@ from evenhand.vectors import Vectors, load
 
 # The same examples every time where a failure must not depend on luck; new ones at every other run.
 settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("local", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

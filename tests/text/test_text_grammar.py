@@ -56,7 +56,7 @@ def answer(text: str, start: int, end: int) -> str:
 
 # Sentences in which the embedded judge is known to be wrong: the test fails when one is mended, so
 # that the list stays true.
-WRONG = {"We elected {her} president."}
+WRONG: set[str] = set()
 
 
 def test_own_sentences() -> None:
@@ -285,3 +285,18 @@ def test_the_short_look_sees_what_the_long_one_sees(text: str) -> None:
 def test_nothing_is_before_the_first_word_of_a_text_that_ends_in_a_blank() -> None:
     assert word_before("her her ", 0) is None
     assert preceding("her her ", 0)[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("marked", "right"),
+    [
+        ("{Her} every word mattered.", "his"),
+        ("{Her} two nights", "his"),
+        ("{Her} back hurts.", "his"),
+        ("We saw {her} Monday", "him"),
+        ("{His} when", "hers"),
+        ("of {his} barks", "her"),
+    ],
+)
+def test_phrases_at_the_ends_of_a_text(marked: str, right: str) -> None:
+    assert answer(*asked(marked)) == right

@@ -98,7 +98,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeutralForm:
-    """A gendered word and its neutral form, both in lower case; `safe` and `case` as in `Pair`."""
+    """A gendered word and its neutral form, both in lower case; `safe` and `case` as in `Pair`.
+
+    `behind` is the word that must stand before, where only then the words have this meaning: "the
+    man in the street" is anybody, "a man in the street" is a man.
+    """
 
     __pydantic_config__ = STRICT
     gendered: LowerWord
@@ -106,6 +110,7 @@ class NeutralForm:
     kind: Literal["pronoun", "title", "role", "family", "person"] = "role"
     safe: YesNo = True
     case: Case = "any"
+    behind: str = ""
 
 
 @cache

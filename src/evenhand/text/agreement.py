@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
-from evenhand.text.tagger import read_word
+from evenhand.text.tagger import read_words
 from evenhand.text.tokens import TOKEN, match_case
 from evenhand.text.vocabulary import (
     ADVERBIALS,
@@ -30,6 +31,16 @@ from evenhand.text.vocabulary import (
 
 BREAKS = frozenset({"", "c", ",", "“", "”", '"', "—", "–", "-", "--", ":", ";", "(", "?", "!", "."})
 """Tags of what a clause may begin behind."""
+CLITICS = frozenset({"'", "’", "n't", "n’t", "N'T", "N’T"}) | {
+    mark + letters for mark in "'’" for letters in ("s", "d", "ll", "S", "D", "LL")
+}
+"""Tokens by which a contraction is seen to be split."""
+NEGATIONS = word_set("isn't wasn't hasn't doesn't don't didn't hadn't haven't aren't weren't") | (
+    word_set("couldn't wouldn't shouldn't mustn't mightn't needn't can't won't shan't ain't")
+)
+NEGATED = frozenset(word.removesuffix("n't") for word in NEGATIONS)
+NEAR = 50
+"""Words up to which a look at all words before is quicker than a table."""
 UNKNOWN_ODDS = -3.0
 """Log odds of a word in -s that is not in the table of verbs."""
 
@@ -44,11 +55,42 @@ class Tagged:
     def __init__(self, text: str, start: int, end: int) -> None:
         self.text, self.start, self.end = text, start, end
         self.raw = TOKEN.findall(text, start, end)
-        tagged = [read_word(raw) for raw in self.raw]
+        spoken = self.raw
+        if not CLITICS.isdisjoint(self.raw):
+            spoken = self._join_clitics()
+        tagged = read_words(spoken)
         self.words = [word.lower for word in tagged]
         self.roles = [word.role for word in tagged]
         if not ADVERBIALS.keys().isdisjoint(self.words):
             self._find_adverbials()
+
+    def _join_clitics(self) -> list[str]:
+        """Join what a tokeniser split: "does n't", "doesn 't", "doesn ' t", "she 's", "she ' s".
+
+        The words returned are complete; `raw` keeps the part that agrees ("does", "doesn", "she").
+        """
+        raw, offsets, spoken = self.raw, self.offsets, []
+        kept: list[int] = []
+        i = 0
+        while i < len(raw):
+            kept.append(i)
+            low = raw[i].lower()
+            rest = [token.lower().replace("’", "'") for token in raw[i + 1 : i + 3]]
+            clitic, size = "", 0
+            if rest[:1] == ["n't"] and low in NEGATED:
+                clitic, size = "n't", 1
+            elif rest == ["'", "t"] and low[-1:] == "n" and low + "'t" in NEGATIONS:
+                clitic, size = "'t", 2
+            elif low in ("he", "she"):
+                if rest[:1] and rest[0][:1] == "'" and rest[0] in CLITICS and rest[0] != "'":
+                    clitic, size = rest[0], 1
+                elif rest[:1] == ["'"] and "'" + "".join(rest[1:]) in CLITICS - {"'"}:
+                    clitic, size = "'" + rest[1], 2
+            spoken.append(raw[i] + clitic)
+            i += 1 + size
+        self.raw = [raw[i] for i in kept]
+        self.offsets = [offsets[i] for i in kept]
+        return spoken
 
     def _find_adverbials(self) -> None:
         words = self.words
@@ -85,6 +127,59 @@ class Tagged:
             i += 1
         return i
 
+    @cached_property
+    def first_places(self) -> dict[str, int]:
+        """Where each role first stands in the sentence."""
+        first: dict[str, int] = {}
+        for i, role in enumerate(self.roles):
+            first.setdefault(role, i)
+        return first
+
+    @cached_property
+    def first_verb(self) -> int:
+        """Where the first finite verb or he or she stands; the length where there is none."""
+        for i, role in enumerate(self.roles):
+            if role in ("l", "h", "y") or self.finite(i):
+                return i
+        return len(self.roles)
+
+    @cached_property
+    def last_listed(self) -> int:
+        """The last comma or conjunction behind which a verb stands; -1 where there is none."""
+        for i in range(len(self.roles) - 2, -1, -1):
+            if self.roles[i] in ("c", ",") and self._verb_behind(i):
+                return i
+        return -1
+
+    def _verb_behind(self, i: int) -> bool:
+        k = self.after(i)
+        if self.role(k) == "c":
+            k = self.after(k)
+        if self.role(k) in ("v", "m") or self.past(k):
+            return True
+        return self.role(k) == "z" and self.odds(k) > -4
+
+    @cached_property
+    def first_neither(self) -> int:
+        """Where the first "neither" stands; the length where there is none."""
+        return self.words.index("neither") if "neither" in self.words else len(self.words)
+
+    @cached_property
+    def clause_heads(self) -> list[int]:
+        """For each word the first word of its clause."""
+        heads: list[int] = []
+        head = 0
+        for i in range(len(self.roles)):
+            if i and self.roles[i - 1] in BREAKS:
+                head = i
+            heads.append(head)
+        return heads
+
+    @cached_property
+    def commas(self) -> list[int]:
+        """The number of commas before each word."""
+        return [0, *accumulate(role == "," for role in self.roles)]
+
     def plural_before(self, i: int) -> bool:
         """Whether the subject before i is a pronoun that takes neither is nor was."""
         lead = self.before(i)
@@ -115,9 +210,7 @@ class Tagged:
 
     def clause_head(self, i: int) -> int:
         """The first word of the clause that holds i."""
-        while i > 0 and self.roles[i - 1] not in BREAKS:
-            i -= 1
-        return max(i, 0)
+        return self.clause_heads[i] if i > 0 else 0
 
     def opens_clause(self, i: int) -> bool:
         """Whether the words before i are a conjunction and a noun: "as his car hits the wall"."""
@@ -128,16 +221,7 @@ class Tagged:
 
     def list_goes_on(self, i: int) -> bool:
         """Whether a verb stands later behind a comma or a conjunction."""
-        for j in range(i + 1, len(self.roles) - 1):
-            if self.roles[j] in ("c", ","):
-                k = self.after(j)
-                if self.role(k) == "c":
-                    k = self.after(k)
-                if self.role(k) in ("v", "m") or self.past(k):
-                    return True
-                if self.role(k) == "z" and self.odds(k) > -4:
-                    return True
-        return False
+        return self.last_listed > i
 
     def verb_ahead(self, i: int, reach: int = 5) -> bool:
         """Whether a clear verb in -s stands within a few words that hold no other clause."""
@@ -190,6 +274,8 @@ class Clause(Tagged):
         super().__init__(text, start, end)
         self.changes: list[Change] = []
         self.mine: set[int] = set()
+        self.last_mine = -9  # the last of them
+        self.words_of_mine: set[str] = set()
         self.context = ""  # subject, parenthesis, and, comma or nothing of the kind
         self.owner = ""  # whose clause this is: mine, other (third person singular), plural
         self.tense = ""  # of the last verb of mine
@@ -216,7 +302,10 @@ class Clause(Tagged):
         """The verb at i is mine."""
         if i not in self.mine:
             self.mine.add(i)
-            raw, word = self.raw[i], self.words[i]
+            self.last_mine = max(self.last_mine, i)
+            self.words_of_mine.add(self.words[i])
+            raw = self.raw[i]
+            word = raw.lower().replace("’", "'")
             after = AGREEING.get(word) or plain_form(word)
             if "’" in raw:
                 after = after.replace("'", "’")
@@ -233,7 +322,11 @@ class Clause(Tagged):
     def situate(self, i: int) -> None:
         """Where in its sentence the clause of the pronoun at i stands."""
         lead = self.before(i)
-        heads = set(self.roles[: max(lead, 0)])
+        heads = (
+            set(self.roles[: max(lead, 0)])
+            if lead < NEAR
+            else {role for role, at in self.first_places.items() if at < lead}
+        )
         opened = lead < 0 or self.roles[0] in LIGHT or self.roles[0] == "i"
         self.first = opened and not heads & CLAUSAL
         self.opening = self.role(lead) in ("u", "q") and not heads - LIGHT
@@ -255,7 +348,7 @@ class Clause(Tagged):
 
     def _verb_before(self, i: int) -> bool:
         """Whether a finite verb stands before i."""
-        return any(self.finite(j) or self.roles[j] in ("l", "h", "y") for j in range(i))
+        return self.first_verb < i
 
     def follows(self, i: int) -> bool:
         """Whether a verb right behind a conjunction goes with my last verb, not with another's."""
@@ -327,7 +420,7 @@ class Clause(Tagged):
         if not self.owner or self.tense == MODAL or self.aside:
             return False
         if self.owner != "mine":
-            near = i - max(self.mine, default=-9) < 9  # "He thinks I should go, says …"
+            near = i - self.last_mine < 9  # "He thinks I should go, says …"
             if not near or self.odds(i) < 2 or (self.owner, self.other_tense) == ("other", PRESENT):
                 return False
         beside = self.joint in self.mine
@@ -341,9 +434,10 @@ class Clause(Tagged):
 
     def _unjoined(self, i: int) -> bool:
         """A second verb without any conjunction: "She gets up, takes her coat."."""
-        between = self.roles[max(self.mine, default=0) : i - 1]
+        begin = max(self.last_mine, 0)
+        between = self.commas[max(i - 1, begin)] - self.commas[begin]
         subordinate = self.role(self.before(self.at)) in ("u", "q")
-        if not self.first or subordinate or self.tense != PRESENT or "," in between:
+        if not self.first or subordinate or self.tense != PRESENT or between:
             return False
         led = self.has_object(i) or self.role(i + 1) in ("i", "t")
         return self.roles[i - 1] == "," and self.odds(i) > (1 if led else 5)
@@ -352,7 +446,10 @@ class Clause(Tagged):
         """An auxiliary behind a bare comma: "She is, was and will be", "He won, was hailed …"."""
         if self.joint in self.mine and self.role(i + 1) in ("c", ","):
             return True
-        if self.owner != "mine" or not self.first or self.role(i + 1) in ("p", "s", "q", "h"):
+        if self.owner != "mine" or not self.first:
+            return False
+        done = self.words[i][:2] in ("do", "ha") and self.word(i + 1) in THINGS
+        if self.role(i + 1) in ("p", "s", "q", "h") and not done:
             return False
         if self.word(i - 1) in ("just", "simply") and self.tense == PRESENT:
             return True
@@ -548,7 +645,8 @@ class _Reader(Clause):
         if i in self.mine:
             return
         named = self.named(i)
-        opens = not (self.owner or self.met) or self.opens_clause(i)
+        awaited = self.relative and self.context == ""  # "He who waits wins"
+        opens = not (self.owner or self.met) or awaited or self.opens_clause(i)
         threshold = -3.0 if opens else 0.5  # a clause has a verb
         lead = self.before(i)
         if self.context == "subject" or self._repeats(i):
@@ -576,13 +674,13 @@ class _Reader(Clause):
     def _repeats(self, i: int) -> bool:
         """A verb of mine said again: "She waits - waits for you."."""
         marked = self.role(i - 1) in REPEATING and self.owner == "mine"
-        return marked and any(self.words[j] == self.words[i] for j in self.mine)
+        return marked and self.words[i] in self.words_of_mine
 
     def _conjunction(self, i: int) -> None:
         if self.context == "subject":
             return
         word = self.words[i]
-        if word == "nor" and "neither" not in self.words[:i]:
+        if word == "nor" and i < self.first_neither:
             self.context = ""
             return
         if self.context != "comma":

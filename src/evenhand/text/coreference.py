@@ -420,6 +420,8 @@ of WinoBias type 2, where all are right. "with" was not met: it is a guess.
 """
 
 Choice = tuple[Phrase, str] | None
+LONGEST = 400
+"""Tokens of a sentence above which the rules abstain: what is longer is no sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,6 +445,8 @@ class Rules:
         if not 0 <= i < len(tokens) or tokens[i].lower() not in PRONOUNS:
             actual = repr(tokens[i]) if 0 <= i < len(tokens) else f"no token of {len(tokens)}"
             raise InputError(f"token {i}: expected one of {', '.join(PRONOUNS)}, got {actual}")
+        if len(tokens) > LONGEST:
+            return None
         parsed = parse(tokens)
         case = _Case(parsed, i, _disagreeing(parsed, i) if self.agreement else [])
         phrase, rule = case.decide() or case.guess() or (None, "guess")

@@ -68,6 +68,11 @@ NAMES = GIVEN | SURNAME | INITIAL | TITLE
 RARE = 12_000
 """Births below which a name that is also an ordinary word or a place is not taken for a name."""
 
+LONGEST = 24
+"""Words of one name; a longer run of capitals is cut."""
+LONGEST_WORD = 64
+"""Characters of a word of a name."""
+
 UPPER = "".join(c for c in map(chr, range(0x530)) if c.isupper())
 DERIVED = re.compile(
     r"(?i)(?:ness|tions?|sions?|ity|ities|ments?|ings?|isms?|ly|ists?|ances?|ences?|ical|ous|ful|less"
@@ -90,7 +95,8 @@ def pattern() -> re.Pattern[str]:
     same_length = ("|".join(words) for _, words in groupby(dotted, key=len))
     stops = "|".join(rf"(?<=\b(?:{words})\.)" for words in same_length)
     plain = rf"\w*(?:[{APOSTROPHES}](?!(?:s|S|ll|d|re|ve|m|t)\b)\w+|-\w+)*(?:\.(?:{stops}))?"
-    token = rf"[{UPPER}](?:\.(?:-?[{UPPER}]\.)*(?!\w)|{plain})"
+    initials = rf"(?:-?[{UPPER}]\.){{0,{LONGEST}}}"
+    token = rf"[{UPPER}](?:\.{initials}(?!\w)|{plain})"
     return re.compile(rf"{token}(?:[ \u00a0](?:(?:{particles})[ \u00a0])*(?:al-|el-)?{token})*")
 
 
@@ -133,17 +139,19 @@ def table() -> dict[str, int]:
     return flags
 
 
-@lru_cache(maxsize=65536)
 def kinds(word: str) -> int:
     """What a capitalised word may be, 0 where nothing is known of it.
 
     >>> kinds("Elizabeth") == GIVEN, bool(kinds("Will") & COMMON), kinds("O'Brien") == SURNAME
     (True, True, True)
     """
+    return _kinds(word) if len(word) <= LONGEST_WORD else PROPER
+
+
+@lru_cache(maxsize=65536)
+def _kinds(word: str) -> int:
     known = table().get(word.lower().rstrip("."))
-    if known is not None:
-        return known
-    return _guess(word)
+    return _guess(word) if known is None else known
 
 
 def _guess(word: str) -> int:
@@ -273,7 +281,9 @@ def _stretch(run: list[Token], begin: int, title: int) -> int:
     """Where the name that begins at run[begin] ends in its run."""
     end = begin + 1
     first = run[begin].kind
-    while end < len(run):
+    stop = min(len(run), begin + LONGEST)
+    bare = True  # no surname yet
+    while end < stop:
         kind = run[end].kind
         if kind & PARTICLE:
             after = end
@@ -281,14 +291,15 @@ def _stretch(run: list[Token], begin: int, title: int) -> int:
                 after += 1
             if not _nameable(run[after].kind) and not run[after].kind & PROPER:
                 break
+            bare = bare and not any(token.kind & SURNAME for token in run[end : after + 1])
             end = after + 1
             continue
         last = end + 1 == len(run) or bool(run[end + 1].kind & SUFFIX)
         known = title or (first & GIVEN and not first & (COMMON | PROPER)) or first & INITIAL
-        bare = not any(token.kind & SURNAME for token in run[begin + 1 : end])
         odd = not kind & (HEAD | SUFFIX | TITLE | RANK | PREFIX)
         if not (_nameable(kind) or (last and known and bare and odd)):
             break
+        bare = bare and not kind & SURNAME
         end += 1
     while end > begin + 1 and run[end - 1].kind & INITIAL:
         end -= 1
@@ -310,6 +321,7 @@ def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
     candidates: list[Candidate] = []
     words = persons()
     caps = _in_capitals(run)
+    last_head = max((i for i, token in enumerate(run) if token.kind & HEAD), default=-1)
     opening = _is_opening(text, run[0].start)
     position = 0
     while position < len(run):
@@ -328,7 +340,8 @@ def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
                 position += 1
                 continue
         end = _stretch(run, position, title)
-        candidates.append(_candidate(text, run, begin, position, end, title, opening, caps))
+        headed = end <= last_head
+        candidates.append(_candidate(text, run, begin, position, end, title, opening, caps, headed))
         position = end
     return candidates
 
@@ -353,6 +366,7 @@ def _candidate(
     title: int,
     opening: bool,
     caps: bool,
+    headed: bool,
 ) -> Candidate:
     tokens = run[first:end]
     before, comma = "", False
@@ -387,7 +401,7 @@ def _candidate(
         closed,
         caps,
     )
-    headed = closed and not title & TITLE and any(token.kind & HEAD for token in run[end:])
+    headed = headed and closed and not title & TITLE
     negated = text.startswith(("'t", "’t"), stop)  # "Don't"
     if headed or negated or protected(text, tokens[0].start, stop):
         candidate.verdict = False

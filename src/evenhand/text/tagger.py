@@ -149,10 +149,11 @@ ADJECTIVES = word_set(
     "military political personal private public national local main final whole entire"
 )
 UNCHANGED = word_set("set put cut hit shut spread hurt let split burst quit read")
-ADVERB = re.compile(r".{2,}ly$")
 SUFFIXED = re.compile(r"(?:ed|ing|[^suio]s)$")
 MARKS = frozenset(',;:()—–-“”"?!./')
 DASHES = frozenset({"-", "–", "--"})
+LONGEST = 64
+"""Characters of a word that are read; of a longer one the beginning and the end."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -173,6 +174,14 @@ def read_word(token: str) -> Word:
     return Word(lower, _class_by_form(lower), OPEN_WORDS.get(lower) or _role_by_form(lower))
 
 
+def read_words(tokens: Sequence[str]) -> list[Word]:
+    """The tags of tokens, each by itself."""
+    if max(map(len, tokens), default=0) > LONGEST:
+        half = LONGEST // 2
+        tokens = [t if len(t) <= LONGEST else t[:half] + t[-half:] for t in tokens]
+    return list(map(read_word, tokens))
+
+
 def _class_by_form(lower: str) -> str:
     if lower == ",":
         return ","
@@ -180,7 +189,7 @@ def _class_by_form(lower: str) -> str:
         return "X"
     if lower[0].isdigit():
         return "N"
-    if ADVERB.search(lower) and lower not in NOT_ADVERBS:
+    if lower.endswith("ly") and len(lower) > 3 and lower not in NOT_ADVERBS:
         return "B"
     return "?" if lower in verb_forms() or (len(lower) > 4 and SUFFIXED.search(lower)) else "W"
 
@@ -201,7 +210,7 @@ def tag(tokens: Sequence[str]) -> list[str]:
     >>> "".join(tag("The dancer waves and shakes her hips .".split()))
     'DWVCVHWX'
     """
-    words = [read_word(token) for token in tokens]
+    words = read_words(tokens)
     lower = [word.lower for word in words]
     tags = [
         "Z" if k and token[0].isupper() and word.lower not in FUNCTION_WORDS else word.word_class

@@ -177,9 +177,9 @@ def protected(text: str, start: int, end: int) -> bool:
         return True
     gap = SPACE.search(text, end, end + FARTHEST)
     stop = gap.start() if gap else min(len(text), end + FARTHEST)
-    begin, first = start, max(0, start - FARTHEST)
-    while begin > first and not text[begin - 1].isspace():
-        begin -= 1
+    first = max(0, start - FARTHEST)
+    before_word = text[first:start]
+    begin = start if before.isspace() else start - len((before_word.split() or [""])[-1])
     if begin == first > 0 or stop == end + FARTHEST:
         return True
     return bool(TAG.search(text, begin, start) or ADDRESS.search(text, begin, stop))
@@ -198,7 +198,8 @@ def match_case(model: str, word: str) -> str:
     return word
 
 
-END = re.compile(r"""[.!?…]+["'”’)\]]*(?=\s)|\n\s*\n""")
+# A run of marks is tried once, at its first mark: at the others it would fail the same way.
+END = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]]*+(?=\s)|\n\s*\n""")
 NEXT = re.compile(r"""\s*["'“‘(\[¿¡—–-]*\s*(\w?)""")
 WORD = re.compile(r"[\w.&'’-]+$")
 INITIALS = re.compile(r"(?:[A-Za-z]\.)*[A-Za-z]")

@@ -28,8 +28,14 @@ AGREEING = {
     "wasnt": "werent",
     "hasnt": "havent",
     "doesnt": "dont",
+    "isn": "aren",
+    "wasn": "weren",
+    "hasn": "haven",
+    "doesn": "don",
 }
-"""Auxiliaries in the third person singular, and what they are after `they`."""
+"""Auxiliaries in the third person singular, and what they are after `they`; the last four are what
+tokenisers leave of isn't and its like before " 't".
+"""
 
 UNCLEAR_PASTS = word_set(
     "said made built told left found got lost bought brought kept thought felt held met paid read "
@@ -357,13 +363,13 @@ def verb_forms() -> dict[str, str]:
     forms: dict[str, str] = {}
     for base in lists.base:
         forms.setdefault(base, "base")
-        forms.update(_inflections(base))
+        forms.update(inflections(base))
     forms.update(dict.fromkeys(lists.participle, "past"))
     forms.update(dict.fromkeys(lists.past, "past"))
     return forms
 
 
-def _inflections(base: str) -> Iterable[tuple[str, str]]:
+def inflections(base: str) -> Iterable[tuple[str, str]]:
     """The regular forms of a verb, with the last consonant doubled and not."""
     consonant_y = base.endswith("y") and base[-2:-1] not in "aeiou"
     if consonant_y:

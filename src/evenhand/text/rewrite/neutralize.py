@@ -11,14 +11,15 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from evenhand.instruments import check_options, option
-from evenhand.lexicon import neutral_forms
+from evenhand.lexicon import NeutralForm, fixed_phrases, neutral_forms
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.agreement import find_agreement
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.grammar import Judge, judge
 from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
-from evenhand.text.rewrite.swap import Phrase, phrase_after, phrase_at
+from evenhand.text.rewrite.readings import inside_name, is_kin_title, is_surname, is_verb
+from evenhand.text.rewrite.swap import Phrase, opens_sentence, phrase_after, phrase_at
 from evenhand.text.tokens import WordIndex, Words, match_case, protected, sentences, words
 
 NOUNS = {"roles": ("role",), "all": ("role", "family", "person"), "none": ()}
@@ -39,8 +40,9 @@ SILENT = re.compile(r"hour|heir|hono|hones", re.IGNORECASE)
 class Nouns:
     """The neutral forms of single words, of phrases by their first word, and where to look."""
 
-    single: dict[str, tuple[str, str]]
+    single: dict[str, NeutralForm]
     phrases: dict[str, tuple[Phrase, ...]]
+    behind: dict[str, str]
     index: WordIndex
 
     def change(self, text: str, start: int) -> tuple[str, str, str] | None:
@@ -51,9 +53,41 @@ class Nouns:
         word = text[start:end]
         if match := phrase_at(text, start, self.phrases.get(word.lower(), ())):
             written, phrase = match
-            return phrase.rule, written, phrase_after(written, phrase)
-        known = self.single.get(word.lower())
-        return None if known is None else (known[1], word, match_case(word, known[0]))
+            if self._fits(text, start, phrase.written):
+                return phrase.rule, written, phrase_after(written, phrase)
+        form = self.single.get(word.lower())
+        if form is None or not (word.islower() or _capital_fits(text, start, end, form)):
+            return None
+        if is_verb(text, start, end):
+            return None
+        return form.kind, word, match_case(word, form.neutral)
+
+    def _fits(self, text: str, start: int, phrase: str) -> bool:
+        """Whether the word that the phrase needs stands before it."""
+        needed = self.behind.get(phrase)
+        return needed is None or _word_before(text, start) == needed
+
+
+def _word_before(text: str, start: int) -> str:
+    return (
+        text[max(0, start - 24) : start].rpartition("\n")[2].lower().rstrip(" ").rpartition(" ")[2]
+    )
+
+
+def _capital_fits(text: str, start: int, end: int, form: NeutralForm) -> bool:
+    """Whether a word with a capital is the noun of the form and not part of a name.
+
+    What has this meaning in lower case alone takes a capital at the head of a sentence, in the
+    plural: "Huntsmen gathered".
+    """
+    if form.case == "lower":
+        plural = form.gendered.endswith(("men", "s"))
+        return plural and opens_sentence(text, start, end)
+    return not (
+        is_surname(text, start, end)
+        or inside_name(text, start, end, form.kind)
+        or (form.kind == "family" and is_kin_title(text, start, end))
+    )
 
 
 @cache
@@ -63,22 +97,30 @@ def nouns(choice: str) -> Nouns:
     >>> nouns("roles").change("a Stewardess", 2)
     ('role', 'Stewardess', 'Flight attendant')
     """
-    single: dict[str, tuple[str, str]] = {}
+    single: dict[str, NeutralForm] = {}
     phrases: dict[str, list[Phrase]] = {}
+    behind: dict[str, str] = {}
     for form in neutral_forms():
         if form.kind not in NOUNS[choice] or not form.safe:
             continue
         parts = words(form.gendered)
         if len(parts) == 1:
-            single[form.gendered] = (form.neutral, form.kind)
+            single[form.gendered] = form
         else:
             first = form.gendered[: int(parts.ends[0])]
             phrases.setdefault(first, []).append(Phrase(form.gendered, form.neutral, form.kind))
+            if form.behind:
+                behind[form.gendered] = form.behind
+    known = {phrase.written for group in phrases.values() for phrase in group}
+    for fixed in fixed_phrases() if choice == "all" else ():
+        if fixed not in known:
+            first = fixed[: int(words(fixed).ends[0])]
+            phrases.setdefault(first, []).append(Phrase(fixed, fixed, "unchanged"))
     longest_first = {
         first: tuple(sorted(group, key=lambda phrase: -len(phrase.written)))
         for first, group in phrases.items()
     }
-    return Nouns(single, longest_first, WordIndex({*single, *phrases, *TITLES}))
+    return Nouns(single, longest_first, behind, WordIndex({*single, *phrases, *TITLES}))
 
 
 def title(text: str, start: int, end: int) -> tuple[str, str, str] | None:
@@ -139,6 +181,7 @@ PLAIN = {
 SUBJECTS = WordIndex(["he", "she", "hes", "shes"])
 FORMS = WordIndex([*PRONOUNS, "hes", "shes"])
 APOSTROPHES = frozenset("'’ʼ`´")
+CLITIC = re.compile(r" ?['’ʼ`´] ?([sS])(?!\w)")
 PAIRS = {
     frozenset({"he", "she"}): "they",
     frozenset({"him", "her"}): "them",
@@ -158,6 +201,8 @@ STATED = re.compile(
     re.IGNORECASE,
 )
 """Pronouns that are named, not used: "Lee (she/her)"."""
+LONGEST_STATED = 40
+"""Characters on either side that may belong to pronouns that are named."""
 SPANISH = re.compile(r"\s(?:\w{2,}[aií]do|visto|hecho|dicho|puesto|escrito|abierto|vuelto)\b")
 """What follows he where it is the Spanish for "I have"."""
 SLASHED = re.compile(r"(?:\bs/|\(s\))$", re.I)
@@ -246,9 +291,7 @@ def _pronouns(text: str, block_words: Words, grammar: Judge, reflexive: str) -> 
         yield Edit(start, "pronoun", word, after)
         done = stop
         if after.lower() == "they":
-            gap = text[stop : stop + 1] == " "  # "he 's", as treebanks write it
-            if text[stop + gap : stop + gap + 1] in APOSTROPHES:
-                yield from _contraction(text, start, stop + gap, grammar)
+            yield from _contraction(text, start, stop, grammar)
 
 
 def _single(text: str, start: int, end: int, lower: str, grammar: Judge) -> str:
@@ -265,11 +308,12 @@ def _single(text: str, start: int, end: int, lower: str, grammar: Judge) -> str:
 
 
 def _contraction(text: str, start: int, end: int, grammar: Judge) -> Iterator[Edit]:
-    """The 's behind a pronoun, its apostrophe at `end`."""
-    clitic = text[end + 1 : end + 2]
-    if clitic in ("s", "S") and not text[end + 2 : end + 3].isalnum():
-        after = "re" if grammar.contraction(text, start, end) == "is" else "ve"
-        yield Edit(end + 1, "contraction", clitic, after.upper() if clitic == "S" else after)
+    """The 's behind a pronoun that ends at `end`; tokenisers write "he 's" and "he ' s"."""
+    match = CLITIC.match(text, end)
+    if match is not None:
+        clitic = match[1]
+        after = "re" if grammar.contraction(text, start, match.end() - 2) == "is" else "ve"
+        yield Edit(match.start(1), "contraction", clitic, match_case(clitic * 2, after))
 
 
 def _pair(text: str, first: str, end: int) -> tuple[str, int] | None:
@@ -300,9 +344,10 @@ def _stays(text: str, start: int, end: int) -> bool:
 
 def _stated(text: str, start: int, end: int) -> bool:
     """Whether the pronoun is one of several that are named with strokes between."""
-    while start and (text[start - 1].isalpha() or text[start - 1] == "/"):
+    first, last = max(0, start - LONGEST_STATED), min(len(text), end + LONGEST_STATED)
+    while start > first and (text[start - 1].isalpha() or text[start - 1] == "/"):
         start -= 1
-    while end < len(text) and (text[end].isalpha() or text[end] == "/"):
+    while end < last and (text[end].isalpha() or text[end] == "/"):
         end += 1
     return STATED.fullmatch(text, start, end) is not None
 
@@ -351,10 +396,12 @@ def _noun_edits(text: str, block_words: Words, table: Nouns) -> Iterator[Edit]:
         if change is None:
             continue
         rule, before, after = change
+        done = start + len(before)
+        if rule == "unchanged":
+            continue
         if rule != "title" and (article := article_edit(text, start, before, after)):
             yield article
         yield Edit(start, rule, before, after)
-        done = start + len(before)
 
 
 def neutralize(document: str, **options: Any) -> Rewritten:

@@ -23,6 +23,7 @@ from evenhand.text.grammar import Judge, judge
 from evenhand.text.people import Person, find_people
 from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
 from evenhand.text.rewrite.names import NameSwap, full_possessive
+from evenhand.text.rewrite.readings import LOOK_BACK, inside_name, is_surname, is_verb
 from evenhand.text.tokens import WordIndex, Words, match_case, protected, words
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -159,7 +160,8 @@ def phrase_at(text: str, start: int, phrases: tuple[Phrase, ...]) -> tuple[str, 
         written = text[start:stop]
         if written.lower().replace("’", "'") == phrase.written:
             following = text[stop : stop + 1]
-            if not (following.isalnum() or following == "_"):
+            compound = following == "-" and text[stop + 1 : stop + 2].isalpha()
+            if not (following.isalnum() or following == "_" or compound):
                 return written, phrase
     return None
 
@@ -168,56 +170,6 @@ def phrase_after(written: str, phrase: Phrase) -> str:
     """What a phrase becomes, in the case and with the apostrophe of what was written."""
     after = match_case(written, phrase.after)
     return after.replace("'", "’") if "’" in written else after
-
-
-GUARDED = frozenset({"animal", "body", "family", "fiction", "person"})
-BEFORE_CAPITALS = frozenset({"animal", "body", "fiction", "person"})
-PREVIOUS = re.compile(r"(?:([A-Za-z'’.]+)[ -])?([A-Za-z'’]+)[ -]$")
-NEXT = re.compile(r"(?:['’]s?)?[ -][A-Z]")
-BRIDGES = frozenset({"A", "a", "and", "for", "My", "of", "Our", "The", "the", "to"})
-NOT_NAMES = frozenset({"A", "An", "I", "My", "Our", "The"})
-SPORTS = frozenset({"Ladies", "Men", "Women"})
-ENDS = frozenset(".!?:;")
-LOOK_BACK = 40
-
-
-def inside_name(text: str, start: int, end: int, kind: str) -> bool:
-    """Whether the capitalised noun at text[start:end] stands beside a capital and so in a name.
-
-    Titles, roles and nationalities stand beside names without being part of them; "Women's" is in
-    the names of events that have a dual.
-
-    >>> text = "He saw Spider-Man. Man is mortal. The Women's Cup."
-    >>> [inside_name(text, s, e, "person") for s, e in ((14, 17), (19, 22), (38, 43))]
-    [True, False, False]
-    """
-    word = text[start:end]
-    if kind not in GUARDED or word.isupper():
-        return False
-    if word in SPORTS and text[end : end + 1] in ("'", "’"):
-        return False
-    near = PREVIOUS.search(text, max(0, start - LOOK_BACK), start)
-    if near is not None:
-        before, previous = near.groups()
-        joined = text[start - 1] == "-" or not _opens(text, near.start(2))
-        if previous[0].isupper() and previous not in NOT_NAMES and joined:
-            return True
-        if (
-            previous in BRIDGES
-            and before
-            and before[0].isupper()
-            and before not in NOT_NAMES
-            and not _opens(text, near.start(1))
-        ):
-            return True
-    nationality = word.endswith(("man", "men", "woman", "women")) and len(word) > 5
-    return kind in BEFORE_CAPITALS and not nationality and NEXT.match(text, end) is not None
-
-
-def _opens(text: str, position: int) -> bool:
-    """Whether a sentence begins at the position, where a capital says nothing."""
-    before = text[max(0, position - 8) : position].rstrip(" \"“'‘(-—–*")
-    return not before or before[-1] in ENDS or before[-1] == "\n"
 
 
 Span = tuple[int, int]
@@ -450,7 +402,7 @@ def swap_words(
             if lower in by_grammar:
                 after = _by_grammar(text, start, end, lower, grammar)
                 change = (match_case(word, after), "pronoun")
-            elif word in opening and _opens_sentence(text, start, end):
+            elif word in opening and opens_sentence(text, start, end):
                 change = opening[word]
         if candidates := phrases.get(word):
             met = phrase_at(text, start, candidates)
@@ -467,7 +419,7 @@ def swap_words(
         if not plain and (protected(text, start, end) or _both_already(text, start)):
             continue
         after, rule = change
-        if word[0].isupper() and inside_name(text, start, end, rule):
+        if rule not in ("pronoun", "title") and _is_no_noun(text, start, end, rule):
             continue
         if word[-1] in "sS" and not plain and rule != "pronoun":
             word, after = full_possessive(text, end, word, after)
@@ -476,10 +428,19 @@ def swap_words(
     return edits
 
 
-def _opens_sentence(text: str, start: int, end: int) -> bool:
+def opens_sentence(text: str, start: int, end: int) -> bool:
     """Whether the word opens a sentence and continues in lower case: "Sons and daughters"."""
     opens = OPENING.search(text, max(start - 5, 0), start) is not None or start == 0
     return opens and text[end : end + 1] == " " and text[end + 1 : end + 2].islower()
+
+
+def _is_no_noun(text: str, start: int, end: int, kind: str) -> bool:
+    """Whether the gendered noun is part of a name or a verb."""
+    if text[start].isupper() and (
+        is_surname(text, start, end) or inside_name(text, start, end, kind)
+    ):
+        return True
+    return is_verb(text, start, end)
 
 
 def _both_already(text: str, start: int) -> bool:
