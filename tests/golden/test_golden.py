@@ -111,7 +111,7 @@ LONG = {
     "shared/posterior/religion",
     "vectors/debias/hard",
 }
-"""Cases of several seconds whose instrument also has a shorter one: they run with the slow tests."""
+"""Cases of several seconds whose instrument also has a shorter one: they run as slow tests."""
 
 PARAMETERS = [
     pytest.param(
