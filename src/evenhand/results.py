@@ -455,6 +455,35 @@ class Comparison:
         """The question that both were asked."""
         return self.before.query
 
+    @property
+    def effect(self) -> str:
+        """What the change means for the bias, in words.
+
+        "no clear change" where the interval includes none. Whether a value is nearer its ideal is
+        judged by the interval of the change of the distance (`details["distance"]`) where there is
+        one. A value that went to the other side of the ideal is never only "nearer the ideal".
+        """
+        unchanged = 1.0 if self.kind == "ratio" else 0.0
+        if self.change.low <= unchanged <= self.change.high:
+            return "no clear change"
+        ideal, worse = self.before.ideal, self.before.worse
+        if ideal is None or worse != "away":
+            rose = self.change.value > unchanged
+            if ideal is None and worse == "away":
+                return "higher" if rose else "lower"
+            return "worse" if rose == (worse == "higher") else "better"
+        before, after = self.before.value - ideal, self.after.value - ideal
+        nearer: bool | None = abs(after) < abs(before)
+        if (distance := self.details.get("distance")) is not None:
+            clear = not distance["low"] <= 0 <= distance["high"]
+            nearer = distance["high"] < 0 if clear else None
+        words = {
+            True: "nearer the ideal",
+            False: "further from the ideal",
+            None: "about as far from the ideal",
+        }[nearer]
+        return f"{words}, on its other side" if before * after < 0 else words
+
     def part(self, query: str, by: str | None = None) -> Comparison:
         """The comparison of the part of that name."""
         for part in self.parts:

@@ -1,0 +1,81 @@
+"""What a test could have found: the smallest effect that it finds with a given power.
+
+A result that is not significant says something only beside the effect that the test could have
+seen. Both functions take the standard error that the data gave, so that they describe the test as
+it was run: with these words, sentences or classes.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+POWER = 0.8
+"""The power at which the smallest detectable effect is reported."""
+
+
+def smallest_effect(
+    standard_error: float, *, alpha: float = 0.05, power: float = POWER, df: float | None = None
+) -> float:
+    r"""The smallest true effect that a two-sided test finds with this power.
+
+    Parameters
+    ----------
+    standard_error : float
+        Of the estimate, on the scale of the effect.
+    alpha : float
+        The level of the test, after correction for the number of tests.
+    power : float
+    df : float, optional
+        Degrees of freedom of the standard error; without it the normal distribution is used.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    :math:`\delta = (q_{1-\alpha/2} + q_{power}) \cdot se`, q the quantiles of the normal or of
+    Student's distribution (for the latter an approximation that is within 2 % from 5 degrees of
+    freedom on).
+
+    Examples
+    --------
+    >>> round(smallest_effect(0.1), 3)
+    0.28
+
+    """
+    return (quantile(1 - alpha / 2, df) + quantile(power, df)) * standard_error
+
+
+def power_of(
+    effect: float, standard_error: float, *, alpha: float = 0.05, df: float | None = None
+) -> float:
+    """The probability that a two-sided test at level `alpha` finds this effect.
+
+    Examples
+    --------
+    >>> round(power_of(0.28, 0.1), 2), round(power_of(0.0, 0.1), 2)
+    (0.8, 0.05)
+
+    """
+    if standard_error <= 0:
+        return float(effect != 0)
+    shift, end = effect / standard_error, quantile(1 - alpha / 2, df)
+    return _cdf(shift - end, df) + _cdf(-shift - end, df)
+
+
+def quantile(p: float, df: float | None = None) -> float:
+    """The quantile of the normal distribution, or of Student's with `df`."""
+    if df is None:
+        return NormalDist().inv_cdf(p)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, p))
+
+
+def _cdf(x: float, df: float | None) -> float:
+    if df is None:
+        return NormalDist().cdf(x)
+    from scipy.special import stdtr
+
+    return float(stdtr(df, x))
