@@ -39,15 +39,6 @@ OTHER_MEANINGS = {
         "masked/metrics/phrases.py": "a column of items: the association of a phrase",
         "report/masked.py": "a column of items: the association of a phrase",
     },
-    "accuracy": {
-        "cli/fewshot.py": "the heading of a column",
-        "vectors/debias/inlp.py": "the accuracy of a linear classifier of words",
-    },
-    "professions": {
-        "lexicon/__init__.py": "the word list",
-        "masked/designs.py": "the word list",
-        "statistics/crossed.py": "a factor of a crossed design",
-    },
 }
 """Files in which an ordinary word that is also the name of an instrument means something else."""
 

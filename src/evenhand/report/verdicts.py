@@ -490,7 +490,7 @@ def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
                 )
             )
         elif stages and topic:
-            sentence = prose.left_out(numbers=bool(more))
+            sentence = prose.left_out(part=subject, numbers=bool(more))
             judged.append(_not_measured(subject, name, title, sentence, more))
     return judged
 
