@@ -52,6 +52,7 @@ from evenhand.instruments import Run, correct_p_values, instruments, lookup
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
 from evenhand.masked.generation import Settings as GenerationSettings
+from evenhand.masked.metrics.pronouns import BUILT_IN
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
@@ -977,8 +978,9 @@ def finetune(
     A document is a line, or with --field a field of a JSONL or CSV file; files may be compressed
     and are not changed. The documents are split by a hash of their content: most are for training,
     some for the evaluation loss, some are held out. On held-out sentences the pronoun bias and the
-    pseudo-perplexity are measured before and after, and each change has an interval. The same
-    command resumes an interrupted run.
+    pseudo-perplexity are measured before and after, and each change has an interval. The pronoun
+    bias is also measured on the built-in sentences, of a kind not trained on: an effect on one kind
+    of text need not hold on another. The same command resumes an interrupted run.
 
     \b
     Examples:
@@ -1031,7 +1033,8 @@ def _print_finetuning(result: FinetuneResult) -> None:
         f"{training['steps']:,} steps, {training['tokens']:,} tokens, {training['epochs']:.1f} "
         f"epochs: {ended}; evaluation loss {loss['before']:.3f} → {loss['after']:.3f} "
         f"(the best, of step {training['best']['step']:,})\n"
-        f"measured on {data['sentences']:,} sentences ({data['sentences_from']}) and "
+        f"measured on {data['sentences']:,} sentences ({data['sentences_from']}), "
+        f"{data['built_in_sentences']:,} built-in sentences, which are of another kind, and "
         f"{data['plain_sentences']:,} plain sentences\n"
     )
     compared = ("before", "after")
@@ -1044,13 +1047,14 @@ def _print_finetuning(result: FinetuneResult) -> None:
             title,
             changes or (),
             times=times,
-            label=lambda change: change.query,
+            label=lambda change: change.query.removesuffix(f", {BUILT_IN}"),
             columns={
+                "sentences": lambda change: change.details.get("sentences", ""),
                 "n": lambda change: str(change.paired),
-                "": lambda change: str(change.details["verdict"]),
             },
         )
     print_notes(result.notes)
+    click.echo(result.summary)
     click.echo(
         f"ideal: the value without bias. The intervals ({settings['prob']:.0%}) hold the trained "
         f"weights fixed.\nwritten to {result.folder}: model/, curve.csv, items.csv, figures/, "
