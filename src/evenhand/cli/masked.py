@@ -831,8 +831,10 @@ def generate(
     and the bias before and after.
 
     The control replaces as many words of each seed at random. The search maximises the score of
-    its own model: add others with --judge to see whether the bias transfers. With --json stdout
-    has only the summary: the sentences are written to -o, if given.
+    its own model at the pronoun of the sentence, which is no evidence by itself: all sentences are
+    judged by the masked pronouns of continuations ("Later [MASK] went home."), which the search
+    never scores. Add other models with --judge to see whether the bias transfers. With --json
+    stdout has only the summary: the sentences are written to -o, if given.
 
     \b
     Examples:
@@ -909,9 +911,14 @@ def _print_generation(result: Generation) -> None:
             for arm in m.select("sentences")
         ],
         label=lambda arm: arm.query,
-        columns={header: column(*about) for header, about in parts.items()},
-        note="\nintervals: bootstrap over seeds; p: sign test. target side: the distance of the "
-        "bias from .5 toward the target side. moved: share of seeds whose bias moved "
+        columns={
+            "score": lambda arm: arm.details["score"],
+            **{header: column(*about) for header, about in parts.items()},
+        },
+        note="\nscore: of the pronoun that the search maximises, or of the masked pronouns of "
+        "continuations that it never scores, which alone is evidence. intervals: "
+        "bootstrap over seeds; p: sign test. target side: the distance of the bias from .5 toward "
+        "the target side. moved: share of seeds whose bias moved "
         f"{rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 on that "
         "side. A seed without a result counts as its own sentence.",
     )
@@ -919,11 +926,13 @@ def _print_generation(result: Generation) -> None:
         if c.query == "random":
             [push] = c.parts
             click.echo(
-                f"{c.before.subject}, toward {c.details['toward']}: found - random "
+                f"{c.before.subject}, toward {c.details['toward']}, {c.details['score']}: "
+                "found - random "
                 f"{estimate(c.change)} in |bias - .5| (p = {c.p_value:.2g}), "
                 f"{estimate(push.change)} toward the target side (p = {push.p_value:.2g}), paired "
                 f"over {c.paired:,} seeds"
             )
+    click.echo(result.summary)
 
 
 def _part(m: Measurement, name: str, digits: int) -> str:
