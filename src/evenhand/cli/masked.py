@@ -1054,7 +1054,10 @@ def _print_finetuning(result: FinetuneResult) -> None:
     ):
         print_comparisons(
             title,
-            changes or (),
+            [
+                replace(c, before=replace(c.before, subject=""), after=replace(c.after, subject=""))
+                for c in changes
+            ],
             times=times,
             label=lambda change: change.query.removesuffix(f", {BUILT_IN}"),
             columns={

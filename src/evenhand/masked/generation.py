@@ -758,6 +758,7 @@ def _measure_model(
 
     Seeds of which the model cannot score a sentence with a continuation are left out there.
     """
+    read: Callable[[Iterable[Draft]], Sequence[Slot | None]]
     read = scorer.continued if score == CONTINUATIONS else scorer.slots
     kinds: list[Sequence[AcceptedDraft | NoDraft | None]] = [[None] * len(tasks), results]
     if controls is not None:
@@ -769,17 +770,13 @@ def _measure_model(
         )
         for kind in kinds
     ]
-    scored = [
-        (task.side, several)
-        for task, *several in zip(tasks, *slots, strict=True)
-        if None not in several
-    ]
-    columns = list(zip(*(several for _, several in scored), strict=True))
+    scored = [i for i in range(len(tasks)) if all(column[i] is not None for column in slots)]
     if not scored:
         return [], []
+    columns = [[slot for i in scored if (slot := column[i]) is not None] for column in slots]
     measurements, comparisons = measure_sentences(
         scorer.model.name,
-        [side for side, _ in scored],
+        [tasks[i].side for i in scored],
         columns[0],
         columns[1],
         columns[2] if controls is not None else None,
