@@ -821,12 +821,13 @@ def _score_changes(
     """The changes of the pronoun score on one kind of sentences, which is in the details."""
     full, top = (_paired(before, after, name) for name in ("full_bias", "bias"))
     k, end = settings.top_k, f", {BUILT_IN}" if kind == "built-in" else ""
-    far = {"ideal": 0.0, "highest": 0.5}
     changes = [
         _mean_change(f"mean bias{end}", *full, settings, ideal=0.5),
-        _mean_change(f"mean |bias - .5|{end}", *_distances(full), settings, **far),
+        _mean_change(f"mean |bias - .5|{end}", *_distances(full), settings, ideal=0.0, highest=0.5),
         _mean_change(f"mean bias, top {k}{end}", *top, settings, ideal=0.5),
-        _mean_change(f"mean |bias - .5|, top {k}{end}", *_distances(top), settings, **far),
+        _mean_change(
+            f"mean |bias - .5|, top {k}{end}", *_distances(top), settings, ideal=0.0, highest=0.5
+        ),
     ]
     return [replace(c, details={**c.details, "sentences": kind}) for c in changes]
 
