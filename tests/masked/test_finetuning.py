@@ -251,10 +251,10 @@ def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
 
 def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_path):
     of_another_kind = pronoun_sentences().sentences
-    twin = of_another_kind[0].replace("[MASK]", "she")
-    done = finetune(bert, [*TEXTS, twin], settings(), tmp_path / "run", sentences=MASKED)
+    twins = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
+    done = finetune(bert, [*TEXTS, *twins], settings(), tmp_path / "run", sentences=MASKED)
     assert done.data["built_in_sentences"] == len(of_another_kind)
-    assert done.data["held_out_elsewhere"] == 1
+    assert done.data["held_out_elsewhere"] >= 10  # all but those of the held-out documents
     for query in ("mean bias", "mean |bias - .5|", "mean bias, top 10"):
         first, second = done.change(query), done.change(f"{query}, built-in sentences")
         assert (first.details["sentences"], second.details["sentences"]) == ("given", "built-in")

@@ -290,7 +290,9 @@ def test_what_the_search_maximises_is_not_what_judges_it():
     assert maximised == pytest.approx(7 / 9 - 0.5, abs=1e-5)
     assert held_out == pytest.approx(0, abs=1e-6)
     world = chair_world()
-    maximised, held_out = judged(Reader(world.name, world.tokenizer, world.table), control=False)
+    settings = Settings(fluency=10, likely=0.0, edits=1)  # other words depend on the verb too
+    reader = Reader(world.name, world.tokenizer, world.table)
+    maximised, held_out = judged(reader, control=False, settings=settings)
     assert maximised == held_out == pytest.approx(7 / 9 - 0.5, abs=1e-5)
 
 
@@ -322,9 +324,10 @@ def test_no_gendered_word_of_the_sentence_reaches_a_continuation():
     assert first == second
     whole, query = DraftScorer(model)._continuation(drafts[0], "Later [MASK] went home.")
     assert whole == "The nurse moved her chair. Later [MASK] went home."
-    mask = model.tokenizer.mask_token_id
-    assert [i for i, piece in enumerate(query.ids) if piece == mask] == [4, query.position]
-    assert model.tokenizer.decode([query.ids[query.position - 1]]) == "later"
+    masks = [i for i, piece in enumerate(query.ids) if piece == model.tokenizer.mask_token_id]
+    assert len(masks) == 2
+    assert masks[1] == query.position
+    assert model.tokenizer.decode([query.ids[query.position - 1]]).strip() == "later"
 
 
 def test_continuations_of_mini_tell_who_the_sentence_is_about():
