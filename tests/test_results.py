@@ -11,7 +11,7 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.files import document, replace_file, save_json, to_json
 from evenhand.instruments import compare
 from evenhand.registry import Registry
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Estimate, Measurement
 
 
 def measurement(values, **changes):
@@ -129,6 +129,78 @@ def test_compare_without_items_claims_nothing():
     made = compare(bare, bare)
     assert made.paired == 0
     assert made.change.low == -np.inf
+
+
+def changed(before, after, *, half=0.02, ideal=0.5, worse="away", kind="difference", details=None):
+    """A change from one value to another whose interval reaches `half` to either side."""
+    first, second = (
+        measurement([1, 2], value=value, ideal=ideal, worse=worse) for value in (before, after)
+    )
+    change = after / before if kind == "ratio" else after - before
+    return Comparison(
+        before=first,
+        after=second,
+        change=Estimate(value=change, low=change - half, high=change + half),
+        interval="",
+        paired=2,
+        kind=kind,
+        details=details or {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "options", "effect"),
+    [
+        (0.7, 0.6, {}, "nearer the ideal"),
+        (0.3, 0.4, {}, "nearer the ideal"),
+        (0.6, 0.7, {}, "further from the ideal"),
+        (0.7, 0.4, {}, "nearer the ideal, on its other side"),
+        (0.6, 0.2, {}, "further from the ideal, on its other side"),
+        (0.7, 0.6, {"half": 0.2}, "no clear change"),
+        (0.7, 0.4, {"half": 0.4}, "no clear change"),
+        (0.7, 0.6, {"half": np.inf}, "no clear change"),
+        (0.7, float("nan"), {"half": 0.0}, "no clear change"),
+        (0.7, 0.6, {"ideal": None}, "lower"),
+        (0.6, 0.7, {"ideal": None}, "higher"),
+        (0.6, 0.7, {"worse": "higher"}, "worse"),
+        (0.7, 0.4, {"worse": "higher"}, "better"),
+        (0.6, 0.7, {"worse": "lower"}, "better"),
+        (0.7, 0.6, {"worse": "lower", "ideal": None}, "worse"),
+        (9.0, 7.0, {"kind": "ratio", "ideal": None, "worse": "higher"}, "better"),
+        (7.0, 9.0, {"kind": "ratio", "ideal": None, "worse": "higher"}, "worse"),
+        (9.0, 9.1, {"kind": "ratio", "ideal": None, "worse": "higher"}, "no clear change"),
+        (4.0, 2.0, {"kind": "ratio", "ideal": 1.0}, "nearer the ideal"),
+        # 1.8 is nearer to 1 than .5 is as a ratio
+        (0.5, 1.8, {"kind": "ratio", "ideal": 1.0}, "nearer the ideal, on its other side"),
+    ],
+)
+def test_the_effect_says_what_a_change_means(before, after, options, effect):
+    assert changed(before, after, **options).effect == effect
+
+
+@pytest.mark.parametrize(
+    ("distance", "effect"),
+    [
+        ((-0.06, -0.01), "nearer the ideal, on its other side"),
+        ((-0.04, 0.03), "about as far from the ideal, on its other side"),
+        ((0.01, 0.05), "further from the ideal, on its other side"),
+    ],
+)
+def test_the_effect_is_judged_by_the_interval_of_the_distance(distance, effect):
+    low, high = distance
+    details = {"distance": {"value": (low + high) / 2, "low": low, "high": high, "prob": 0.95}}
+    assert changed(0.55, 0.455, details=details).effect == effect
+    same_side = changed(0.56, 0.52, details=details)
+    assert same_side.effect == effect.removesuffix(", on its other side")
+    assert changed(0.55, 0.455, half=0.1, details=details).effect == "no clear change"
+
+
+def test_json_and_tables_have_the_effect_and_read_it_back():
+    change = changed(0.7, 0.4)
+    row = json.loads(to_json(change.to_dict()))
+    assert row["effect"] == change.effect == "nearer the ideal, on its other side"
+    assert Comparison.from_dict(row) == change
+    assert change.to_frame()["effect"].tolist() == [change.effect]
 
 
 def test_registry_suggests_and_is_lazy():

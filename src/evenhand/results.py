@@ -481,6 +481,10 @@ class Comparison:
                 return "higher" if rose else "lower"
             return "worse" if rose == (worse == "higher") else "better"
         before, after = self.before.value - ideal, self.after.value - ideal
+        if self.kind == "ratio" and min(ideal, self.before.value, self.after.value) > 0:
+            before, after = (math.log(m.value / ideal) for m in (self.before, self.after))
+        if math.isnan(before) or math.isnan(after):
+            return "no clear change"
         nearer: bool | None = abs(after) < abs(before)
         if (distance := self.details.get("distance")) is not None:
             clear = not distance["low"] <= 0 <= distance["high"]
@@ -516,12 +520,13 @@ class Comparison:
         row["before"], row["after"] = (m.to_dict(items=items) for m in (self.before, self.after))
         row["change"] = self.change.to_dict()
         row["parts"] = [part.to_dict(items=items) for part in self.parts]
-        return {"metric": self.metric, "query": self.query, **row}
+        return {"metric": self.metric, "query": self.query, **row, "effect": self.effect}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Comparison:
         """Read what `to_dict` wrote, parts at any depth."""
-        fields = {name: value for name, value in row.items() if name not in ("metric", "query")}
+        derived = ("metric", "query", "effect")
+        fields = {name: value for name, value in row.items() if name not in derived}
         fields["before"] = Measurement.from_dict(row["before"])
         fields["after"] = Measurement.from_dict(row["after"])
         fields["change"] = Estimate.from_dict(row["change"])
@@ -548,6 +553,7 @@ class Comparison:
                 "prob": c.change.prob,
                 "p_value": c.p_value,
                 "paired": c.paired,
+                "effect": c.effect,
             }
             for c in (self, *self.parts)
         ]

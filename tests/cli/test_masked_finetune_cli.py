@@ -58,10 +58,9 @@ def test_one_command_trains_measures_and_draws(text, capsys):
     assert told["data"]["documents_read"] == len(TEXT)
     assert told["data"]["sentences"] >= 10  # the structural filter on the held-out lines
     names = [change["query"] for change in told["changes"]]
-    assert names == [
-        "mean bias", "mean |bias - .5|", "mean bias, top 10", "mean |bias - .5|, top 10",
-        "pseudo-perplexity",
-    ]  # fmt: skip
+    scores = ["mean bias", "mean |bias - .5|", "mean bias, top 10", "mean |bias - .5|, top 10"]
+    both = [name for score in scores for name in (score, f"{score}, built-in sentences")]
+    assert names == [*both, "pseudo-perplexity"]
     for change in told["changes"]:
         if not change["paired"]:  # a random model may have no gender word in its top 10
             assert change["change"]["value"] is None
@@ -77,6 +76,9 @@ def test_one_command_trains_measures_and_draws(text, capsys):
     assert record["versions"]["torch"]
     shown = output(capsys, "masked", "finetune", "text.txt", "-o", "even", *QUICK)
     assert "pseudo-perplexity" in shown
+    assert "120 built-in sentences, which are of another kind" in shown
+    assert "on held-out sentences of the training text" in shown
+    assert "on sentences of another kind (built-in)" in shown
     assert f"{told['training']['steps']:,} steps" in shown
     score = output(capsys, "masked", "score", "masked.txt", "--model", "even/model", "--json")
     assert json.loads(score)["measurements"][0]["subject"] == "even/model"

@@ -33,7 +33,11 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
     assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
     assert told["generated"] == len(rows) > 0
     assert told["generated"] + sum(told["nothing"].values()) == 4
-    results = [Measurement.from_dict(row) for row in told["measurements"]]
+    measured = [Measurement.from_dict(row) for row in told["measurements"]]
+    results = [m for m in measured if m.metric == "generation"]
+    held_out = [m for m in measured if m.metric == "continuation"]
+    assert [m.details["score"] for m in held_out] == ["held-out continuations"] * 4
+    assert "continuations that the search never scored" in told["summary"]
     assert [(m.subject, m.query) for m in results] == [
         ("mini", "male"),
         ("mini", "female"),
@@ -61,6 +65,8 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
                    *QUICK)  # fmt: skip
     assert "searches" in shown
     assert "found - random" in shown
+    assert "maximised by the search" in shown
+    assert "continuations that the search never scored" in shown
     plain = output(capsys, "masked", "generate", str(seeds), "--limit", "1", "--no-control",
                    *QUICK)  # fmt: skip
     assert plain == made.read_text()

@@ -84,6 +84,16 @@ def test_comparisons_with_p_and_parts(capsys):
     assert "  category: home" in capsys.readouterr().out
 
 
+def test_comparisons_say_when_the_other_side_of_the_ideal_is_reached(capsys):
+    before, after = (replace(MEASUREMENT, value=x, ideal=0.5, worse="away") for x in (0.7, 0.4))
+    change = Estimate(value=-0.3, low=-0.35, high=-0.25)
+    print_comparisons(
+        "Title", [Comparison(before=before, after=after, change=change, interval="", paired=3)]
+    )
+    text = " ".join(capsys.readouterr().out.split())
+    assert "nearer the ideal, on its other side" in text
+
+
 def test_a_wide_table_is_not_cut(capsys):
     table("Title", ("name", "value"), [("x" * 90, "0.125"), ("y", "[-1.250, ∞]")])
     text = capsys.readouterr().out

@@ -193,10 +193,10 @@ def test_change_is_the_difference_and_its_interval_is_paired(world):
         assert part.change.value == pytest.approx(now.value - was.value)
         assert (part.change.low, part.change.high) == pytest.approx((-was.high, -was.low))
     assert made.change == made.part("association").change
-    assert made.details["direction"] == "less bias"
-    assert compare(after, before).details["direction"] == "more bias"
+    assert made.effect == "nearer the ideal"
+    assert compare(after, before).effect == "further from the ideal"
     same = compare(before, before).part("epsilon")
-    assert same.details["direction"] == "no clear change"
+    assert same.effect == "no clear change"
     assert (same.change.low, same.change.high) == (0, 0)
     assert Comparison.from_dict(made.to_dict()) == made
 

@@ -222,6 +222,8 @@ def generation(document: Document) -> Iterator[Row]:
         yield f"count/{name}", numbers(document[name])
     kinds = {"seeds": "seed", "found": "search", "random": "control"}
     for data in document["measurements"]:
+        if data["metric"] == "continuation":  # not measured in 0.1
+            continue
         for part in _parts(data, "sentences"):
             prefix = f"{data['subject']}/{data['query']}/{kinds[part['query']]}"
             yield f"{prefix}/distance", estimate(part)
@@ -229,6 +231,8 @@ def generation(document: Document) -> Iterator[Row]:
                 yield f"{prefix}/{component['query']}", estimate(component)
     for data in document["comparisons"]:
         before = data["before"]
+        if data["metric"] == "continuation":
+            continue
         kind = kinds[data["query"]]
         prefix = f"{before['subject']}/{data['details']['toward']}/against_{kind}"
         yield f"{prefix}/distance", estimate(data["change"], data["p_value"])
@@ -242,14 +246,19 @@ def finetuning(document: Document) -> Iterator[Row]:
         yield f"count/{name}", numbers(document["data"][name])
     for name in ("steps", "tokens", "documents"):
         yield f"count/{name}", numbers(document["training"][name])
+    new = "built-in sentences"  # not measured in 0.1
     for prefix, key in (("", "changes"), ("control/", "control")):
         for data in document[key]:
+            if data["query"].endswith(new):
+                continue
             for part in ("before", "after", "change"):
                 yield f"{prefix}{data['query']}/{part}", estimate(data[part])
             distance = data["details"]["distance"]
             if distance:
                 yield f"{prefix}{data['query']}/distance", estimate(distance)
     for data in document["against_control"]:
+        if data["query"].endswith(new):
+            continue
         yield f"against control/{data['query']}", estimate(data["change"])
     for prefix, key in (("", "curve"), ("control/", "control_curve")):
         for point in document[key]:

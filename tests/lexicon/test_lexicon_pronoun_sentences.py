@@ -35,6 +35,16 @@ def test_a_sentence_states_no_gender(text):
         assert plural not in before or "guests" in before, "another pronoun stands for the person"
 
 
+@pytest.mark.parametrize("text", pronoun_sentences().continuations)
+def test_a_continuation_is_about_the_person_before_it_and_states_no_gender(text):
+    assert text.count("[MASK]") == 1
+    assert text.endswith(".")
+    assert text not in pronoun_sentences().sentences
+    sentence = "The cyclist fell. " + text.replace("[MASK]", "her")
+    judged = Filter(someone=True).sentence(sentence)
+    assert getattr(judged, "reason", "") not in ("other_indicator", "several_pronouns"), judged
+
+
 def test_places_of_the_pronoun():
     """A model finds the form of the pronoun that the file promises; reflexives are hard for it."""
     built_in = pronoun_sentences()
@@ -54,6 +64,15 @@ def test_a_sentence_without_one_mask_is_named(tmp_path: Path):
     path = tmp_path / "own.toml"
     path.write_text('[groups.a]\ntitle = "A"\nsentences = ["No mask here.", "[MASK] sings."]\n')
     with pytest.raises(LexiconError, match=r"groups\.a.sentences #1: expected a sentence with one"):
+        module._read(path)
+
+
+def test_a_continuation_without_one_mask_is_named(tmp_path: Path):
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'continuations = ["No mask."]\n[groups.a]\ntitle = "A"\nsentences = ["[MASK]"]\n'
+    )
+    with pytest.raises(LexiconError, match="continuations #1: expected a sentence with one"):
         module._read(path)
 
 

@@ -12,6 +12,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import to_json
+from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.masked import load
 from evenhand.masked.finetuning import RunFolder, Settings, finetune, train
 from evenhand.masked.learning_text import (
@@ -248,6 +249,29 @@ def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
     assert 1500 <= done.tokens < 1500 + 4 * 32
 
 
+def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_path):
+    of_another_kind = pronoun_sentences().sentences
+    twins = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
+    done = finetune(bert, [*TEXTS, *twins], settings(), tmp_path / "run", sentences=MASKED)
+    assert done.data["built_in_sentences"] == len(of_another_kind)
+    assert done.data["held_out_elsewhere"] >= 10  # all but those of the held-out documents
+    for query in ("mean bias", "mean |bias - .5|", "mean bias, top 10"):
+        first, second = done.change(query), done.change(f"{query}, built-in sentences")
+        assert (first.details["sentences"], second.details["sentences"]) == ("given", "built-in")
+    first, second = (
+        f"{done.change(name).change.value:+.3f}"
+        for name in ("mean bias", "mean bias, built-in sentences")
+    )
+    assert f"{first} [" in done.summary
+    assert f"; {second} [" in done.summary
+    assert done.to_dict()["summary"] == done.summary
+    alone = finetune(
+        bert, TEXTS, settings(max_tokens=500), tmp_path / "alone", sentences=of_another_kind
+    )
+    assert alone.data["built_in_sentences"] == 0
+    assert "built-in" not in "".join(change.query for change in alone.changes)
+
+
 def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
@@ -275,7 +299,16 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
 
     sentences = [Sentence(text, "his") for text in MASKED]
     done = finetune(bert, TEXTS, settings(), tmp_path / "run", sentences=sentences, control=True)
-    items = pd.read_csv(tmp_path / "run" / "items.csv")
+    table = pd.read_csv(tmp_path / "run" / "items.csv")
+    assert list(dict.fromkeys(table["sentences"])) == ["given", "built-in"]
+    other = table[table["sentences"] == "built-in"]
+    assert other["masked"].tolist() == list(pronoun_sentences().sentences)
+    built_in = done.change("mean bias, built-in sentences")
+    assert built_in.paired == len(other)
+    assert built_in.before.value == pytest.approx(other["bias_before"].mean())
+    assert built_in.after.value == pytest.approx(other["bias_after"].mean())
+    assert built_in.details["sentences"] == "built-in"
+    items = table[table["sentences"] == "given"]
     assert items["masked"].tolist() == MASKED
     mean = done.change("mean bias")
     assert mean.before.value == pytest.approx(items["bias_before"].mean())
@@ -415,8 +448,8 @@ def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_pa
     bias = done.change("mean bias")
     assert bias.paired >= 20
     assert bias.before.value > 0.6
-    assert bias.details["significant"]
-    assert bias.details["nearer"]
+    assert bias.effect.startswith("nearer the ideal")
+    assert done.change("mean bias, built-in sentences").paired == 120
     assert done.change("mean |bias - .5|").change.high < 0
     control, difference = done.control[0], done.against_control[0]
     assert control.after.value > bias.before.value  # text about men alone

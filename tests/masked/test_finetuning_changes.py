@@ -87,28 +87,27 @@ def change(before, after, ideal=0.5, spread=0.1, n=200):
 
 def test_nearer_is_said_of_the_distance_and_not_of_the_change():
     crossed = change(0.55, 0.455)
-    assert crossed.details["significant"]
     assert crossed.change.high < -0.05
-    assert crossed.details["nearer"] is None
-    assert crossed.details["verdict"] == "past the ideal"
+    assert crossed.effect == "about as far from the ideal, on its other side"
     distance = crossed.details["distance"]
     assert distance["low"] < 0 < distance["high"]
     expected = abs(crossed.after.value - 0.5) - abs(crossed.before.value - 0.5)
     assert distance["value"] == pytest.approx(expected)
     assert Comparison.from_dict(crossed.to_dict()) == crossed
     near = change(0.75, 0.51)
-    assert (near.details["nearer"], near.details["verdict"]) == (True, "nearer the ideal")
+    assert near.effect == "nearer the ideal"
+    assert change(0.75, 0.4).effect == "nearer the ideal, on its other side"
     assert near.details["distance"]["value"] == pytest.approx(
         abs(near.after.value - 0.5) - abs(near.before.value - 0.5)
     )
-    assert change(0.55, 0.4).details["verdict"] == "further from the ideal"
+    assert change(0.55, 0.4).effect == "further from the ideal, on its other side"
     same_side = change(0.75, 0.65)
     assert same_side.details["distance"] == same_side.change.to_dict()
-    assert change(0.6, 0.6).details["verdict"] == "no clear change"
-    assert change(0.501, 0.52).details["verdict"] == "changed; distance unclear"
+    assert change(0.6, 0.6).effect == "no clear change"
+    assert change(0.501, 0.52).effect == "about as far from the ideal"
     for measured in (change(0.3, 0.2, ideal=0.0), change(0.2, 0.3, ideal=0.0)):
         assert measured.details["distance"] == measured.change.to_dict()
-    assert change(0.3, 0.2, ideal=0.0).details["nearer"]
+    assert change(0.3, 0.2, ideal=0.0).effect == "nearer the ideal"
 
 
 def test_nearer_keeps_its_level_where_the_distance_is_the_same():
@@ -118,9 +117,8 @@ def test_nearer_keeps_its_level_where_the_distance_is_the_same():
     for _ in range(300):
         shared, *own = rng.normal(0, 0.1, (3, 40))
         one, two = (m + shared + x / 3 for m, x in zip((0.56, 0.44), own, strict=True))
-        told += (
-            _mean_change("mean bias", one, two, Settings(), ideal=0.5).details["nearer"] is not None
-        )
+        effect = _mean_change("mean bias", one, two, Settings(), ideal=0.5).effect
+        told += effect.startswith(("nearer", "further"))
     assert told <= 27  # 15 expected; P(more | 5 %) < .002
 
 
@@ -159,9 +157,9 @@ def test_crows_shares_are_those_of_the_pairs_that_count():
     assert made.details["distance"]["value"] == pytest.approx(0, abs=1e-12)
     assert made.details["distance"]["low"] < 0 < made.details["distance"]["high"]
     much = _crows_change(result([1] * 95 + [-1] * 5), result([1] * 50 + [-1] * 50))
-    assert much.details["verdict"] == "nearer the ideal"
+    assert much.effect == "nearer the ideal"
     turned = _crows_change(result([1] * 70 + [-1] * 30), result([-1] * 70 + [1] * 30))
-    assert turned.details["verdict"] == "past the ideal"
+    assert turned.effect == "about as far from the ideal, on its other side"
 
 
 def test_no_number_is_an_empty_cell(tmp_path):

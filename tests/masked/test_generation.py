@@ -12,7 +12,8 @@ from evenhand.errors import FileError, InputError
 from evenhand.masked.drafts import Candidate, Draft, DraftScorer, SeedContext, seeds_of
 from evenhand.masked.gender_words import bias, probabilities
 from evenhand.masked.generation import Settings, generate, read_seeds
-from evenhand.simulate.masked import bigram_model
+from evenhand.masked.model import load
+from evenhand.simulate.masked import BigramModel, bigram_model
 from evenhand.text.structural import Accepted, Filter
 
 CHAIR = "The nurse moved her chair."
@@ -256,13 +257,96 @@ def test_the_head_of_the_antecedent_changes_only_when_asked():
 def test_a_judge_reads_the_same_sentences():
     judge = chair_world(lifted={"his": 0.3, "her": 0.6})
     result = generate(chair_world(), [CHAIR], direction="male", judges=[judge])
-    mine, theirs = result.measurements
+    mine, theirs = (m for m in result.measurements if m.metric == "generation")
+    assert [m.details["score"] for m in (mine, theirs)] == ["maximised by the search", "judge"]
     assert mine.part("found").part("push").value == pytest.approx(7 / 9 - 0.5, abs=1e-5)
     assert theirs.part("found").part("push").value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
     assert theirs.part("seeds").part("push").value == 0
     change = next(c for c in result.comparisons if c.before is theirs.part("seeds"))
     assert change.part("push").change.value == pytest.approx(1 / 3 - 0.5, abs=1e-5)
     assert theirs.value == pytest.approx(1 / 6, abs=1e-5)
+
+
+class Reader(BigramModel):
+    """A model in which the verb tells the gender of the person at every mask of a text."""
+
+    def logits(self, rows, positions):  # noqa: ARG002
+        ids = self.tokenizer.convert_tokens_to_ids(["lifted", "pushed", "moved"])
+        verbs = [next((i for i in row if i in ids), row[0]) for row in rows]
+        return np.log(self.table[verbs]).astype(np.float32)
+
+
+def judged(model, **options):
+    result = generate(model, [CHAIR], direction="male", **options)
+    [of_search] = [m for m in result.measurements if m.metric == "generation"]
+    [held_out] = [m for m in result.measurements if m.metric == "continuation"]
+    assert held_out.details["score"] == "held-out continuations"
+    return of_search.part("found").part("push").value, held_out.part("found").part("push").value
+
+
+def test_what_the_search_maximises_is_not_what_judges_it():
+    """Only the next word depends on the verb: the search gains, and the reader of more does not."""
+    maximised, held_out = judged(chair_world())
+    assert maximised == pytest.approx(7 / 9 - 0.5, abs=1e-5)
+    assert held_out == pytest.approx(0, abs=1e-6)
+    world = chair_world()
+    settings = Settings(fluency=10, likely=0.0, edits=1)  # other words depend on the verb too
+    reader = Reader(world.name, world.tokenizer, world.table)
+    maximised, held_out = judged(reader, control=False, settings=settings)
+    assert maximised == held_out == pytest.approx(7 / 9 - 0.5, abs=1e-5)
+
+
+def test_the_summary_relies_on_the_continuations():
+    result = generate(chair_world(), [CHAIR], direction="male")
+    changes = {
+        c.details["score"]: c.change.value for c in result.comparisons if c.query == "random"
+    }
+    held_out, maximised = (
+        f"{changes[score]:+.3f} ["
+        for score in ("held-out continuations", "maximised by the search")
+    )
+    first, second = result.summary.split("; ")
+    assert held_out in first
+    assert "continuations that the search never scored" in first
+    assert maximised in second
+    assert result.to_dict()["summary"] == result.summary
+    assert "minus the seeds" in generate(chair_world(), [CHAIR], control=False).summary
+
+
+def test_no_gendered_word_of_the_sentence_reaches_a_continuation():
+    """The pronoun of the sentence is masked: with either one the score is the same."""
+    model = load("mini")
+    drafts = [
+        Draft(SeedContext(seeds_of([Candidate(f"The nurse moved {word} chair")]).seeds[0]))
+        for word in ("her", "his")
+    ]
+    first, second = DraftScorer(model).continued(drafts)
+    assert first == second
+    whole, query = DraftScorer(model)._continuation(drafts[0], "Later [MASK] went home.")
+    assert whole == "The nurse moved her chair. Later [MASK] went home."
+    masks = [i for i, piece in enumerate(query.ids) if piece == model.tokenizer.mask_token_id]
+    assert len(masks) == 2
+    assert masks[1] == query.position
+    assert model.tokenizer.decode([query.ids[query.position - 1]]).strip() == "later"
+
+
+def test_continuations_of_mini_tell_who_the_sentence_is_about():
+    def scores(jobs):
+        texts = [f"The {job} moved his chair." for job in jobs]
+        drafts = [Draft(SeedContext(seed)) for seed in seeds_of(map(Candidate, texts)).seeds]
+        return [slot.bias for slot in DraftScorer(load("mini")).continued(drafts)]
+
+    women = scores(["nurse", "receptionist", "librarian", "dancer", "midwife"])
+    men = scores(["engineer", "carpenter", "mechanic", "soldier", "plumber"])
+    assert np.mean(men) - np.mean(women) > 0.05
+
+
+def test_a_sentence_too_long_with_a_continuation_is_left_out_of_that_judgement():
+    world = chair_world()
+    world.tokenizer.model_max_length = len(world.tokenizer(CHAIR)["input_ids"]) + 2
+    result = generate(world, [CHAIR], direction="male")
+    assert {m.metric for m in result.measurements} == {"generation"}
+    assert "none could be scored" in result.summary
 
 
 def test_what_the_model_cannot_read_is_counted():

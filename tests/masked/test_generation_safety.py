@@ -192,8 +192,10 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
 def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
     seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=60)
     result = generate(mini, seeds, direction="own")
-    (m,) = result.measurements
-    [change] = [c for c in result.comparisons if c.query == "random"]
+    m, _ = result.measurements
+    change, held_out = (c for c in result.comparisons if c.query == "random")
+    assert held_out.details["score"] == "held-out continuations"
+    assert held_out.part("push").change.value < change.part("push").change.value
     assert change.change.low > 0
     assert change.p_value < 0.01
     assert m.part("found").part("moved").value > m.part("random").part("moved").value

@@ -24,9 +24,9 @@ from evenhand.report.comparison import (
     compare_audits,
     comparison_sections,
     difference,
+    effect,
     line_forests,
     unpaired_interval,
-    worse,
     write_comparison,
 )
 from evenhand.report.findings import read_findings
@@ -112,7 +112,7 @@ def test_the_planted_difference_is_found(two: AuditComparison) -> None:
     assert made.clear
     assert made.low < made.value < made.high
     assert made.value == pytest.approx(0.285, abs=0.02)
-    assert worse(line, 1, ("A", "B")) == "A"
+    assert effect(line, 1) == "nearer the ideal"
     weat = lines(two)["weat"].differences[1]
     assert weat is not None
     assert weat.value < 0
@@ -132,7 +132,7 @@ def test_an_audit_of_the_same_vectors_has_nothing_to_tell(make: Make, tmp_path: 
     copy = shutil.copytree(make("strong"), tmp_path / "copy")
     found = compare_audits([make("strong"), copy])
     assert {d.kind for line in found.lines for d in line.differences if d} == {"same input"}
-    assert worse(lines(found)["association"], 1, ("A", "B")) == "not clear"
+    assert effect(lines(found)["association"], 1) == "no clear change"
     measures = comparison_sections(found)[2]
     assert measures.parts == []
     assert "not shown: word vectors" in measures.blocks[-1].words
@@ -261,16 +261,18 @@ def test_an_unpaired_interval_covers() -> None:
 @pytest.mark.parametrize(
     ("way", "first", "second", "expected"),
     [
-        ("higher", 1.0, 3.0, "B"),
-        ("higher", 3.0, 1.0, "A"),
-        ("lower", 1.0, 3.0, "A"),
-        ("away", -3.0, -1.0, "A"),
-        ("away", 1.0, 3.0, "B"),
-        ("away", -1.0, 2.0, "opposite sides"),
-        ("higher", 1.0, 1.1, "not clear"),
+        ("higher", 1.0, 3.0, "worse"),
+        ("higher", 3.0, 1.0, "better"),
+        ("lower", 1.0, 3.0, "better"),
+        ("away", -3.0, -1.0, "nearer the ideal"),
+        ("away", 1.0, 3.0, "further from the ideal"),
+        ("away", -1.0, 2.0, "further from the ideal, on its other side"),
+        ("higher", 1.0, 1.1, "no clear change"),
     ],
 )
-def test_who_reads_worse(way: str, first: float, second: float, expected: str) -> None:
+def test_how_an_audit_reads_against_the_first(
+    way: str, first: float, second: float, expected: str
+) -> None:
     one, two = (measurement(x, x - 0.2, x + 0.2, worse=way) for x in (first, second))
     line = Line(
         subject="vectors",
@@ -280,9 +282,9 @@ def test_who_reads_worse(way: str, first: float, second: float, expected: str) -
         sides=(one, two),
         differences=(None, difference(one, two)),
     )
-    assert worse(line, 1, ("A", "B")) == expected
+    assert effect(line, 1) == expected
     control = replace(line, metric="weat", query="weat-1")
-    assert worse(control, 1, ("A", "B")) == "a control"
+    assert effect(control, 1) == "a control"
 
 
 def test_verdicts_stand_side_by_side(two: AuditComparison) -> None:

@@ -105,10 +105,15 @@ def score_changes() -> list[Comparison]:
             change=Estimate(value=-0.1, low=-0.14, high=-0.06),
             interval="",
             paired=120,
-            details={"nearer": None if ideal is None else True, "verdict": "x", "distance": None},
+            details={
+                "distance": None,
+                "sentences": "built-in" if query.endswith("built-in sentences") else "held out",
+            },
         )
 
     measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
+    other = {"mean bias": 0.5, "mean |bias - .5|": 0.0}
+    measures |= {f"{query}, built-in sentences": ideal for query, ideal in other.items()}
     return [change(query, ideal) for query, ideal in measures.items()]
 
 
@@ -116,7 +121,7 @@ def tuned_content() -> dict:
     """A fine-tuning as the stage saves it: what JSON makes of it."""
     content = {
         "settings": {"top_k": 10},
-        "data": {"sentences": 120},
+        "data": {"sentences": 44, "built_in_sentences": 120},
         "training": {
             "documents": 900,
             "tokens": 160_000,
@@ -182,7 +187,10 @@ def test_tables_agree_with_what_was_measured(found, data, model):
 def test_fine_tuning_says_what_changed_and_what_it_cost(model):
     part = model.parts[-1]
     words = " ".join(block.words for block in part.blocks if isinstance(block, Text))
-    assert "from 0.70 to 0.60: nearer to even than before" in words
+    assert "44 of held-out texts of the same data, and 120 built-in sentences" in words
+    change = "went from 0.70 to 0.60 (change −0.100 [−0.140, −0.060]: nearer the ideal)"
+    assert f"On sentences like those trained on the mean score {change}" in words
+    assert f"On built-in sentences the mean score {change}" in words
     [table] = [block for block in part.blocks if isinstance(block, Table)]
     last = [cell.text for cell in table.rows[-1]]
     assert last[0] == "professions, men's minus women's"

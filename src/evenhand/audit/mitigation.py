@@ -160,10 +160,11 @@ def tune(
 ) -> dict[str, Any]:
     """Fine-tune on the data with the genders of half of the texts swapped, and measure again.
 
-    The pronouns are those of the built-in sentences, as in the verdict; the perplexity is that of
-    held-out texts.
+    The pronouns are those of held-out texts and of the built-in sentences, as in the verdict, or of
+    these alone where the texts have too few; the perplexity is that of held-out texts.
     """
     from evenhand.masked.finetuning import finetune
+    from evenhand.masked.learning_text import TooFewSentencesError
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
@@ -173,7 +174,8 @@ def tune(
         )
     settings = settings_for(weights, options)
     report = _phases(progress)
-    parts = (model.fingerprint, data.digest, repr(asdict(settings)))
+    kinds = "held-out and built-in sentences"
+    parts = (model.fingerprint, data.digest, repr(asdict(settings)), kinds)
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
     if weights > WEIGHTS and not folder.exists():  # a started run is finished
@@ -185,15 +187,22 @@ def tune(
                 "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
-    try:
-        result = finetune(
+
+    def tuned(sentences: Sequence[str] | None) -> FinetuneResult:
+        return finetune(
             source,
             data.texts,
             settings,
             folder,
-            sentences=pronoun_sentences().sentences,
+            sentences=sentences,
             progress=lambda what, done, of, _: report(what, done, of),
         )
+
+    try:
+        try:
+            result = tuned(None)
+        except TooFewSentencesError:
+            result = tuned(pronoun_sentences().sentences)
     except InputError as error:
         return _skipped(str(error))
     return {

@@ -266,7 +266,6 @@ def bias(
             f"{own.before.subject} → {own.after.subject}: paired on the same queries",
             [*own.parts, right],
             label=lambda c: LABELS.get(c.query, c.metric),
-            columns={"": lambda c: c.details.get("direction", "")},
         )
     if figures is not None:
         click.echo(f"figures written to {figures}")

@@ -653,14 +653,14 @@ def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
                         number(change["change"]),
                         _format_interval(change),
                         p_text(change["p_holm"]),
-                        change.get("direction", ""),
+                        change.get("effect", ""),
                     )
                 )
     over = "all settings" if overall else "the tasks of each network"
     headers = ("mitigation", "network", "settings", "figure", "before", "after", "change")
     return Table(
         f"What mitigations change, mean over {over}",
-        (*_other_axes(rows), *headers, "interval", "p (Holm)", ""),
+        (*_other_axes(rows), *headers, "interval", "p (Holm)", "effect"),
         lines,
     )
 

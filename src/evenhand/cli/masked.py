@@ -53,6 +53,7 @@ from evenhand.instruments import Run, correct_p_values, instruments, lookup
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
 from evenhand.masked.generation import Settings as GenerationSettings
+from evenhand.masked.metrics.pronouns import BUILT_IN
 from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
@@ -832,8 +833,10 @@ def generate(
     and the bias before and after.
 
     The control replaces as many words of each seed at random. The search maximises the score of
-    its own model: add others with --judge to see whether the bias transfers. With --json stdout
-    has only the summary: the sentences are written to -o, if given.
+    its own model at the pronoun of the sentence, which is no evidence by itself: all sentences are
+    judged by the masked pronouns of continuations ("Later [MASK] went home."), which the search
+    never scores. Add other models with --judge to see whether the bias transfers. With --json
+    stdout has only the summary: the sentences are written to -o, if given.
 
     \b
     Examples:
@@ -910,9 +913,14 @@ def _print_generation(result: Generation) -> None:
             for arm in m.select("sentences")
         ],
         label=lambda arm: arm.query,
-        columns={header: column(*about) for header, about in parts.items()},
-        note="\nintervals: bootstrap over seeds; p: sign test. target side: the distance of the "
-        "bias from .5 toward the target side. moved: share of seeds whose bias moved "
+        columns={
+            "score": lambda arm: arm.details["score"],
+            **{header: column(*about) for header, about in parts.items()},
+        },
+        note="\nscore: of the pronoun that the search maximises, or of the masked pronouns of "
+        "continuations that it never scores, which alone is evidence. intervals: "
+        "bootstrap over seeds; p: sign test. target side: the distance of the bias from .5 toward "
+        "the target side. moved: share of seeds whose bias moved "
         f"{rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 on that "
         "side. A seed without a result counts as its own sentence.",
     )
@@ -920,11 +928,13 @@ def _print_generation(result: Generation) -> None:
         if c.query == "random":
             [push] = c.parts
             click.echo(
-                f"{c.before.subject}, toward {c.details['toward']}: found - random "
+                f"{c.before.subject}, toward {c.details['toward']}, {c.details['score']}: "
+                "found - random "
                 f"{estimate(c.change)} in |bias - .5| (p = {c.p_value:.2g}), "
                 f"{estimate(push.change)} toward the target side (p = {push.p_value:.2g}), paired "
                 f"over {c.paired:,} seeds"
             )
+    click.echo(result.summary)
 
 
 def _part(m: Measurement, name: str, digits: int) -> str:
@@ -979,8 +989,9 @@ def finetune(
     A document is a line, or with --field a field of a JSONL or CSV file; files may be compressed
     and are not changed. The documents are split by a hash of their content: most are for training,
     some for the evaluation loss, some are held out. On held-out sentences the pronoun bias and the
-    pseudo-perplexity are measured before and after, and each change has an interval. The same
-    command resumes an interrupted run.
+    pseudo-perplexity are measured before and after, and each change has an interval. The pronoun
+    bias is also measured on the built-in sentences, of a kind not trained on: an effect on one kind
+    of text need not hold on another. The same command resumes an interrupted run.
 
     \b
     Examples:
@@ -1036,7 +1047,8 @@ def _print_finetuning(result: FinetuneResult) -> None:
         f"{training['steps']:,} steps, {training['tokens']:,} tokens, {training['epochs']:.1f} "
         f"epochs: {ended}; evaluation loss {loss['before']:.3f} → {loss['after']:.3f} "
         f"(the best, of step {training['best']['step']:,})\n"
-        f"measured on {data['sentences']:,} sentences ({data['sentences_from']}) and "
+        f"measured on {data['sentences']:,} sentences ({data['sentences_from']}), "
+        f"{data['built_in_sentences']:,} built-in sentences, which are of another kind, and "
         f"{data['plain_sentences']:,} plain sentences\n"
     )
     compared = ("before", "after")
@@ -1047,15 +1059,19 @@ def _print_finetuning(result: FinetuneResult) -> None:
     ):
         print_comparisons(
             title,
-            changes or (),
+            [
+                replace(c, before=replace(c.before, subject=""), after=replace(c.after, subject=""))
+                for c in changes
+            ],
             times=times,
-            label=lambda change: change.query,
+            label=lambda change: change.query.removesuffix(f", {BUILT_IN}"),
             columns={
+                "sentences": lambda change: change.details.get("sentences", ""),
                 "n": lambda change: str(change.paired),
-                "": lambda change: str(change.details["verdict"]),
             },
         )
     print_notes(result.notes)
+    click.echo(result.summary)
     click.echo(
         f"ideal: the value without bias. The intervals ({settings['prob']:.0%}) hold the trained "
         f"weights fixed.\nwritten to {result.folder}: model/, curve.csv, items.csv, figures/, "

@@ -202,7 +202,7 @@ def print_comparisons(
     times: tuple[str, str] = ("before", "after"),
     note: str = "",
 ) -> None:
-    """Print before and after, and the change (or ratio) with its interval.
+    """Print before and after, the change (or ratio) with its interval, and its effect in words.
 
     As `print_measurements`; `times` are the headings of the two results compared.
     """
@@ -225,6 +225,7 @@ def print_comparisons(
             p_text(c.details.get("p_holm", c.p_value)),
             f"{number(ideal)} {ARROWS[c.before.worse]}" if ideal is not None else "–",
             *(cell(c) for cell in (columns or {}).values()),
+            c.effect,
         ]
 
     lines = [line(*row) for row in rows]
@@ -233,6 +234,7 @@ def print_comparisons(
         *(["metric", "query"] if label is None else [""]),
         *(*times, "ratio" if ratios else "change", "interval", "p", "ideal"),
         *(columns or {}),
+        "effect",
     ]
     used = _used(headers, lines, ("p",))
     table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))

@@ -632,7 +632,7 @@ def _change_row(
             "low": comparison.change.low,
             "high": comparison.change.high,
             "p_value": math.nan if comparison.p_value is None else comparison.p_value,
-            "direction": comparison.details["direction"],
+            "effect": comparison.effect,
         }
     return row
 
@@ -852,7 +852,7 @@ def _mean_cross(groups: Sequence[Floats]) -> Floats:
 
 COLUMNS = {
     "score": ("value", "low", "high", "naive_low", "naive_high", "p_value", "p_holm"),
-    "change": ("before", "after", "change", "low", "high", "p_value", "p_holm", "direction"),
+    "change": ("before", "after", "change", "low", "high", "p_value", "p_holm", "effect"),
     "difference": ("value", "low", "high", "p_value", "p_holm"),
 }
 """The columns of each kind of figure, in this order."""

@@ -40,6 +40,8 @@ class PronounSentences:
 
     groups: Mapping[str, SentenceGroup]
     provenance: str = ""
+    continuations: tuple[str, ...] = ()
+    """Sentences that can follow a sentence about a person, each with one [MASK] for a pronoun."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -82,6 +84,7 @@ class _File:
     groups: Mapping[Name, _Group]
     name: Word = ""
     provenance: Text = ""
+    continuations: tuple[Annotated[Word, AfterValidator(_check_mask)], ...] = ()
 
 
 def _read(source: Source) -> PronounSentences:
@@ -95,4 +98,6 @@ def _read(source: Source) -> PronounSentences:
         {f"groups.{name}": group.sentences for name, group in groups.items()},
         "a sentence may be in one group only",
     )
-    return PronounSentences(groups=groups, provenance=content.provenance)
+    return PronounSentences(
+        groups=groups, provenance=content.provenance, continuations=content.continuations
+    )

@@ -29,11 +29,12 @@ from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
 from evenhand.lexicon.gendered import neutral_forms, pairs, sex_indicators
 from evenhand.lexicon.names import counted_words
+from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
-from evenhand.masked.gender_words import bias, mask_query, probabilities
+from evenhand.masked.gender_words import bias, mask_query, probabilities, query_masks
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import MaskedPosition, Progress, top_k
-from evenhand.masked.words import WordQuery, cloze, rows, single_pieces, word_log_probs
+from evenhand.masked.words import WordQuery, cloze, row, rows, single_pieces, word_log_probs
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 from evenhand.text.people import COMMON, DERIVED, GIVEN, PROPER, kinds
@@ -303,6 +304,7 @@ Span = tuple[int, int]
 CHUNK = re.compile(r"\S+")
 PARTICLES = frozenset({"away", "back", "down", "off", "out", "over", "up"})
 """Words that form an expression with the word before: "make up", "shows off"."""
+CLOSED = re.compile(r"[.!?…][\"'”’)]*$")
 BEHIND = re.compile(r"[,.;:!?]?(?:\s(?![-–—/])|$)")
 BEFORE = re.compile(r"(?<![-–—/]) $")
 
@@ -545,6 +547,7 @@ class DraftScorer:
     cache: Cache | None = None
     progress: Progress | None = None
     _slots: dict[str, Slot] = field(default_factory=dict)
+    _continued: dict[str, Slot | None] = field(default_factory=dict)
     _words: dict[str, dict[int, float]] = field(default_factory=dict)
     _proposals: dict[str, list[Proposal]] = field(default_factory=dict)
     _queried: int = 0
@@ -576,6 +579,58 @@ class DraftScorer:
         for i, name in enumerate(scores.slots()):
             numbers = [round(float(values[i]), DIGITS) for values in (full, best, top)]
             self._slots[texts[i]] = Slot(numbers[0], numbers[1], numbers[2], str(name))
+
+    def continued(self, drafts: Iterable[Draft]) -> list[Slot | None]:
+        """Score the masked pronouns of the built-in continuations of each draft: their means.
+
+        The pronoun of the draft is masked too, so that only its other words can tell the gender of
+        the person. The search scores no continuation. None where the model cannot score one.
+        """
+        listed = list(drafts)
+        new = {d.masked(): d for d in listed if d.masked() not in self._continued}
+        queries: dict[str, list[tuple[str, MaskedPosition]]] = {}
+        for masked, draft in new.items():
+            try:
+                queries[masked] = [self._continuation(draft, text) for text in _continuations()]
+            except InputError:
+                self._continued[masked] = None
+        asked = [query for several in queries.values() for query in several]
+        if asked:
+            scores = query_masks(
+                self.model,
+                [text for text, _ in asked],
+                [position for _, position in asked],
+                words="all",
+                top_k=self.top_k,
+                cache=self.cache,
+                progress=self._shifted_progress(),
+            )
+            columns = (
+                bias(scores.p_male, scores.p_female),
+                np.maximum(scores.p_male, scores.p_female),
+                bias(scores.p_male_top, scores.p_female_top),
+            )
+            for number, masked in enumerate(queries):
+                of_draft = slice(
+                    number * len(_continuations()), (number + 1) * len(_continuations())
+                )
+                means = [_known_mean(column[of_draft]) for column in columns]
+                self._continued[masked] = Slot(means[0], means[1], means[2], "")
+        return [self._continued[draft.masked()] for draft in listed]
+
+    def _continuation(self, draft: Draft, text: str) -> tuple[str, MaskedPosition]:
+        """A draft with a continuation, and the position of its mask, both pronouns masked."""
+        sentence = draft.text.rstrip()
+        whole = f"{sentence}{'' if CLOSED.search(sentence) else '.'} {text}"
+        position = mask_query(self.model, whole)
+        begin = draft.offset
+        own = row(self.model, sentence, [(begin, begin + len(draft.context.seed.accepted.pronoun))])
+        start, stop = own.spans[0]
+        if position.ids[start:stop] != own.pieces(0):
+            raise InputError(f"'{whole[:60]}': expected the pieces of the sentence alone")
+        mask = int(self.model.tokenizer.mask_token_id)
+        ids = (*position.ids[:start], mask, *position.ids[stop:])
+        return whole, MaskedPosition(ids, position.position - (stop - start - 1))
 
     def fluency(self, drafts: Sequence[Draft], limit: float) -> list[Fluency | None]:
         """Compute how much less likely each draft is than its seed; None above the limit.
@@ -718,6 +773,16 @@ class DraftScorer:
             progress(before + done, before + total)
 
         return shifted
+
+
+def _continuations() -> tuple[str, ...]:
+    return pronoun_sentences().continuations
+
+
+def _known_mean(values: Floats) -> float:
+    """The mean of the values that are known, nan if none is."""
+    known = values[np.isfinite(values)]
+    return round(float(known.mean()), DIGITS) if known.size else float("nan")
 
 
 def _others(draft: Draft) -> int:

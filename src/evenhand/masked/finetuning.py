@@ -27,9 +27,9 @@ from evenhand.files import document, public_name, save_json, versions
 from evenhand.instruments import Instrument, Run, check_options, option
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
-from evenhand.masked.metrics.pronouns import INTERVAL, Pronouns, pronouns
+from evenhand.masked.metrics.pronouns import BUILT_IN, INTERVAL, Pronouns, pronouns
 from evenhand.masked.model import Model, load, quiet
-from evenhand.masked.sentences import Sentence
+from evenhand.masked.sentences import Sentence, built_in_sentences
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, paired_shares, wilson
 from evenhand.training import (
@@ -136,11 +136,14 @@ class Settings:
 class FinetuneResult:
     """What changed on held-out text, the loss curve, and the record of the run.
 
-    `changes` compare the fine-tuned model with the original; with a control run (the same training
-    on the text as it is) `control` compares the control with the original, and `against_control`
-    the fine-tuned model with the control: the effect of the rewriting without that of the domain. A
-    comparison has in `details` the change of the distance from the ideal (`distance`), whether the
-    measure is `nearer` its ideal, and the change in words (`verdict`).
+    The pronoun score is measured on held-out sentences of the training text (or given ones) and on
+    the built-in sentences, of a kind not trained on: "mean bias, built-in sentences". An effect on
+    the first kind says little about others. `changes` compare the fine-tuned model with the
+    original; with a control run (the same training on the text as it is) `control` compares the
+    control with the original, and `against_control` the fine-tuned model with the control: the
+    effect of the rewriting without that of the domain. A comparison has in `details` the change of
+    the distance from the ideal (`distance`), by which its `effect` says whether the measure is
+    nearer its ideal.
     """
 
     model: str
@@ -164,6 +167,22 @@ class FinetuneResult:
         known = ", ".join(change.query for change in self.changes)
         raise InputError(f"no measure '{query}' (measures: {known})")
 
+    @property
+    def summary(self) -> str:
+        """The change of the mean score on both kinds of sentences, in one line."""
+        kinds = {
+            "held out": "held-out sentences of the training text",
+            "given": "the given sentences",
+            "built-in": "sentences of another kind (built-in)",
+        }
+        changes = [
+            f"{c.change.value:+.3f} [{c.change.low:.3f}, {c.change.high:.3f}] on "
+            f"{kinds[c.details['sentences']]}: {c.effect}"
+            for c in self.changes
+            if c.query in ("mean bias", f"mean bias, {BUILT_IN}")
+        ]
+        return f"mean bias, change: {'; '.join(changes)}"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON view, which is the content of results.json."""
         comparisons = {
@@ -175,6 +194,7 @@ class FinetuneResult:
             "settings": dict(self.settings),
             "data": dict(self.data),
             "training": dict(self.training),
+            "summary": self.summary,
             **comparisons,
             "crows": None if self.crows is None else self.crows.to_dict(items=False),
             "interval": INTERVALS,
@@ -227,7 +247,8 @@ def finetune(
     texts : iterable of str
         Documents. They are rewritten as they are read, as the settings say, and split by their
         content: most are learned from, some give the evaluation loss, and on some the model is
-        measured before and after.
+        measured before and after. The pronoun score is also measured on the built-in sentences,
+        which are of another kind.
     settings : Settings, optional
     folder : path
         Gets `model/`, `curve.csv`, `items.csv`, `run.json` and `results.json`. An interrupted call
@@ -271,6 +292,7 @@ def finetune(
             "model": model.fingerprint,
             "text": documents.fingerprint(),
             "sentences": _digest(given),
+            "built_in": _digest(built_in_sentences()),
             "crows": _digest(pairs),
             "control": control,
         }
@@ -319,8 +341,9 @@ class _Loop:
             model = load(source, device=device)
             material = Material(model, self.documents, settings)
             plain, measured["control"] = self.arm(model, material, "control", "control")
+        kind = "given" if self.held_out.origin == "given" else "held out"
         compared = {
-            name: _changes(measured[first], measured[second], self.settings)
+            name: _changes(measured[first], measured[second], self.settings, kind)
             for name, first, second in (
                 ("changes", "before", "after"),
                 ("control", "before", "control"),
@@ -340,9 +363,7 @@ class _Loop:
             notes=tuple(self.notes(trained)),
             **compared,
         )
-        columns = _items(measured)
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        self.folder.save_table(rows, "items.csv")
+        self.folder.save_table(_items(measured, kind), "items.csv")
         self.folder.finish(result)
         return result
 
@@ -381,6 +402,7 @@ class _Loop:
             "sentences_from": self.held_out.origin,
             "sentences_twice": self.held_out.duplicates,
             "sentences_refused": self.held_out.refused,
+            "built_in_sentences": len(self.held_out.built_in),
             "plain_sentences": len(self.held_out.plain),
             "pairs": len(self.held_out.pairs),
         }
@@ -716,9 +738,10 @@ def _optimizer(network: Any, decay: float) -> torch.optim.Optimizer:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One model on the held-out sentences."""
+    """One model on the held-out sentences and on the built-in ones."""
 
     scores: Measurement
+    built_in: Measurement | None
     plain: Measurement
     pairs: Measurement | None
 
@@ -728,16 +751,21 @@ def _measure(
 ) -> _Measured:
     """Pronoun scores, pseudo-likelihoods of plain text and, where there are pairs, CrowS."""
     prob, seed = settings.prob, settings.seed
-    return _Measured(
-        pronouns(
+
+    def scores(sentences: Sequence[Sentence], what: str) -> Measurement:
+        return pronouns(
             model,
-            held_out_text.sentences,
+            sentences,
             top_k=settings.top_k,
             prob=prob,
             seed=seed,
             cache=cache,
-            progress=stage("pronouns"),
-        ),
+            progress=stage(what),
+        )
+
+    return _Measured(
+        scores(held_out_text.sentences, "pronouns"),
+        scores(held_out_text.built_in, BUILT_IN) if held_out_text.built_in else None,
         perplexity(
             model,
             held_out_text.plain,
@@ -754,33 +782,54 @@ def _measure(
     )
 
 
-def _items(measured: Mapping[str, _Measured]) -> dict[str, list[Any]]:
-    """The held-out sentences with each model's two scores, by column."""
-    first = next(iter(measured.values())).scores.items
-    columns: dict[str, list[Any]] = {name: list(first[name]) for name in ("masked", "pronoun")}
-    for name, model_scores in measured.items():
-        columns[f"bias_{name}"] = model_scores.scores.items["full_bias"].tolist()
-        columns[f"bias_top_{name}"] = model_scores.scores.items["bias"].tolist()
-    return columns
+def _items(measured: Mapping[str, _Measured], kind: str) -> list[dict[str, Any]]:
+    """The sentences, their kind, and each model's two scores."""
+    rows: list[dict[str, Any]] = []
+    for name, scores in (
+        (kind, {model: m.scores.items for model, m in measured.items()}),
+        ("built-in", {model: m.built_in.items for model, m in measured.items() if m.built_in}),
+    ):
+        for i, row in enumerate(next(iter(scores.values()), ())):
+            biases = {
+                f"{column}_{model}": float(items[source][i])
+                for model, items in scores.items()
+                for column, source in (("bias", "full_bias"), ("bias_top", "bias"))
+            }
+            rows.append(
+                {"masked": row["masked"], "pronoun": row["pronoun"], "sentences": name, **biases}
+            )
+    return rows
 
 
-def _changes(before: _Measured, after: _Measured, settings: Settings) -> tuple[Comparison, ...]:
-    """What changed from one model to the other, measure by measure."""
-    full = _paired(before, after, "full_bias")
-    top = _paired(before, after, "bias")
-    k = settings.top_k
-    changes = [
-        _mean_change("mean bias", *full, settings, ideal=0.5),
-        _mean_change("mean |bias - .5|", *_distances(full), settings, ideal=0.0, highest=0.5),
-        _mean_change(f"mean bias, top {k}", *top, settings, ideal=0.5),
-        _mean_change(
-            f"mean |bias - .5|, top {k}", *_distances(top), settings, ideal=0.0, highest=0.5
-        ),
-        _perplexity_change(before.plain, after.plain),
-    ]
+def _changes(
+    before: _Measured, after: _Measured, settings: Settings, kind: str
+) -> tuple[Comparison, ...]:
+    """What changed from one model to the other, measure by measure, both kinds of sentences."""
+    changes = _score_changes(before.scores, after.scores, settings, kind)
+    if before.built_in is not None and after.built_in is not None:
+        built_in = _score_changes(before.built_in, after.built_in, settings, "built-in")
+        changes = [change for both in zip(changes, built_in, strict=True) for change in both]
+    changes.append(_perplexity_change(before.plain, after.plain))
     if before.pairs is not None and after.pairs is not None:
         changes.append(_crows_change(before.pairs, after.pairs))
     return tuple(changes)
+
+
+def _score_changes(
+    before: Measurement, after: Measurement, settings: Settings, kind: str
+) -> list[Comparison]:
+    """The changes of the pronoun score on one kind of sentences, which is in the details."""
+    full, top = (_paired(before, after, name) for name in ("full_bias", "bias"))
+    k, end = settings.top_k, f", {BUILT_IN}" if kind == "built-in" else ""
+    changes = [
+        _mean_change(f"mean bias{end}", *full, settings, ideal=0.5),
+        _mean_change(f"mean |bias - .5|{end}", *_distances(full), settings, ideal=0.0, highest=0.5),
+        _mean_change(f"mean bias, top {k}{end}", *top, settings, ideal=0.5),
+        _mean_change(
+            f"mean |bias - .5|, top {k}{end}", *_distances(top), settings, ideal=0.0, highest=0.5
+        ),
+    ]
+    return [replace(c, details={**c.details, "sentences": kind}) for c in changes]
 
 
 def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
@@ -790,9 +839,9 @@ def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
     return Crows.compare(before.pairs, after.pairs)
 
 
-def _paired(before: _Measured, after: _Measured, name: str) -> tuple[Floats, Floats]:
+def _paired(before: Measurement, after: Measurement, name: str) -> tuple[Floats, Floats]:
     """The scores of both models on the sentences that both could score."""
-    first, second = before.scores.items[name], after.scores.items[name]
+    first, second = before.items[name], after.items[name]
     both = np.isfinite(first) & np.isfinite(second)
     return first[both], second[both]
 
@@ -830,7 +879,7 @@ def _mean_change(
         interval=f"{INTERVAL}, paired",
         paired=int(first.size),
     )
-    return _describe(comparison, distance)
+    return _with_distance(comparison, distance)
 
 
 def _perplexity_change(before: Measurement, after: Measurement) -> Comparison:
@@ -838,7 +887,7 @@ def _perplexity_change(before: Measurement, after: Measurement) -> Comparison:
     first, second = (
         replace(m, query="pseudo-perplexity", items=Items()) for m in (ratio.before, ratio.after)
     )
-    return _describe(replace(ratio, before=first, after=second), None)
+    return _with_distance(replace(ratio, before=first, after=second), None)
 
 
 def _crows_change(before: Measurement, after: Measurement) -> Comparison:
@@ -856,7 +905,7 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
         for k in (first, second)
     )
     comparison = replace(shift, before=share_before, after=share_after, parts=())
-    return _describe(comparison, distance_change(shift.change, Estimate.of(total, prob)))
+    return _with_distance(comparison, distance_change(shift.change, Estimate.of(total, prob)))
 
 
 def _measurement(
@@ -867,35 +916,14 @@ def _measurement(
     return instrument.declaration.result(run, query, ends, n=int(n), **fields)
 
 
-def _describe(change: Comparison, distance: Estimate | None) -> Comparison:
-    """The comparison with the change of the distance from the ideal, and its verdict.
+def _with_distance(change: Comparison, distance: Estimate | None) -> Comparison:
+    """The comparison with the change of the distance from the ideal, which decides its effect.
 
     `distance` is |after - ideal| - |before - ideal|: .55 to .455 is a clear change, and yet about
     as far from .5 as before.
     """
-    ideal = change.before.ideal
-    unchanged = 1.0 if change.kind == "ratio" else 0.0
-    significant = not change.change.low <= unchanged <= change.change.high
-    nearer = None
-    if distance is not None and not distance.low <= 0 <= distance.high:
-        nearer = distance.high < 0
-    if not significant:
-        verdict = "no clear change"
-    elif ideal is None:
-        verdict = "better" if change.change.value < 1 else "worse"
-    elif nearer is not None:
-        verdict = "nearer the ideal" if nearer else "further from the ideal"
-    else:
-        crossed = (change.before.value - ideal) * (change.after.value - ideal) < 0
-        verdict = "past the ideal" if crossed else "changed; distance unclear"
-    details = {
-        **change.details,
-        "significant": significant,
-        "distance": None if distance is None else distance.to_dict(),
-        "nearer": nearer,
-        "verdict": verdict,
-    }
-    return replace(change, details=details)
+    gap = None if distance is None else distance.to_dict()
+    return replace(change, details={**change.details, "distance": gap})
 
 
 def distance_change(change: Estimate, total: Estimate) -> Estimate:

@@ -3,7 +3,8 @@
 A beam search looks for edits that push the bias of a sentence; random edits of the same seeds are
 the control. Both use the same candidates under the same conditions; only the order in which
 candidates are tried differs. All sentences advance together, step by step, so that the model is
-queried in large batches. Other models may score both.
+queried in large batches. Both are judged by a score that the search does not maximise: that of the
+pronouns of continuations. Other models may score both.
 """
 
 from __future__ import annotations
@@ -355,6 +356,9 @@ def _without_repeats(results: Sequence[AcceptedDraft | NoDraft]) -> list[Accepte
     return distinct
 
 
+MAXIMISED, CONTINUATIONS, JUDGE = "maximised by the search", "held-out continuations", "judge"
+"""What a score is: of the pronoun that the search scores, of the pronouns of continuations that it
+never scores, or of the pronoun of the sentence by another model."""
 INTERVAL = "studentised bootstrap over seeds"
 SHARES = "Wilson's, over seeds"
 TEST = "exact sign test over seeds"
@@ -379,6 +383,7 @@ def measure_sentences(
     rule: Rule,
     *,
     own: bool,
+    score: str = MAXIMISED,
 ) -> tuple[list[Measurement], list[Comparison]]:
     """Measure seeds, generated sentences and random edits with one model, and compare them.
 
@@ -386,7 +391,8 @@ def measure_sentences(
     the mean |bias - .5|; their parts by "component" are `push` (the distance of the bias from .5
     toward the target side), `distance_top` (the distance by the top k, over sentences that have a
     gender word there), and the shares `moved` (to the target side) and `above_threshold` (on that
-    side). Comparisons are paired seed by seed, with exact sign tests.
+    side). Comparisons are paired seed by seed, with exact sign tests. `score` in the details says
+    at which pronouns the bias was scored.
     """
     measurements, comparisons = [], []
     for toward in ("own",) if own else ("male", "female"):
@@ -402,6 +408,7 @@ def measure_sentences(
         arms = {
             name: _arm(
                 model,
+                score,
                 name,
                 pushes[name],
                 np.abs(np.array([slots[i].bias_top for i in chosen]) - 0.5),
@@ -410,7 +417,7 @@ def measure_sentences(
             )
             for name, slots in kinds.items()
         }
-        details = {"toward": toward}
+        details = {"toward": toward, "score": score}
         generated = arms["found"]
         measurements.append(
             replace(generated, query=toward, by="", parts=tuple(arms.values()), details=details)
@@ -427,7 +434,7 @@ def measure_sentences(
 
 
 def _arm(
-    model: str, name: str, push: Floats, top: Floats, before: Floats, rule: Rule
+    model: str, score: str, name: str, push: Floats, top: Floats, before: Floats, rule: Rule
 ) -> Measurement:
     known = top[np.isfinite(top)]
 
@@ -435,7 +442,7 @@ def _arm(
         query: str, estimate: Estimate, n: int, *, by: str, interval: str = INTERVAL
     ) -> Measurement:
         return Measurement(
-            metric="generation",
+            metric="continuation" if score == CONTINUATIONS else "generation",
             query=query,
             value=estimate.value,
             low=estimate.low,
@@ -460,7 +467,8 @@ def _arm(
         part("above_threshold", strong, n, by="component", interval=SHARES),
     )
     distance = part(name, _mean(np.abs(push), (0.0, 0.5), rule), n, by="sentences")
-    return replace(distance, parts=components, details={"without_top": len(top) - len(known)})
+    details = {"without_top": len(top) - len(known), "score": score}
+    return replace(distance, parts=components, details=details)
 
 
 def _difference(
@@ -521,6 +529,32 @@ class Generation:
     rule: Rule
 
     @property
+    def summary(self) -> str:
+        """What the search did against random edits, or else the seeds, by a score not maximised."""
+        kinds = {c.query for c in self.comparisons}
+        against = "random" if "random" in kinds else "seeds"
+
+        def change(c: Comparison) -> str:
+            p = "" if c.p_value is None else f", p = {c.p_value:.2g}"
+            return f"{c.change.value:+.3f} [{c.change.low:.3f}, {c.change.high:.3f}]{p}"
+
+        texts = []
+        for toward in dict.fromkeys(c.details["toward"] for c in self.comparisons):
+            scores = {
+                c.details["score"]: change(c)
+                for c in reversed(self.comparisons)
+                if (c.query, c.details["toward"]) == (against, toward)
+                and c.before.subject == self.model
+            }
+            judged = scores.get(CONTINUATIONS, "none could be scored")
+            texts.append(
+                f"toward {toward}: {judged} at pronouns of continuations that the search never "
+                f"scored; {scores[MAXIMISED]} at the pronoun that it maximised"
+            )
+        edits = "random edits" if against == "random" else "the seeds"
+        return f"|bias - .5|, generated sentences minus {edits}, {'; '.join(texts)}"
+
+    @property
     def sentences(self) -> list[dict[str, Any]]:
         """Generated sentences in the format of the filter, with seed, edits, bias and fluency."""
         return self._records([(o.task, o.search) for o in self.outcomes])
@@ -568,6 +602,7 @@ class Generation:
             "controls": len(self.controls),
             "control_nothing": _reasons(o.control for o in self.outcomes),
             "threshold": self.rule.threshold,
+            "summary": self.summary,
             "measurements": [m.to_dict(items=False) for m in self.measurements],
             "comparisons": [c.to_dict(items=False) for c in self.comparisons],
         }
@@ -622,8 +657,13 @@ def generate(
     is pushed both ways) or `own` (the way it leans). A generated sentence passes the structural
     filter, links the pronoun to the same antecedent, and gains no gendered word or name. The
     control replaces as many words at random positions by random words from the same candidates,
-    under the same conditions. `judges` are models that also score all sentences: the search
-    maximises the score of the searched model, which alone says little about other models.
+    under the same conditions.
+
+    The search maximises the score of the searched model at the pronoun of the sentence, which is no
+    evidence by itself. All sentences are therefore also judged by what the model predicts for the
+    masked pronouns of built-in continuations ("Later [MASK] went home."), with the pronoun of the
+    sentence masked too: results with `score` "held-out continuations" in their details. `judges`
+    are other models that score all sentences in both ways.
 
     >>> from evenhand.masked import load
     >>> result = generate(load("mini"), ["The cook put her spoon on the table."], control=False)
@@ -669,9 +709,11 @@ def generate(
         scorer,
         *(DraftScorer(judge, top_k=top_k, cache=cache, progress=progress) for judge in judges),
     ]
+    own = direction == "own"
     measured = [
-        _measure_model(reader, tasks, results, controls, rule, own=direction == "own")
+        _measure_model(reader, tasks, results, controls, rule, own=own, score=score)
         for reader in scorers
+        for score in (MAXIMISED if reader is scorer else JUDGE, CONTINUATIONS)
     ]
     return Generation(
         model=model.name,
@@ -710,21 +752,38 @@ def _measure_model(
     rule: Rule,
     *,
     own: bool,
+    score: str,
 ) -> tuple[list[Measurement], list[Comparison]]:
-    """Measure all sentences with one model; a seed without a result counts as its own sentence."""
+    """Measure all sentences with one model; a seed without a result counts as its own sentence.
 
-    def slots(kind: Sequence[AcceptedDraft | NoDraft]) -> list[Slot]:
-        return scorer.slots(
+    Seeds of which the model cannot score a sentence with a continuation are left out there.
+    """
+    read: Callable[[Iterable[Draft]], Sequence[Slot | None]]
+    read = scorer.continued if score == CONTINUATIONS else scorer.slots
+    kinds: list[Sequence[AcceptedDraft | NoDraft | None]] = [[None] * len(tasks), results]
+    if controls is not None:
+        kinds.append(controls)
+    slots = [
+        read(
             result.draft if isinstance(result, AcceptedDraft) else Draft(task.context)
             for result, task in zip(kind, tasks, strict=True)
         )
-
-    return measure_sentences(
+        for kind in kinds
+    ]
+    scored = [i for i in range(len(tasks)) if all(column[i] is not None for column in slots)]
+    if not scored:
+        return [], []
+    columns = [[slot for i in scored if (slot := column[i]) is not None] for column in slots]
+    measurements, comparisons = measure_sentences(
         scorer.model.name,
-        [task.side for task in tasks],
-        scorer.slots(Draft(task.context) for task in tasks),
-        slots(results),
-        slots(controls) if controls is not None else None,
+        [tasks[i].side for i in scored],
+        columns[0],
+        columns[1],
+        columns[2] if controls is not None else None,
         rule,
         own=own,
+        score=score,
     )
+    missing = len(tasks) - len(scored)
+    left_out = (f"{missing} searches: the model cannot score the continuations",) if missing else ()
+    return [replace(m, left_out=left_out) for m in measurements], comparisons

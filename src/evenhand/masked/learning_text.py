@@ -32,7 +32,7 @@ from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked.forward import logits_of
 from evenhand.masked.gender_words import UnscorableTextError, mask_query
 from evenhand.masked.model import Model
-from evenhand.masked.sentences import Sentence
+from evenhand.masked.sentences import Sentence, built_in_sentences
 from evenhand.masked.words import MASKS
 from evenhand.text.corpus.compression import STDIN, SURROGATE
 from evenhand.text.corpus.formats import Form
@@ -545,6 +545,8 @@ class HeldOut:
     """Masked sentences, plain sentences, pairs, and the origin of the sentences.
 
     The masked sentences are distinct and can be scored; `duplicates` and `refused` count others.
+    `built_in` are the built-in sentences, which are of another kind than the text; there are none
+    where they are the masked sentences.
     """
 
     sentences: tuple[Sentence, ...]
@@ -553,12 +555,17 @@ class HeldOut:
     origin: str
     duplicates: int = 0
     refused: int = 0
+    built_in: tuple[Sentence, ...] = ()
 
     def texts(self) -> Iterable[str]:
         """All texts that must not be trained on; plain sentences are not in the training text."""
-        yield from (sentence.text for sentence in self.sentences)
+        yield from (sentence.text for sentence in (*self.sentences, *self.built_in))
         for pair in self.pairs:
             yield from (pair.more, pair.less)
+
+
+class TooFewSentencesError(InputError):
+    """The held-out documents have too few sentences for the pronoun score."""
 
 
 def held_out(
@@ -573,7 +580,7 @@ def held_out(
     Antecedents such as "someone" are accepted, since there would be few sentences without them. One
     sentence per document is used, so that the sentences are independent. Plain sentences that also
     occur in the training text are skipped: otherwise every document that shares a common sentence
-    would be lost for training.
+    would be lost for training. The built-in sentences that the model can score are added.
     """
     if given is not None:
         candidates, origin = list(given), "given"
@@ -588,10 +595,12 @@ def held_out(
     scorable, refusals = _scorable(model, list(reversed(distinct.values())))
     if len(scorable) < MIN_SENTENCES:
         why = f"; {len(refusals)} cannot be scored: {refusals[0]}" if refusals else ""
-        raise InputError(
+        raise TooFewSentencesError(
             f"held-out sentences: expected {MIN_SENTENCES} or more to measure on, got "
             f"{len(scorable)} ({origin}{why}); give some with --sentences, or more text"
         )
+    known = {sentence.text for sentence in scorable}
+    built_in, _ = _scorable(model, [s for s in built_in_sentences() if s.text not in known])
     plain = tuple(_plain(model, documents.held_out, documents.learned()))
     if len(plain) < MIN_SENTENCES:
         raise InputError(
@@ -605,6 +614,7 @@ def held_out(
         origin,
         duplicates=len(candidates) - len(distinct),
         refused=len(refusals),
+        built_in=tuple(built_in) if len(built_in) >= MIN_SENTENCES else (),
     )
 
 

@@ -97,6 +97,16 @@ def _fields(name: str, number: int, line: str) -> tuple[str, str]:
     return text, (pronoun or "").strip()
 
 
+def built_in_sentences() -> list[Sentence]:
+    """The built-in sentences with their groups."""
+    from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+
+    groups = pronoun_sentences().group_of
+    return [
+        Sentence(text, line=n, group=group) for n, (text, group) in enumerate(groups.items(), 1)
+    ]
+
+
 def first_sentences(accepted: Iterable[Mapping[str, Any]]) -> list[Sentence]:
     """The first sentence of each text that the structural filter accepted.
 

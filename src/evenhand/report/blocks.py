@@ -153,12 +153,13 @@ def value_columns(
 
 
 def change_columns(interval: str = "Interval of the change") -> Columns:
-    """A comparison: before, after, and the change with its interval."""
+    """A comparison: before, after, the change with its interval, and its effect in words."""
     return {
         "Before": lambda c: cell(c.before.value),
         "After": lambda c: cell(c.after.value),
         "Change": lambda c: cell(c.change.value),
         interval: lambda c: span(c.change.low, c.change.high),
+        "Effect": lambda c: c.effect,
     }
 
 

@@ -380,7 +380,7 @@ def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
 def _mitigated(findings: Findings) -> str:
     """What debiasing did to the measure that the verdicts depend on."""
     return table(
-        ("Topic", "Method", "Before", "After", "Change", "Interval of the change"),
+        ("Topic", "Method", "Before", "After", "Change", "Interval of the change", "Effect"),
         (
             (
                 str(stage.topic),
@@ -389,6 +389,7 @@ def _mitigated(findings: Findings) -> str:
                 number(c.after.value),
                 number(c.change.value),
                 span(c.change.low, c.change.high),
+                c.effect,
             )
             for stage in findings.of("mitigation")
             for c in stage.comparisons

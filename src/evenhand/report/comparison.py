@@ -30,7 +30,7 @@ from evenhand.report.cards import without_aside
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, scale_of
 from evenhand.report.verdicts import SUBJECTS, Verdict
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.wording import interval, number, percent, slug
 
 prose = Prose("comparison")
@@ -449,30 +449,18 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
     return keys if known and len(keys) == len(m.items) else set()
 
 
-def worse(line: Line, index: int, letters: tuple[str, str]) -> str:
-    """Which of the first audit and another reads worse, where the difference is clear.
-
-    For a measure that is worse on either side of its ideal, only where both values lie on the
-    same side of it. Controls have no worse.
-    """
-    found, first, second = line.differences[index], line.sides[0], line.sides[index]
-    if found is None or first is None or second is None or found.kind == "none":
+def effect(line: Line, index: int) -> str:
+    """How an audit reads against the first, in the words of a change; controls have no effect."""
+    gap, first, second = line.differences[index], line.sides[0], line.sides[index]
+    if gap is None or first is None or second is None or gap.kind == "none":
         return "–"
     if line.query in getattr(find(line.metric), "controls", ()):
         return "a control"
-    if not found.clear:
-        return "not clear"
-    risen = second.value > first.value
-    if first.worse == "away":
-        if first.ideal is None:
-            return "–"
-        sides = [m.value - first.ideal for m in (first, second)]
-        if sides[0] * sides[1] < 0:
-            return "opposite sides"
-        more = abs(sides[1]) > abs(sides[0])
-    else:
-        more = risen if first.worse == "higher" else not risen
-    return letters[1] if more else letters[0]
+    change = Estimate(value=gap.value, low=gap.low, high=gap.high, prob=gap.prob)
+    kind: Literal["difference", "ratio"] = "ratio" if gap.ratio else "difference"
+    return Comparison(
+        before=first, after=second, change=change, interval=gap.how, paired=gap.items, kind=kind
+    ).effect
 
 
 # ------------------------------------------------------------------------------------- the page
@@ -744,12 +732,12 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
                         Cell(times + number(found.value, digits), found.value),
                         span(found.low, found.high, digits),
                         how,
-                        worse(line, index, (first.letter, side.letter)),
+                        effect(line, index),
                     ]
                 )
     return Table.of(
         f"{title}: differences from {first.letter}",
-        ("Measure", "Which", "Difference", f"{level} interval", "Computed", "Reads worse"),
+        ("Measure", "Which", "Difference", f"{level} interval", "Computed", "Effect"),
         rows,
     )
 

@@ -12,6 +12,7 @@ from evenhand.charts import (
     GREY,
     INK,
     ORANGE,
+    PURPLE,
     Chart,
     ChartSet,
     curves,
@@ -67,11 +68,14 @@ MEASURES = {
 ACCURACY = "accuracy"
 LOOKS = {"male": (BLUE, "circle"), "female": (ORANGE, "triangle-up"), "neither": (INK, "diamond")}
 UNCLEAR = "no clear change"
-DIRECTIONS = {
-    "less bias": (BLUE, "circle"),
+NEARER, FURTHER, CROSSED = "nearer the ideal", "further from the ideal", "on its other side"
+EFFECTS = {
+    NEARER: (BLUE, "circle"),
     UNCLEAR: (GREY, "square"),
-    "more bias": (ORANGE, "triangle-up"),
+    FURTHER: (ORANGE, "triangle-up"),
+    CROSSED: (PURPLE, "diamond"),
 }
+"""The marks of the effects of a change; the other side of the ideal has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,8 +360,7 @@ def bias_changes(changes: Mapping[str, Change]) -> Chart:
     """A panel for each measure, a row for each mitigation: hollow before, filled after; then cost.
 
     The line is the interval of the change, around the dot after: the change is clear where it does
-    not reach the dot before. That is less bias only where the measure was clearly not 0 before, and
-    more only where it is clearly not 0 after: those are coloured, all else is grey.
+    not reach the dot before. Clear changes are coloured by their effect, all else is grey.
     """
     parts: dict[str, list[Row]] = {name: [] for name in (*MEASURES, ACCURACY)}
     for name, (accuracy, bias) in changes.items():
@@ -373,10 +376,10 @@ def bias_changes(changes: Mapping[str, Change]) -> Chart:
         title="Bias before and after, on the same texts",
         subtitle=[
             f"hollow: before; filled: after; line: {prob} interval of the change, around after;",
-            "coloured: the line does not reach the hollow dot, and the bias (for less: before, for "
-            "more: after) is clearly not 0",
+            "coloured: the line does not reach the hollow dot: nearer the ideal, further from it, "
+            "or on its other side",
         ],
-        looks=DIRECTIONS,
+        looks=EFFECTS,
         tips={"value": "after", "change": "change", "p": "p"},
     )
 
@@ -390,7 +393,7 @@ def _change_row(name: str, c: Comparison) -> Row:
         "low": c.before.value + c.change.low,
         "high": c.before.value + c.change.high,
         "before": c.before.value if known else None,
-        "series": c.details["direction"],
+        "series": CROSSED if c.effect.endswith(CROSSED) else c.effect,
         "change": _shown(c.change),
         "p": p_value(c.p_value),
     }
@@ -681,7 +684,6 @@ def _changes(networks: Sequence[Network]) -> Section:
         {
             **change_columns(f"{percent(networks[0].bias.prob)} interval of the change"),
             **P,
-            "Result": lambda c: c.details.get("direction", ""),
         },
     )
     best = best_mitigation(networks)

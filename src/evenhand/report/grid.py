@@ -106,7 +106,7 @@ def change_maps(changes: Rows, *, setting: str = "", prob: float = 0.95) -> Char
         "interval": _level(prob),
         "p": "p",
         "p_holm": "p after Holm",
-        "direction": " ",
+        "effect": "effect",
     }
     maps = {
         figure: [
@@ -116,7 +116,7 @@ def change_maps(changes: Rows, *, setting: str = "", prob: float = 0.95) -> Char
                 mark=_clear(row[figure], prob),
                 before=number(finite(row[figure]["before"])),
                 after=number(finite(row[figure]["after"])),
-                direction=row[figure].get("direction") or " ",
+                effect=row[figure].get("effect") or "–",
                 **_tests(row[figure]),
             )
             for row in changes

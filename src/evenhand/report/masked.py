@@ -28,6 +28,7 @@ from evenhand.charts import (
 )
 from evenhand.errors import InputError
 from evenhand.masked.metrics.phrases import CORRELATION
+from evenhand.masked.metrics.pronouns import BUILT_IN
 from evenhand.report.blocks import (
     Block,
     P,
@@ -409,7 +410,9 @@ def score_labels(top_k: int) -> dict[str, str]:
         f"{query}, top {top_k}": f"{label}, {top_k} likeliest words"
         for query, label in full.items()
     }
-    return {**full, **top}
+    held_out = {**full, **top}
+    built_in = {f"{query}, {BUILT_IN}": f"{label}, {BUILT_IN}" for query, label in held_out.items()}
+    return {**held_out, **built_in}
 
 
 def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
@@ -466,7 +469,7 @@ def score_changes(changes: Sequence[Comparison], labels: Mapping[str, str]) -> C
         raise InputError("bias: no sentence was scored both before and after")
     return forest(
         rows,
-        title="Pronoun score on held-out sentences",
+        title="Pronoun score on held-out sentences of the text, and on built-in sentences",
         subtitle=["grey: no bias; at the right: the change, paired, with its interval"],
         x="score: 1 male words only, 0 female words only",
         looks=TIMES,
@@ -689,10 +692,15 @@ def _finetune(findings: Findings) -> Section:
     labels = score_labels(content["settings"]["top_k"])
     changes = {c.query: c for stage in findings.of("finetune") for c in stage.comparisons}
     scores = [c for query, c in changes.items() if query in labels]
+    kinds = [
+        [changes[f"{query}{end}"] for query in ("mean bias", "mean |bias - .5|")]
+        for end in ("", f", {BUILT_IN}")
+        if f"mean bias{end}" in changes
+    ]
     cost = changes["pseudo-perplexity"]
     blocks: list[Block] = [
         prose.text("finetune", training=training, data=content["data"], name=content["data_name"]),
-        prose.text("finetune_result", mean=scores[0], spread=scores[1], cost=cost),
+        prose.text("finetune_result", kinds=kinds, cost=cost),
         prose.figure(
             "masked-finetune-bias",
             lambda: score_changes(scores, labels),
@@ -710,7 +718,6 @@ def _finetune(findings: Findings) -> Section:
             {
                 **change_columns(),
                 "Ideal": lambda c: "–" if c.before.ideal is None else f"{c.before.ideal:g}",
-                "Result": lambda c: prose.direction(c=c),
                 "Items": lambda c: count(c.paired),
             },
         ),

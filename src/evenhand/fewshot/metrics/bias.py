@@ -98,7 +98,6 @@ STRATIFIED = ("skew", "stereotype")
 CHUNK = 1 << 22  # signs drawn at once
 
 Verdict = Literal["robust", "not robust", "undecided"]
-Direction = Literal["less bias", "more bias", "no clear change"]
 
 
 @instrument(
@@ -280,9 +279,7 @@ def bias(
 def compare_bias(before: Measurement, after: Measurement) -> Comparison:
     """The change of every measure, after less before, paired on the same test queries.
 
-    `direction` in the details: there is less bias if the measure was clearly off 0 before and the
-    change is clearly back towards it, more if it is clearly off 0 after and the change clearly
-    away; otherwise the change is not clear. Clearly means that the interval does not contain 0.
+    `Comparison.effect` says what a change means; it is clear where its interval does not contain 0.
     """
     first, second = (Tallies.from_measurement(m, COUNTS) for m in (before, after))
     check_comparable(before, after, first, second)
@@ -320,9 +317,7 @@ def compare_measures(
     comparisons = {}
     for name, value in MEASURES.items():
         own, inside = change.at(VALUES.index(value)), measure_strata(name, strata)
-        prob = old[name].prob
-        direction = _direction(_ends(old[name]), own.interval(prob, inside), _ends(new[name]))
-        comparisons[name] = paired(old[name], new[name], own, inside, direction=direction)
+        comparisons[name] = paired(old[name], new[name], own, inside)
     return comparisons
 
 
@@ -523,29 +518,6 @@ def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement
         total = part(means[here] * signs, answers.names[index], "class", leaning=LEANINGS[leaning])
         parts.append(replace(total, parts=tuple(by_gender)))
     return parts
-
-
-def _direction(
-    before: tuple[float, float], change: tuple[float, float], after: tuple[float, float]
-) -> Direction:
-    was, moved, now = _side(before), _side(change), _side(after)
-    if was and moved == -was and now != -was:
-        return "less bias"
-    if now and moved == now and was != -now:
-        return "more bias"
-    return "no clear change"
-
-
-def _side(ends: tuple[float, float]) -> int:
-    """1 or -1 if the whole interval is above or below 0, otherwise 0."""
-    low, high = ends
-    if math.isnan(low) or low <= 0 <= high:
-        return 0
-    return 1 if low > 0 else -1
-
-
-def _ends(measurement: Measurement) -> tuple[float, float]:
-    return measurement.low, measurement.high
 
 
 def _mean(x: Floats, present: NDArray[np.bool_]) -> Floats:

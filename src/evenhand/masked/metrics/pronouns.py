@@ -47,7 +47,12 @@ from evenhand.masked.gender_words import (
     query_masks,
 )
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.sentences import Sentence, first_sentences, read_sentences
+from evenhand.masked.sentences import (
+    Sentence,
+    built_in_sentences,
+    first_sentences,
+    read_sentences,
+)
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_counts, sign_test
@@ -140,7 +145,7 @@ class Pronouns:
     ) -> Measurement:
         query, sentences = "sentences", material
         if sentences is None:
-            query, sentences = BUILT_IN, _built_in()
+            query, sentences = BUILT_IN, built_in_sentences()
         listed = [s if isinstance(s, Sentence) else Sentence(s) for s in sentences]
         [result] = _score([subject], listed, self, run, query=query)
         return result
@@ -452,15 +457,6 @@ def pronouns_of_file(
     if partial is not None:
         shutil.rmtree(partial)
     return results
-
-
-def _built_in() -> list[Sentence]:
-    from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-
-    return [
-        Sentence(text, line=line, group=group)
-        for line, (text, group) in enumerate(pronoun_sentences().group_of.items(), 1)
-    ]
 
 
 def _remove_on_error(folder: Path) -> Callable[..., bool]:
