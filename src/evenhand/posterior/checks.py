@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
 from evenhand.posterior.contrasts import measure_contrasts, measure_levels
-from evenhand.posterior.crossed import CrossedData, CrossedPrior, build_crossed_fit
+from evenhand.posterior.crossed import (
+    CROSSED,
+    CrossedData,
+    CrossedPrior,
+    EffectDraws,
+    build_crossed_fit,
+)
 from evenhand.posterior.fits import (
     Criteria,
     Diagnostics,
@@ -162,22 +168,30 @@ def _draw_prior(
             draws[name] = in_chains(mean + sd * rng.standard_normal((size, len(entries))))
         draws["sigma"] = in_chains(prior.error_scale * np.abs(rng.standard_cauchy(size)))
         return build_thesis_fit(model, table, design, draws)
-    if model != "crossed":
-        raise InputError(f"prior check: expected {', '.join(THESIS)} or crossed, got {model}")
-    data, hyper = CrossedData.of(table), priors.crossed
+    if model not in CROSSED:
+        expected = ", ".join((*THESIS, *CROSSED))
+        raise InputError(f"prior check: expected one of {expected}, got {model}")
+    interaction = model == "crossed"
+    data = CrossedData.of(table, interaction=interaction)
+    hyper = priors.crossed if interaction else priors.crossed.without_interaction()
     scales = np.abs(hyper.effect_scale * rng.standard_normal((size, len(data.scales))))
+    shape = (size, int(data.is_spread.sum()))
+    spread = np.where(rng.random(shape) < 0.5, hyper.spread_scale, hyper.negligible_scale)
+    scales[:, data.is_spread] = np.abs(spread * rng.standard_normal(shape))
     scales[:, 0] = hyper.error_scale * np.abs(rng.standard_cauchy(size))
     groups = len(data.present)
     gamma = hyper.level_mean + hyper.level_sd * rng.standard_normal((size, groups))
     delta = hyper.delta_sd * rng.standard_normal((size, 1))
-    order = (groups + 2, groups + 1, *range(groups + 3, len(data.scales)))
+    order = (groups + 2, groups + 1, *range(groups + 3, 2 * groups + 2))
     effects = [scales[:, [k]] * rng.standard_normal((size, data.words)) for k in order]
     group_index = np.searchsorted(data.present, data.group)
     theta = gamma[:, group_index] + scales[:, 1 + group_index] * rng.standard_normal(
         (size, group_index.size)
     )
     beta = np.concatenate([gamma, delta, *effects], axis=1)
-    return build_crossed_fit(table, data, in_chains(scales), beta, theta)
+    spread = scales[:, -groups:][:, group_index] if data.word_class is not None else 0 * theta
+    eta = spread[:, :, None] * rng.standard_normal((*theta.shape, data.classes))
+    return build_crossed_fit(table, data, in_chains(scales), EffectDraws(beta, theta, eta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +215,7 @@ def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
         "levels twice as wide": replace(prior, level_sd=prior.level_sd * 2),
         "effects' scales half as wide": replace(prior, effect_scale=prior.effect_scale / 2),
         "effects' scales four times as wide": replace(prior, effect_scale=prior.effect_scale * 4),
+        "spreads of δ and η like the other scales": prior.without_interaction(),
     }
 
 
