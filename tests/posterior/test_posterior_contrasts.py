@@ -16,6 +16,7 @@ from evenhand.posterior.contrasts import (
     measure_contrasts,
     measure_levels,
 )
+from evenhand.posterior.crossed import CROSSED
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import CONNECTIONS, simulate
 from evenhand.results import Comparison, Measurement, load
@@ -74,7 +75,7 @@ def test_by_word_and_by_class(fitted):
     assert measure_contrasts(fitted.fits["separate"])["associated-different"].parts == ()
 
 
-@pytest.mark.parametrize("model", ["coefficients", "separate", "paper", "crossed"])
+@pytest.mark.parametrize("model", ["coefficients", "separate", "paper", *CROSSED])
 def test_word_levels_are_near_the_means_of_the_cells(fitted, model):
     table = fitted.table
     levels = measure_levels(fitted.fits[model])
@@ -138,7 +139,7 @@ def test_only_crossed_simulates_attributes_that_recur(fitted):
         for check in check_posterior(result, replicates=200):
             passed[name, check.statistic] = check.passed
     name = "intra-class correlation by attribute"
-    assert [model for model in fitted.fits if passed[model, name]] == ["crossed"]
+    assert [model for model in fitted.fits if passed[model, name]] == list(CROSSED)
     assert passed["crossed", "sd"]
     assert passed["crossed", "mean associated"]
 
@@ -151,7 +152,7 @@ def test_the_intra_class_correlation_is_that_of_the_simulation():
     assert correlation == pytest.approx(0.04 / (0.04 + 0.01), abs=0.04)
 
 
-@pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", "crossed"])
+@pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", *CROSSED])
 def test_prior_predictive_tables(model):
     checked = {c.statistic: c for c in check_prior(model, simulate(**DESIGN), replicates=200)}
     assert checked["mean none"].low < 0 < 2 < checked["mean none"].high

@@ -1,17 +1,22 @@
 """The samplers' arithmetic against dense matrices and numerical integration on small tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import cauchy, expon, halfcauchy, multivariate_normal, norm
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.posterior import tables
 from evenhand.posterior.crossed import (
+    CROSSED,
     CrossedData,
     CrossedPrior,
     Marginal,
     WeightedMarginal,
     draw_effects,
+    find_classes,
     fit_crossed,
 )
 from evenhand.posterior.models import MODELS, Priors, fit, fit_models
@@ -213,6 +218,35 @@ def test_the_effects_of_crossed_against_a_dense_normal(small):
     assert drawn_eta.var(axis=0) == pytest.approx(spread, rel=0.05)
 
 
+def test_classes_are_those_of_the_table_or_follow_from_its_associations(small):
+    stated = find_classes(small)
+    assert stated.tolist() == [0, 0, 1, 1]
+    unstated = replace(small, word_class=("",) * 4)
+    assert np.array_equal(find_classes(unstated), stated)
+    without = unstated.connection != 0  # words without associated attributes are one class
+    assert find_classes(unstated.select(without)).tolist() == [0, 0, 0, 0]
+
+
+def test_the_interaction_drops_out_where_it_is_not_identified(small):
+    assert CrossedData.of(small).classes == 2
+    one_word_each = small.select_words(["word1", "word3"])
+    for table in (one_word_each, replace(small, word_class=("same",) * 4)):
+        data = CrossedData.of(table)
+        assert data.word_class is None
+        assert not any(name.startswith("interaction") for name in data.scales)
+    result = fit(one_word_each, draws=160)
+    assert result.model == "crossed"
+    assert "eta" not in result.draws
+
+
+def test_words_of_a_class_are_not_independent_looks_at_an_attribute():
+    """With η in the data, δ is less certain than the model without η believes."""
+    scales = {**tables.SCALES, "interaction_stereotype": 0.15}
+    table = simulate(seed=5, scales=scales, human=5, neutral=5)
+    spread = {name: float(fit(table, name, draws=800).draws["delta"].std()) for name in CROSSED}
+    assert spread["crossed"] > 1.25 * spread["crossed-no-interaction"]
+
+
 def test_weights_of_one_are_the_normal_model(small):
     marginal = Marginal(CrossedData.of(small), CrossedPrior())
     weighted = WeightedMarginal(marginal)
@@ -312,7 +346,7 @@ def test_unidentified_delta_is_an_error(small):
     with pytest.raises(InputError, match="associated with one protected word and different"):
         fit(table, "crossed")
     fitted = fit_models(table, draws=160)
-    assert set(fitted.skipped) == {"crossed"}
+    assert set(fitted.skipped) == set(CROSSED)
     with pytest.raises(InputError, match="associated with one"):
         fit_models(table, ["crossed"])
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,8 @@ Ints = NDArray[np.int64]
 
 
 BATCH = 500
+MAX_PRODUCTS = 1 << 21
+"""Most numbers of products that are stored to integrate η out; with more they are recomputed."""
 LOWEST, HIGHEST = 1e-8, 1e3
 """Bounds of the scales; cosine distances lie between 0 and 2."""
 
@@ -102,20 +105,24 @@ class CrossedPrior:
 
     def spread_quantiles(self) -> tuple[Floats, Floats]:
         """Normal quantiles x, and the spreads τ with P(spread < τ) = Φ(x), both increasing."""
-        from scipy.special import erf, erfc, ndtri
-
-        scales = np.array([[self.spread_scale], [self.negligible_scale]])
-        tau = scales.max() * np.geomspace(1e-7, 30.0, 20_001)
-        z = tau / (scales * np.sqrt(2))
-        below, above = erf(z).mean(axis=0), erfc(z).mean(axis=0)
-        x = np.where(below < 0.5, ndtri(below), -ndtri(above))
-        finite = np.isfinite(x)
-        return x[finite], tau[finite]
+        return _spread_quantiles(self.spread_scale, self.negligible_scale)
 
     def without_interaction(self) -> CrossedPrior:
         """Return the prior of version 0.1, in which the scale of δ_i is like the others."""
         same = self.effect_scale
         return replace(self, spread_scale=same, negligible_scale=same)
+
+
+@lru_cache(maxsize=16)
+def _spread_quantiles(*scales: float) -> tuple[Floats, Floats]:
+    from scipy.special import erf, erfc, ndtri
+
+    tau = max(scales) * np.geomspace(1e-7, 30.0, 20_001)
+    z = tau / (np.array(scales)[:, None] * np.sqrt(2))
+    below, above = erf(z).mean(axis=0), erfc(z).mean(axis=0)
+    x = np.where(below < 0.5, ndtri(below), -ndtri(above))
+    finite = np.isfinite(x)
+    return x[finite], tau[finite]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +317,7 @@ class Marginal:
             group_index=self.group_index[example],
             log_weights=np.zeros(1),
         )
+        self.products = self._interaction_products()
 
     def to_points(self, scales: Floats) -> Floats:
         """Coordinates in which the scales are sampled (… × scales)."""
@@ -319,13 +327,13 @@ class Marginal:
         return points
 
     def to_scales(self, points: Floats) -> Floats:
-        """Return the scales of points; NaN outside the bounds."""
+        """Return the scales of points; 0 or infinity outside the bounds."""
         with np.errstate(over="ignore"):
             scales = np.exp(points)
         scales[..., 1:] -= self.offset
         x, tau = self.quantiles
         spreads = points[..., self.spreads]
-        scales[..., self.spreads] = np.interp(spreads, x, tau, left=np.nan, right=np.nan)
+        scales[..., self.spreads] = np.interp(spreads, x, tau, left=0.0, right=np.inf)
         return scales
 
     def log_jacobian(self, points: Floats) -> Floats:
@@ -371,19 +379,42 @@ class Marginal:
         products = np.sum((1 / total[:, :, None]) @ b.squares / total[:, :, None], axis=(2, 3))
         square = b.square - np.sum(common * products, axis=1)
         if self.data.word_class is not None:
-            own = eta[:, :, None] / total
-            for c, columns in enumerate(self.columns):
-                s = b.class_sums(c, columns)
-                index = np.concatenate([np.arange(self.first), self.first + columns])
-                part = np.swapaxes((b.size * own[:, :, c])[:, :, None] * s, 1, 2) @ s
-                gram[:, index[:, None], index] -= part
-                cross[:, index] -= ((own[:, :, c] * b.totals[..., c])[:, None] @ s)[:, 0]
-                square -= np.sum(own[:, :, c] * b.squares[..., c, c], axis=1)
+            self._subtract_interaction(b, eta[:, :, None] / total, gram, cross)
+            diagonal = np.diagonal(b.squares, axis1=-2, axis2=-1)
+            square = square - np.sum(eta[:, :, None] / total * diagonal, axis=(1, 2))
         lower = bordered_factor(gram, cross, square, self.effect_sd(scales), variance[:, 0])
         cells = self.totals.size
         log_sigma = (self.data.y.size - cells) * np.log(variance[:, 0]) - b.log_weights
         log_sigma += (np.log(total).sum(axis=2) + np.log1p(tau * weight)) @ b.size
         return lower, np.asarray(log_sigma)
+
+    def _subtract_interaction(self, b: Blocks, own: Floats, gram: Floats, cross: Floats) -> None:
+        """Subtract what η explains, Σ own · sums sumsᵀ over attributes and classes, in place."""
+        if b is self.blocks and self.products is not None:
+            weights = own.reshape(len(own), len(self.products[0]))
+            gram -= (weights @ self.products[0]).reshape(gram.shape)
+            cross -= weights @ self.products[1]
+            return
+        for c, columns in enumerate(self.columns):
+            s = b.class_sums(c, columns)
+            index = np.concatenate([np.arange(self.first), self.first + columns])
+            part = np.swapaxes((b.size * own[:, :, c])[:, :, None] * s, 1, 2) @ s
+            gram[:, index[:, None], index] -= part
+            cross[:, index] -= ((own[:, :, c] * b.totals[..., c])[:, None] @ s)[:, 0]
+
+    def _interaction_products(self) -> tuple[Floats, Floats] | None:
+        """Sums of products by entry and class, if they are few; each is one row."""
+        b, p = self.blocks, self.prior_mean.size
+        if self.data.word_class is None or b.counts.size * p * p > MAX_PRODUCTS:
+            return None
+        sums = np.zeros((b.size.size, self.data.classes, p))
+        for c, columns in enumerate(self.columns):
+            sums[:, c, : self.first] = b.fixed[:, c]
+            sums[:, c, self.first + columns] = b.by_word[:, columns]
+        sums = sums.reshape(-1, p)
+        size = np.repeat(b.size, self.data.classes)
+        gram = (size[:, None] * sums)[:, :, None] * sums[:, None, :]
+        return gram.reshape(len(sums), -1), b.totals.reshape(-1, 1) * sums
 
     def _attribute_sums(self, b: Blocks, weight: Floats) -> Floats:
         """Sums of all columns over the rows of an attribute, weighted by class."""
@@ -429,6 +460,13 @@ class Marginal:
             return self.log_posterior(np.exp(logs)) + logs.sum(axis=1)
 
         return self.to_points(np.exp(start_around_mode(log_density, np.log(guess), count, rng)))
+
+    def jump(self, points: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Propose another value of one spread from its prior, in which it is negligible or not."""
+        chosen = (np.arange(len(points)), rng.choice(self.spreads, len(points)))
+        proposed = points.copy()
+        proposed[chosen] = rng.standard_normal(len(points))
+        return proposed, np.asarray(0.5 * (proposed[chosen] ** 2 - points[chosen] ** 2))
 
     def draw_attributes(
         self, blocks: Blocks, totals: Floats, gap: Floats, scales: Floats, rng: np.random.Generator
@@ -517,6 +555,7 @@ def draw_effects(marginal: Marginal, scales: Floats, rng: np.random.Generator) -
 CROSSED = ("crossed-no-interaction", "crossed")
 CHAINS = 16
 THIN = 4
+MIN_EFFECTIVE = 400.0
 MIN_LENGTH = 100
 """Shorter chains cannot be diagnosed and are not extended."""
 
@@ -569,9 +608,17 @@ def sample_scales(
     """Sample the scales (chains × draws × scales) until the chains have mixed."""
     start = start_scales(marginal, CHAINS, rng)
     length, thin = draws // CHAINS, THIN
-    min_size = min(1000.0, draws / 4)
+    min_size = min(MIN_EFFECTIVE, draws / 4)
     for attempt in range(attempts):
-        points = sample(marginal, start, draws=length, rng=rng, thin=thin, warm_up=warm_up).draws
+        points = sample(
+            marginal,
+            start,
+            draws=length,
+            rng=rng,
+            thin=thin,
+            warm_up=warm_up,
+            jump=marginal.jump,
+        ).draws
         if attempt == attempts - 1 or length < MIN_LENGTH:
             break
         smallest = min(float(ess_bulk(points).min()), float(ess_tail(points).min()))

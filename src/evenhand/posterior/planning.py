@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 SCALES = ("error", "stereotype", "delta", "word", "interaction_stereotype")
 """Scales of the model without controls, in the order of `CrossedData.scales`."""
-STARTS, FIRST, SECOND = 60, 200, 300
+STARTS, FIRST, SECOND = 60, 200, 400
 """Starting points, and points of the two rounds of importance sampling."""
 NEGLIGIBLE = 1e-6
 REACH, RESOLUTION = 6.0, 601
