@@ -26,7 +26,7 @@ from evenhand.audit.fewshot import FULL, QUICK, Size, fewshot_stages
 from evenhand.audit.stages import Options, Silent, run_stage
 from evenhand.fewshot import read
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import Verdict, judge_classifiers
+from evenhand.report.verdicts import Verdict, judge_subject
 
 
 def verdict(leak: float, seed: int, size: Size, keep: Path) -> Verdict:
@@ -38,7 +38,8 @@ def verdict(leak: float, seed: int, size: Size, keep: Path) -> Verdict:
         options = Options(seed=seed, work=Path(work))
         stages = fewshot_stages("mini", data, options, size=replace(size, mitigations=("none",)))
         done = tuple(run_stage(stage, place, stage.key({}), Silent())[0] for stage in stages)
-    (found,) = judge_classifiers(Findings(subjects={}, settings={}, topics=(), stages=done, run={}))
+    findings = Findings(subjects={}, settings={}, topics=(), stages=done, run={})
+    (found,) = judge_subject(findings, "classifier")
     return found
 
 

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit, ndtri
 
-from evenhand.audit import masked
-from evenhand.audit.stages import Options, Silent, run_stage
-from evenhand.audit.text import text_stages
+from evenhand.audit import main
+from evenhand.audit.stages import Options, Silent, Texts, run_stage, text_stages
 from evenhand.fewshot.data import Dataset
 from evenhand.files import document, save_json
 from evenhand.lexicon.phrases import phrases
@@ -194,15 +193,16 @@ def part_of_the_design() -> Design:
 
 def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **settings) -> Findings:
     """The findings of the masked stages on a world, with fewer templates and draws than usual."""
-    monkeypatch.setattr(masked, "loaded", lambda _: world)
+    monkeypatch.setattr(main, "loaded", lambda _: world)
     monkeypatch.setattr(designs, "design", part_of_the_design)
     monkeypatch.setattr(phrase_metric, "RESAMPLES", 50)
     monkeypatch.setattr(phrase_metric, "PERMUTATIONS", 99)
     options = Options(quick=True, work=folder / "work", **settings)
-    return audited(masked.masked_stages("world", data, options), folder, model="world", data="d")
+    stages = main.model_stages("world", Texts(data, options), options)
+    return audited(stages, folder, model="world", data="d")
 
 
 def audited_data(data: Dataset, folder: Path, **settings) -> Findings:
     """The findings of the text stages on some data."""
     options = Options(quick=True, work=folder / "work", **settings)
-    return audited(text_stages(data, options), folder, data=data.name)
+    return audited(text_stages(Texts(data, options)), folder, data=data.name)

@@ -1,18 +1,57 @@
-"""How far the arithmetic of a measure is from the shell."""
+"""How far the arithmetic of a measure is from the shell, and how few files name a measure."""
 
 from __future__ import annotations
 
+import ast
 import io
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import evenhand
 from evenhand.cli import run
+from evenhand.instruments import PACKAGES, all_declarations
 
 ROOT = Path(evenhand.__file__).parent
 MOST_FILES = 10
+MOST_NAMING = 6
+"""Files of the package that may name an instrument: its own, the package it is exported from, its
+section of the report, its command and a little more."""
+NAMELESS = (
+    "audit",
+    "instruments.py",
+    "results.py",
+    "report/comparison.py",
+    "report/findings.py",
+    "report/methods.py",
+    "report/page.py",
+    "report/verdicts.py",
+)
+"""What reads declarations and names no instrument."""
+OTHER_MEANINGS = {
+    "association": {
+        "cli/grid.py": "a measure of few-shot bias",
+        "fewshot/answers.py": "a measure of few-shot bias",
+        "fewshot/metrics/bias.py": "a measure of few-shot bias",
+        "fewshot/runs.py": "a measure of few-shot bias",
+        "report/fewshot.py": "a measure of few-shot bias",
+        "masked/metrics/phrases.py": "a column of items: the association of a phrase",
+        "report/masked.py": "a column of items: the association of a phrase",
+    },
+    "accuracy": {
+        "cli/fewshot.py": "the heading of a column",
+        "cli/grid.py": "the heading of a column",
+        "vectors/debias/inlp.py": "the accuracy of a linear classifier of words",
+    },
+    "professions": {
+        "lexicon/__init__.py": "the word list",
+        "masked/designs.py": "the word list",
+        "statistics/crossed.py": "a factor of a crossed design",
+    },
+}
+"""Files in which an ordinary word that is also the name of an instrument means something else."""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +62,7 @@ MOST_FILES = 10
             "statistics/association.py",
             "association",
         ),
-        ("masked score - --json", "masked/metrics/pronouns.py", "bias"),
+        ("masked score - --json", "masked/gender_words.py", "bias"),
     ],
 )
 def test_the_arithmetic_is_near_the_shell(command, file, function, monkeypatch, capsys):
@@ -52,3 +91,42 @@ def test_the_arithmetic_is_near_the_shell(command, file, function, monkeypatch, 
         sys.setprofile(before)
     assert code == 0, capsys.readouterr().err
     assert 0 < len(path) <= MOST_FILES, path
+
+
+@cache
+def naming() -> dict[str, set[str]]:
+    """The files that name each instrument: by a string equal to its name, or by an import of it."""
+    packages = {about.name: PACKAGES[about.subject] for about in all_declarations()}
+    files: dict[str, set[str]] = {name: set() for name in packages}
+    for path in ROOT.rglob("*.py"):
+        file = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and node.value in files:
+                files[str(node.value)].add(file)
+            elif isinstance(node, ast.ImportFrom):
+                for name, package in packages.items():
+                    of_package = node.module == package and name in {a.name for a in node.names}
+                    if of_package or node.module == f"{package}.{name}":
+                        files[name].add(file)
+    return files
+
+
+@pytest.mark.parametrize("name", sorted({about.name for about in all_declarations()}))
+def test_a_measure_is_named_in_few_files(name):
+    files = naming()[name] - set(OTHER_MEANINGS.get(name, ()))
+    assert len(files) <= MOST_NAMING, sorted(files)
+
+
+def test_exceptions_are_still_needed():
+    for name, files in OTHER_MEANINGS.items():
+        assert set(files) <= naming()[name], name
+
+
+def test_what_reads_declarations_names_no_instrument():
+    named = {
+        (name, file)
+        for name, files in naming().items()
+        for file in files
+        if file.startswith(tuple(f"{part}/" if "." not in part else part for part in NAMELESS))
+    }
+    assert not named

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.audit import Audit, audit, main
-from evenhand.audit import vectors as stages
+from evenhand.audit import Audit, audit, main, mitigation, stages
 from evenhand.cli import run
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.lexicon import Topic
@@ -20,7 +19,7 @@ from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
 
 SKIP = ("posterior",)
-COMPUTING = ("_measures", "_weat", "_wefat", "_analogies", "_mitigation", "_dimension")
+COMPUTING = ("_measure", "_measure_topic", "_debias", "_dimension")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,7 +55,7 @@ def forbid(patch: pytest.MonkeyPatch, *names: str) -> None:
         raise RuntimeError("computed again")
 
     for name in names:
-        patch.setattr(stages, name, refuse)
+        patch.setattr(stages if hasattr(stages, name) else mitigation, name, refuse)
 
 
 def write_topic(topic: Topic, path: Path) -> Path:
@@ -131,7 +130,7 @@ def test_a_second_run_computes_nothing(
 def test_a_changed_configuration_is_computed_again(
     change: str, copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forbid(monkeypatch, "_mitigation")
+    forbid(monkeypatch, "_debias")
     v, topic, seed = vectors_of(biased), biased.topic, 0
     if change == "seed":
         seed = 1
@@ -153,7 +152,7 @@ def test_a_damaged_stage_is_computed_again(
 ) -> None:
     (path,) = (copied / "stages").glob("mitigation-*.json")
     path.write_text(path.read_text()[:100])
-    forbid(monkeypatch, *(name for name in COMPUTING if name != "_mitigation"))
+    forbid(monkeypatch, *(name for name in COMPUTING if name != "_debias"))
     again = audit(vectors_of(biased), topics=[biased.topic], out=copied, quick=True, skip=SKIP)
     assert again.failed == {}
     assert json.loads(path.read_text())["schema"] == "evenhand/2"
@@ -163,7 +162,7 @@ def test_a_failed_stage_loses_nothing_else(
     tmp_path: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        forbid(patch, "_mitigation")
+        forbid(patch, "_debias")
         found = audit(
             vectors_of(biased), topics=[biased.topic], out=tmp_path, quick=True, skip=SKIP
         )
@@ -173,7 +172,7 @@ def test_a_failed_stage_loses_nothing_else(
     assert "simulated: hard debiasing failed" in page
     trouble = tmp_path / "stages" / "mitigation-simulated-hard-debiasing.error.txt"
     assert "computed again" in trouble.read_text()
-    forbid(monkeypatch, *(name for name in COMPUTING if name != "_mitigation"))
+    forbid(monkeypatch, *(name for name in COMPUTING if name != "_debias"))
     again = audit(vectors_of(biased), topics=[biased.topic], out=tmp_path, quick=True, skip=SKIP)
     assert again.failed == {}
     assert not trouble.exists()

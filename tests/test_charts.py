@@ -41,8 +41,8 @@ TOLD = [
 def said(chart: Chart, *, reached: bool = True) -> list[str]:
     """What the marks say: those that the keyboard reaches, or the pointer only."""
     words = r'role="img" aria-label' if reached else "data-tip"
-    found = re.findall(rf'class="tip" {words}="([^"]*)"', inline(to_svg(chart), "f", "words"))
-    return [unescape(one) for one in found]
+    tips = re.findall(rf'class="tip" {words}="([^"]*)"', inline(to_svg(chart), "f", "words"))
+    return [unescape(tip) for tip in tips]
 
 
 def test_a_mark_says_its_tooltip_without_what_is_missing() -> None:

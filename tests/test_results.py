@@ -139,7 +139,16 @@ def test_registry_suggests_and_is_lazy():
         names["sqtr"]
 
 
-@pytest.mark.parametrize("module", ["evenhand", "evenhand.vectors", "evenhand.lexicon"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "evenhand",
+        "evenhand.vectors",
+        "evenhand.masked",
+        "evenhand.fewshot",
+        "evenhand.lexicon",
+    ],
+)
 def test_public_names_are_sorted_and_exist(module):
     from importlib import import_module
 

@@ -12,10 +12,12 @@ from . import (
     vectors,
 )
 from .audit import audit
+from .cache import Cache
 from .instruments import compare, measure
 from .results import load
 
 __all__ = [
+    "Cache",
     "__version__",
     "audit",
     "compare",

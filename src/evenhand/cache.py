@@ -12,7 +12,7 @@ import io
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError
-from evenhand.files import replace_file
+from evenhand.files import lock_folder, replace_file
 
 __all__ = ["Cache", "content_key"]
 
@@ -135,12 +135,7 @@ class Cache:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Wait until no other process computes for this cache, then read what it has stored."""
-        from filelock import FileLock
-
-        with ExitStack() as stack:
-            # some clusters have disks without locks
-            with suppress(OSError, NotImplementedError):
-                stack.enter_context(FileLock(self.folder / ".lock"))
+        with lock_folder(self.folder):
             self.refresh()
             yield
 

@@ -129,12 +129,12 @@ def panels(
     return chart.properties(title=heading(title, *subtitle)) if title else chart
 
 
-def rule(value: float, *, colour: str = GREY, vertical: bool = True) -> Chart:
+def rule(value: float, *, colour: str = GREY) -> Chart:
     """A dashed line across the plot."""
     import altair as alt
 
-    base = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
-    return base.encode(x="at:Q") if vertical else base.encode(y="at:Q")
+    line = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
+    return line.encode(x="at:Q")
 
 
 def look(
@@ -150,12 +150,21 @@ def look(
             title=title or None, symbolOpacity=1, columns=min(4, len(named)), values=named
         )
     colours, shapes = (
-        alt.Scale(domain=list(looks), range=[one[i] for one in looks.values()]) for i in (0, 1)
+        alt.Scale(domain=list(looks), range=list(values))
+        for values in zip(*looks.values(), strict=True)
     )
     return (
         alt.Color(f"{field_name}:N", scale=colours, legend=legend),
         alt.Shape(f"{field_name}:N", scale=shapes, legend=legend),
     )
+
+
+def _plot(layers: Sequence[Chart], width: int, height: int, title: Any, **more: Any) -> Chart:
+    """The layers as one chart of this size."""
+    import altair as alt
+
+    chart = alt.layer(*layers, **more).properties(width=width, height=height)
+    return chart if title is None else chart.properties(title=title)
 
 
 def tooltips(names: Mapping[str, str], rows: Sequence[Row]) -> list[Any]:
@@ -233,7 +242,7 @@ def forest(
         The colour where there are no series.
     digits, width, step, line, extent, domain, log, ticks, tick_format, labels, key
         Digits of shown numbers, the plot's width, the height of a row, the longest line of a
-        label, the least width of the labels, the range and kind of the value axis, its ticks,
+        label, the minimum width of the labels, the range and kind of the value axis, its ticks,
         whether labels are shown, and the series of the legend (True: those that the rows have).
 
     Returns
@@ -253,8 +262,7 @@ def forest(
     values = [_forest_row(row, digits, line) for row in rows]
     ideals = {row["ideal"] for row in values if row.get("ideal") is not None}
     if domain is None:
-        also = _drawn_numbers(values, references, points)
-        domain = _domain([*values, *_bands(references)], also, log=log)
+        domain = _domain(values, references, points, log=log)
     values = _placed(values, domain)
     looks = looks or {}
     grouped = bool(looks)
@@ -337,7 +345,7 @@ def forest(
 
 
 def forests(
-    parts: Mapping[str, Sequence[Row]],
+    parts: Mapping[str, Sequence[Row]] | Iterable[tuple[str, Row]],
     *,
     columns: int = 1,
     title: str = "",
@@ -352,8 +360,8 @@ def forests(
 
     Parameters
     ----------
-    parts : Mapping of str to rows
-        The rows of each panel by its title.
+    parts : Mapping of str to rows, or iterable of (str, row)
+        The rows of each panel by its title, or every row with the title of its panel.
     columns : int
     title, subtitle : str
         Of the figure.
@@ -369,50 +377,46 @@ def forests(
         Options of `forest` for all panels.
 
     """
-    drawn = {name: list(rows) for name, rows in parts.items()}
-    digits, line = every.get("digits", 3), every.get("line", 48 if columns == 1 else 34)
-    every = {**every, "line": line}
-    longest = max(
-        (
-            len(part)
-            for rows in drawn.values()
-            for row in rows
-            for part in wrap(str(row["label"]), line).split("\n")
-        ),
-        default=0,
-    )
+    drawn: dict[str, list[Row]] = {}
+    if isinstance(parts, Mapping):
+        parts = ((name, row) for name, rows in parts.items() for row in rows)
+    for name, row in parts:
+        drawn.setdefault(name, []).append(row)
+    every = {"digits": 3, "line": 48 if columns == 1 else 34, **every}
     groups: dict[str, list[Row]] = {}
     for name, rows in drawn.items():
-        groups.setdefault(scale(name) if scale else name, []).extend(rows)
-    charts, cut = [], False
-    series = {row.get("series") for rows in drawn.values() for row in rows}
-    named = [name for name in every.get("looks") or () if name in series]
-    last = len(drawn) - columns
+        prepared = [_forest_row(row, every["digits"], every["line"]) for row in rows]
+        groups.setdefault(scale(name) if scale else name, []).extend(prepared)
+    listed = [row for rows in groups.values() for row in rows]
+    longest = max((len(text) for row in listed for text in row["label"].split("\n")), default=0)
+    named = [
+        look for look in every.get("looks") or () if any(r.get("series") == look for r in listed)
+    ]
+    single = isinstance(x, str) and columns == 1 and scale is not None
+    charts = []
     for index, (name, rows) in enumerate(drawn.items()):
         own = {**every, **(options or {}).get(name, {})}
-        alike = [_forest_row(row, digits, line) for row in groups[scale(name) if scale else name]]
         if own.get("domain") is None:
-            lines = own.get("references", ())
-            also = _drawn_numbers(alike, lines)
-            own["domain"] = _domain([*alike, *_bands(lines)], also, log=bool(own.get("log")))
-        cut = cut or any(
-            row["cut"]
-            for row in _placed([_forest_row(r, digits, line) for r in rows], own["domain"])
-        )
-        axis = x if isinstance(x, str) else x.get(name, "")
-        single = isinstance(x, str) and columns == 1 and scale is not None
+            alike = groups[scale(name) if scale else name]
+            own["domain"] = _domain(alike, own.get("references", ()), log=bool(own.get("log")))
+        first, axis = index % columns == 0, x if isinstance(x, str) else x.get(name, "")
         chart = forest(
             rows,
-            x=axis if not single or index >= last else "",
+            x=axis if not single or index >= len(drawn) - columns else "",
             width=width,
-            labels=index % columns == 0,
-            extent=min(320, 14 + 6 * longest) if index % columns == 0 else 0,
+            labels=first,
+            extent=min(320, 14 + 6 * longest) if first else 0,
             key=named if index == 0 else False,
             **own,
         )
         charts.append(chart.properties(title=panel_heading(name, width=max(20, width // 6))))
-    lines = [*subtitle, *([CUT] if cut else [])]
-    return panels(charts, columns=columns, title=title, subtitle=lines)
+    cut = any(row["cut"] for chart in charts for row in chart.data.values)
+    return panels(charts, columns=columns, title=title, subtitle=[*subtitle, *([CUT] * cut)])
+
+
+def row_of(result: Any, label: str, **more: Any) -> dict[str, Any]:
+    """A row of a forest from anything with a value and the ends of its interval."""
+    return {"label": label, "value": result.value, "low": result.low, "high": result.high, **more}
 
 
 def unique(names: Iterable[str], kind: str) -> None:
@@ -429,7 +433,9 @@ def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
     value = finite(row.get("value"))
     low, high = (finite(row.get(end)) if value is not None else None for end in ("low", "high"))
     text = interval(low, high, digits)
-    given = {name: finite(one) if isinstance(one, float) else one for name, one in row.items()}
+    given = {
+        name: finite(given) if isinstance(given, float) else given for name, given in row.items()
+    }
     return {
         **given,
         "label": wrap(str(row["label"]), line) or " ",
@@ -442,47 +448,40 @@ def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
     }
 
 
-def _drawn_numbers(
-    values: Sequence[Row], references: Sequence[Row] = (), points: Sequence[Row] = ()
-) -> list[float | None]:
-    """All that is drawn beside the values and their intervals."""
+def _domain(
+    values: Sequence[Row],
+    references: Sequence[Row] = (),
+    points: Sequence[Row] = (),
+    *,
+    log: bool = False,
+) -> list[float]:
+    """A range for all that is drawn but intervals that are far wider than the others."""
+
+    def scaled(value: Any) -> float | None:
+        known = finite(value)
+        if not log or known is None:
+            return known
+        return math.log(known) if known > 0 else None
+
     names = ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low", "inner_high")
-    numbers = [finite(row.get(name)) for row in values for name in names]
-    return numbers + [finite(row.get("value")) for row in (*references, *points)]
-
-
-def _bands(references: Sequence[Row]) -> list[Row]:
-    """The references with an interval, which has room in the plot as those of rows have."""
     ends = ("value", "low", "high")
-    rows = [{name: finite(row.get(name)) for name in ends} for row in references]
-    return [row for row in rows if None not in row.values()]
-
-
-def _domain(values: Sequence[Row], also: Iterable[float | None], *, log: bool) -> list[float]:
-    """A range for all values and all intervals but those far wider than the others."""
-    if log:
-        logs = [
-            {
-                name: math.log(row[name]) if row[name] and row[name] > 0 else None
-                for name in ("value", "low", "high")
-            }
-            for row in values
-        ]
-        points = [math.log(point) for point in also if point and point > 0]
-        low, high = _domain(logs, points, log=False)
-        return [math.exp(low), math.exp(high)]
-    numbers = [row["value"] for row in values if row["value"] is not None]
+    bands = [row for row in references if all(finite(row.get(end)) is not None for end in ends)]
+    rows = [{end: scaled(row.get(end)) for end in ends} for row in (*values, *bands)]
+    numbers = [row["value"] for row in rows if row["value"] is not None]
     if not numbers:
         raise InputError("values: expected at least one number, got none")
-    numbers += [point for point in also if point is not None]
+    also = [scaled(row.get(name)) for row in values for name in names]
+    also += [scaled(row.get("value")) for row in (*references, *points)]
+    numbers += [number for number in also if number is not None]
     low, high = min(numbers), max(numbers)
-    widths = [r["high"] - r["low"] for r in values if None not in (r["low"], r["high"])]
+    limits = [(r["low"], r["high"]) for r in rows]
+    widths = [end - start for start, end in limits if start is not None and end is not None]
     room = max((high - low) / 2, 2 * median(widths) if widths else 0.0)
-    ends = [end for row in values for end in (row["low"], row["high"]) if end is not None]
-    low = max(low - room, min([low, *ends]))
-    high = min(high + room, max([high, *ends]))
+    every = [end for pair in limits for end in pair if end is not None]
+    low = max(low - room, min([low, *every]))
+    high = min(high + room, max([high, *every]))
     margin = 0.04 * (high - low) or 0.05
-    return [low - margin, high + margin]
+    return [math.exp(end) if log else end for end in (low - margin, high + margin)]
 
 
 def _placed(values: Sequence[Row], domain: Sequence[float]) -> list[dict[str, Any]]:
@@ -737,8 +736,7 @@ def curves(
                 color=alt.value(INK)
             ),
         ]
-    chart = alt.layer(*layers, data=data(rows)).properties(width=width, height=height)
-    return chart if title is None else chart.properties(title=title)
+    return _plot(layers, width, height, title, data=data(rows))
 
 
 def densities(
@@ -797,12 +795,10 @@ def scatter(
     looks: Looks | None = None,
     title: Any = None,
     tips: Mapping[str, str] | None = None,
-    fit: bool = True,
     level: float | None = None,
     width: int = 440,
     height: int = 320,
     x_scale: Mapping[str, Any] | None = None,
-    y_scale: Mapping[str, Any] | None = None,
 ) -> Chart:
     """One dot per row, with a regression line.
 
@@ -816,11 +812,9 @@ def scatter(
     looks : Mapping of str to (colour, shape), optional
     tips : Mapping of field to title, optional
         What a dot says.
-    fit : bool
-        Whether to draw the regression line.
     level : float, optional
         A horizontal line.
-    title, width, height, x_scale, y_scale
+    title, width, height, x_scale
         As in Altair.
 
     """
@@ -828,14 +822,13 @@ def scatter(
 
     base = alt.Chart(data(rows)).encode(
         x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**(x_scale or {"zero": False}))),
-        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(**(y_scale or {}))),
+        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale()),
     )
     layers: list[Chart] = []
     if level is not None:
         layers.append(alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
-    if fit:
-        line = base.transform_regression(x, y)
-        layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
+    line = base.transform_regression(x, y)
+    layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
     dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
         tooltip=tooltips(tips or {x: x_title, y: y_title}, rows)
     )
@@ -849,8 +842,7 @@ def scatter(
         if any(row.get(name) for row in rows):
             text: Any = {"align": align, "dx": shift}
             layers.append(base.mark_text(fontSize=11, color=INK, **text).encode(text=f"{name}:N"))
-    chart = alt.layer(*layers).properties(width=width, height=height)
-    return chart if title is None else chart.properties(title=title)
+    return _plot(layers, width, height, title)
 
 
 # ---------------------------------------------------------------------- histograms and heat maps
@@ -928,8 +920,7 @@ def histogram(
             dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
             dot.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q"),
         ]
-    chart = alt.layer(*layers).properties(width=width, height=height)
-    return chart if title is None else chart.properties(title=title)
+    return _plot(layers, width, height, title)
 
 
 RISING = ("#eef4f9", "#8fc1e0", "#0b5c94")
@@ -938,6 +929,8 @@ AWAY = ("#1f6fa8", "#f5f4f1", "#c2560a")
 """Below 0, and above it, which is worse."""
 BACK = AWAY[::-1]
 """Below 0, which is worse, and above it."""
+SMALLEST = 0.1
+"""The smallest difference that uses all of the rising colours."""
 
 
 def heatmap(
@@ -950,7 +943,6 @@ def heatmap(
     tips: Mapping[str, str] | None = None,
     title: str = "",
     labels: bool = True,
-    smallest: float = 0.1,
 ) -> Chart:
     """Boxes with a number in them, coloured by it.
 
@@ -970,8 +962,6 @@ def heatmap(
     title : str
     labels : bool
         Whether the columns are named.
-    smallest : float
-        The smallest difference that uses all of the rising colours.
 
     """
     import altair as alt
@@ -981,15 +971,15 @@ def heatmap(
         raise InputError("values: expected at least one number, got none")
     wide, high, dark, light = 60, 27, "#1a1a1a", "#fdfdfd"
     names = {"value": "value", **(tips or {})}
-    domain = _colour_domain(known, around_zero=colours is not RISING, smallest=smallest)
+    domain = _colour_domain(known, around_zero=colours is not RISING)
     values = [{**row, "ink": _ink(row["value"], domain, dark, light)} for row in rows]
-    there = {(row["across"], row["down"]) for row in rows}
+    known_boxes = {(row["across"], row["down"]) for row in rows}
     empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": "", "ink": dark}
     values += [
         {**empty, "across": column, "down": row, "interval": "no result"}
         for row in down
         for column in across
-        if (column, row) not in there
+        if (column, row) not in known_boxes
     ]
     base = alt.Chart(data(values)).encode(
         x=alt.X(
@@ -1017,10 +1007,10 @@ def heatmap(
     )
     ink = alt.Color("ink:N", scale=None)
     scale = alt.Scale(domain=domain, range=list(colours), interpolate="lab", clamp=True)
-    found = "isValid(datum.value)"
+    valid = "isValid(datum.value)"
     return alt.layer(
-        base.transform_filter(f"!{found}").mark_rect(color="#e9e9e7"),
-        base.transform_filter(found)
+        base.transform_filter(f"!{valid}").mark_rect(color="#e9e9e7"),
+        base.transform_filter(valid)
         .mark_rect()
         .encode(fill=alt.Fill("value:Q", legend=None, scale=scale)),
         base.mark_text(fontSize=11).encode(text="shown:N", color=ink),
@@ -1033,13 +1023,13 @@ def heatmap(
     )
 
 
-def _colour_domain(values: Sequence[float], *, around_zero: bool, smallest: float) -> list[float]:
+def _colour_domain(values: Sequence[float], *, around_zero: bool) -> list[float]:
     """Where the three colours stand; 0 is in the middle where it has a meaning."""
     if around_zero:
         most = max(abs(value) for value in values) or 1.0
         return [-most, 0.0, most]
     low, high = min(values), max(values)
-    margin = max(0.0, smallest - (high - low)) / 2  # small differences should look small
+    margin = max(0.0, SMALLEST - (high - low)) / 2  # small differences should look small
     return [low - margin, (low + high) / 2, high + margin]
 
 

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
@@ -28,6 +29,7 @@ __all__ = [
     "RunFolder",
     "check_row_format",
     "document",
+    "lock_folder",
     "open_rows",
     "plain",
     "read_document",
@@ -53,13 +55,15 @@ def document(**content: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Numpy values, tuples, mappings and results as plain JSON values; not finite: None.
+    """Arrays, tuples, mappings, results and dataclasses as plain JSON values; not finite: None.
 
     >>> plain({"a": (1, float("nan"))})
     {'a': [1, None]}
     """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -151,6 +155,28 @@ def _temporary_name(target: Path) -> str:
     return str(target.parent / f".{target.name}.{next(candidates)}")
 
 
+@contextmanager
+def lock_folder(folder: Path, busy: str = "") -> Iterator[None]:
+    """Hold the lock of a folder, `.lock`.
+
+    Where another process holds it: with `busy`, an error that says so; without, wait for it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock", timeout=0 if busy else -1)
+    try:
+        with suppress(OSError, NotImplementedError):  # some clusters have disks without locks
+            try:
+                lock.acquire()
+            except Timeout:
+                raise FileError(folder, busy) from None
+        yield
+    finally:
+        if busy and lock.is_locked:  # removed while held: nobody else waits for it
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
 class RunFolder:
     """A folder that belongs to one run: `run.json` identifies it, `results.json` completes it.
 
@@ -171,31 +197,19 @@ class RunFolder:
     @contextmanager
     def working(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
         """The folder, created if needed, locked for this process; reports a full disk as such."""
-        from filelock import FileLock, Timeout
-
         place = Path(path)
         place.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place / ".lock", timeout=0)
         try:
-            # some clusters have disks without locks
-            with suppress(OSError, NotImplementedError):
-                try:
-                    lock.acquire()
-                except Timeout:
-                    raise FileError(place, "another run is working in this folder") from None
-            folder = cls(place)
-            folder._remove(cls.temporary)
-            yield folder
+            with lock_folder(place, busy="another run is working in this folder"):
+                folder = cls(place)
+                folder._remove(cls.temporary)
+                yield folder
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
             raise PartialFailure(
                 f"{error.filename or place}: {error.strerror}; {RESUMES}"
             ) from error
-        finally:
-            if lock.is_locked:  # removed while it is held, so that nobody holds a removed lock
-                Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
 
     def holds(self, identity: Mapping[str, Any]) -> bool:
         """Whether the folder has this run; a folder with results of another run is refused."""

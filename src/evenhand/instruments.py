@@ -31,10 +31,11 @@ import numbers
 import pkgutil
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
@@ -43,11 +44,14 @@ from evenhand.statistics.tests import holm
 
 __all__ = [
     "Declaration",
+    "Evidence",
     "Instrument",
     "Job",
     "Option",
     "Progress",
     "Run",
+    "RunOptions",
+    "check_options",
     "compare",
     "correct_p_values",
     "find",
@@ -56,9 +60,12 @@ __all__ = [
     "lookup",
     "measure",
     "option",
+    "options_of",
     "plan",
     "run_jobs",
 ]
+
+T = TypeVar("T")
 
 PACKAGES = {
     "vectors": "evenhand.vectors.metrics",
@@ -69,6 +76,9 @@ PACKAGES = {
 """Where the instruments of each subject are declared."""
 
 ENTRY_POINTS = "evenhand.instruments"
+
+Role: TypeAlias = Literal["leads", "required", "decides", "confirms", ""]
+"""The parts that an instrument can have in a verdict, the first the strongest."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of items done and of all items."""
@@ -102,6 +112,23 @@ class Run:
         if not (isinstance(self.seed, numbers.Integral) and 0 <= self.seed < 2**32):
             raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
 
+    def steps(self, items: Sequence[T]) -> Iterator[T]:
+        """The items, reporting how many are done."""
+        report = self.progress or (lambda _done, _total: None)
+        for done, item in enumerate(items):
+            report(done, len(items))
+            yield item
+        report(len(items), len(items))
+
+
+class RunOptions(TypedDict, total=False):
+    """The fields of `Run` as keyword arguments, for functions that measure."""
+
+    seed: int
+    prob: float
+    cache: Any
+    progress: Progress | None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -113,9 +140,14 @@ class Option:
     help: str
     minimum: float | None = None
     maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
     choices: tuple[Any, ...] = ()
     flag: str | None = None
     """The name on the command line where it is not `--name`."""
+    metavar: str | None = None
+    public: bool = True
+    """Whether commands and grids have it too."""
     multiple: bool = False
     optional: bool = False
 
@@ -129,15 +161,18 @@ class Option:
                     raise UnknownNameError(self.name, str(each), map(str, self.choices))
             return
         if self.type in (int, float) and not self.multiple:
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not real or not math.isfinite(value):
                 kind = "a whole number" if self.type is int else "a number"
                 raise InputError(f"{self.name}: expected {kind}, got {value!r}")
             number = float(value)
-            if self.type is int and not number.is_integer():
+            if self.type is int and not isinstance(value, numbers.Integral):
                 raise InputError(f"{self.name}: expected a whole number, got {value!r}")
-            below = self.minimum is not None and number < self.minimum
-            above = self.maximum is not None and number > self.maximum
-            if below or above:
+            low = self.minimum is not None and number < self.minimum
+            high = self.maximum is not None and number > self.maximum
+            low |= self.above is not None and number <= self.above
+            high |= self.below is not None and number >= self.below
+            if low or high:
                 raise InputError(f"{self.name}: expected {self.range_text}, got {value}")
 
     @property
@@ -145,9 +180,11 @@ class Option:
         """The allowed range in words."""
         if self.minimum is not None and self.maximum is not None:
             return f"{self.minimum:g} to {self.maximum:g}"
-        if self.minimum is not None:
-            return f"{self.minimum:g} or more"
-        return f"{self.maximum:g} or less" if self.maximum is not None else "a number"
+        ends = [] if self.minimum is None else [f"{self.minimum:g} or more"]
+        ends += [] if self.maximum is None else [f"{self.maximum:g} or less"]
+        ends += [] if self.above is None else [f"more than {self.above:g}"]
+        ends += [] if self.below is None else [f"less than {self.below:g}"]
+        return " and ".join(ends) or "a number"
 
 
 def option(
@@ -156,23 +193,44 @@ def option(
     help: str,  # noqa: A002
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
     flag: str | None = None,
+    metavar: str | None = None,
+    public: bool = True,
 ) -> Any:
-    """A field of an instrument that users can set.
+    """A field of an instrument, or of the settings of other work, that users can set.
 
     Parameters
     ----------
     default : Any
-        The value where the user gives none.
+        The value where the user gives none; `dict` for an empty mapping.
     help : str
         One sentence, as the command line shows it.
     minimum, maximum : float, optional
         The allowed range, ends included.
+    above, below : float, optional
+        The allowed range, ends excluded.
     flag : str, optional
         The option's name on the command line where it is not `--name`.
+    metavar : str, optional
+        What the help of the command line shows for the value.
+    public : bool
+        Whether commands and grids have it too; otherwise only Python.
 
     """
-    about = {"help": help, "minimum": minimum, "maximum": maximum, "flag": flag}
+    about = {
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "below": below,
+        "flag": flag,
+        "metavar": metavar,
+        "public": public,
+    }
+    if default is dict:
+        return field(default_factory=dict, metadata={"option": about})
     return field(default=default, metadata={"option": about})
 
 
@@ -192,10 +250,18 @@ class Declaration:
     ideal : float or None
         The value without bias.
     worse : {"higher", "lower", "away"}
-    decides, confirms : bool
-        Its part in a verdict: whether its test decides, or only supports one that does.
+    role : {"leads", "required", "decides", "confirms", ""}
+        Its part in a verdict. All but "confirms" decide: their tests are corrected together, and
+        one of them is some evidence. Strong evidence needs those that lead or are required; the
+        one that leads is shown first. Those that decide or confirm can support the ones required.
+    minimum : int
+        The number of items below which its tests do not count.
     stereotype : int
         The sign of a value that agrees with the stereotype; 0 where the sign has no such meaning.
+    varies_with : {"", "dimension", "length"}
+        What else of word vectors its size depends on: vectors that differ in it are not comparable.
+    compared : {"difference", "ratio"}
+        How two values are compared.
     material : str
         What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
     reading : str
@@ -218,9 +284,11 @@ class Declaration:
     source: str = ""
     ideal: float | None = 0.0
     worse: Worse = "away"
-    decides: bool = False
-    confirms: bool = False
+    role: Role = ""
+    minimum: int = 0
     stereotype: int = 1
+    varies_with: Literal["", "dimension", "length"] = ""
+    compared: Literal["difference", "ratio"] = "difference"
     material: str = ""
     reading: str = ""
     scale: str = ""
@@ -228,6 +296,78 @@ class Declaration:
     audit: bool = False
     command: str = ""
     options: tuple[Option, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        """Whether strong evidence needs it."""
+        return self.role in ("leads", "required")
+
+    @property
+    def decides(self) -> bool:
+        """Whether its tests decide a verdict."""
+        return self.required or self.role == "decides"
+
+    @property
+    def confirms(self) -> bool:
+        """Whether its tests can support those that are required."""
+        return self.role in ("decides", "confirms")
+
+    def result(
+        self, run: Run, query: str, estimate: tuple[float, float, float], **fields: Any
+    ) -> Measurement:
+        """A measurement by this instrument.
+
+        Parameters
+        ----------
+        run : Run
+        query : str
+            The name of the question.
+        estimate : (float, float, float)
+            Value, low and high, as the functions of `evenhand.statistics` return them.
+        **fields
+            Further fields of `Measurement`. Name, ideal and direction come from the declaration,
+            seed and probability from the run; a part that differs in one of them gives it here.
+
+        """
+        known = {
+            "metric": self.name,
+            "ideal": self.ideal,
+            "worse": self.worse,
+            "prob": run.prob,
+            "seed": run.seed,
+        }
+        value, low, high = estimate
+        return Measurement(query=query, value=value, low=low, high=high, **{**known, **fields})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A test of an instrument as a verdict uses it.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Its value, interval and p-value.
+    label : str
+        Its label in tables; without it, that of the instrument and the query.
+    sentence : str
+        What it means where it holds.
+    quantity : str
+        What it estimates, as in "a mean score between 0.4 and 0.6".
+    general : Measurement, optional
+        The same value with the interval and p-value for new classes, where those of `measurement`
+        hold for the tested ones only.
+    points : bool
+        Whether the value is a share that is shown in percentage points.
+
+    """
+
+    measurement: Measurement
+    label: str = ""
+    sentence: str = ""
+    quantity: str = ""
+    general: Measurement | None = None
+    points: bool = False
 
 
 class Instrument(Protocol):
@@ -243,6 +383,14 @@ class Instrument(Protocol):
     - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
       and `questions(material)` that splits material into questions that are measured, or skipped,
       one by one;
+    - `audit(subject, run, data)` where an audit does more than measure the default material: the
+      fields `measurements`, `skipped` and `details` of a stage. `data` has the audit's texts
+      (`dataset`, `name`) and the sentences that the structural filter accepts (`accepted()`);
+      `audit_uses_data` (a class attribute) says that the result depends on them;
+    - `evidence(measurement)` that says which of a result and its parts are tests that decide a
+      verdict, and what they mean; by default the result where it has a p-value. `controls` (a class
+      attribute) names queries about harmless associations;
+    - `with_replicates(measurement)` that adds the value without each item to a result's items;
     - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
       leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and
       `measure_file(subject, path, run, output=…, keep=…)` that writes a row per item.
@@ -267,13 +415,12 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
     def declare(cls: type[C]) -> type[C]:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @instrument goes above @dataclass")
-        declaration = Declaration(options=_options_of(cls), **about)
+        declaration = Declaration(options=options_of(cls), **about)
         original = cls.__init__
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             original(self, *args, **kwargs)
-            for each in declaration.options:
-                each.check(getattr(self, each.name))
+            check_options(self)
 
         cls.__init__ = __init__  # type: ignore[method-assign]
         cls.declaration = declaration  # type: ignore[attr-defined]
@@ -282,13 +429,29 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
     return declare
 
 
-def _options_of(cls: type) -> tuple[Option, ...]:
+@cache
+def options_of(cls: type) -> tuple[Option, ...]:
+    """The options that the fields of a dataclass declare.
+
+    >>> @dataclass
+    ... class Settings:
+    ...     rate: float = option(0.1, above=0, help="The learning rate.")
+    >>> [(o.name, o.default, o.range_text) for o in options_of(Settings)]
+    [('rate', 0.1, 'more than 0')]
+    """
     hints = typing.get_type_hints(cls)
     return tuple(
         _option_of(each.name, hints[each.name], each.default, each.metadata["option"])
         for each in dataclasses.fields(cls)
         if "option" in each.metadata
     )
+
+
+def check_options(settings: Any) -> None:
+    """Raise InputError where a field of a dataclass is not as its option allows."""
+    cls: type = type(settings)
+    for declared in options_of(cls):
+        declared.check(getattr(settings, declared.name))
 
 
 def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> Option:
@@ -302,9 +465,11 @@ def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> 
     if typing.get_origin(hint) is Literal:
         choices = typing.get_args(hint)
         hint = type(choices[0])
+    if typing.get_origin(hint) is Mapping:
+        hint, default = dict, {}
     return Option(
         name=name,
-        type=hint,
+        type=hint if hint in (bool, int, float, dict) else str,
         default=default,
         choices=choices,
         multiple=multiple,
@@ -319,8 +484,8 @@ _LOADED: dict[str, dict[str, Any]] = {}
 def instruments(subject: str) -> Mapping[str, Any]:
     """The instruments of a subject by name.
 
-    Those whose test decides a verdict come first, then those that support one, then the others;
-    in each group our own come before those of other packages.
+    The one that leads a verdict comes first, then those that are required, that decide, that
+    confirm, and the others; in each group our own come before those of other packages.
     """
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
@@ -343,7 +508,7 @@ def instruments(subject: str) -> Mapping[str, Any]:
 
 
 def _rank(cls: Any) -> int:
-    return 0 if cls.declaration.decides else 1 if cls.declaration.confirms else 2
+    return typing.get_args(Role).index(cls.declaration.role)
 
 
 def lookup(subject: str, name: str) -> Any:

@@ -23,10 +23,10 @@ from evenhand.errors import InputError
 from evenhand.fewshot import Dataset, read
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run
-from evenhand.report.fewshot import content_of
+from evenhand.report.fewshot import Network
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import methods
-from evenhand.report.verdicts import judge_classifiers
+from evenhand.report.verdicts import judge_subject
 from small_encoder import save_small
 
 SMALL = Size(
@@ -93,28 +93,28 @@ def data_of(classes, name="own"):
 
 def test_content_is_that_of_the_runs(found):
     folder, findings, _ = found
-    content = content_of(findings.of("fewshot")[0])
-    assert list(content["runs"]) == ["none", "neutralize", "calibrate"]
-    assert list(content["changes"]) == ["neutralize", "calibrate"]
+    network = Network.of(findings.of("fewshot")[0])
+    assert list(network.runs) == ["none", "neutralize", "calibrate"]
+    assert list(network.changes) == ["neutralize", "calibrate"]
     runs = {p.name.rsplit("-", 1)[0]: read_run(p) for p in (folder / "work" / "fewshot").iterdir()}
-    for mitigation, told in content["runs"].items():
+    for mitigation, results in network.runs.items():
         saved = runs[f"proto-euclidean-{mitigation}"].saved
         right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in saved])
-        assert told["accuracy"]["value"] == pytest.approx(right)
+        assert results.accuracy.value == pytest.approx(right)
         tested = {name for k in saved for name in np.array(k[0].answers.names)[k[0].answers.tested]}
-        assert {row["name"] for row in told["by_class"]} == tested
-    moved = content["changes"]["neutralize"]["association"]
-    assert moved["before"] == content["runs"]["none"]["bias"]["association"]["signed"]
-    assert moved["change"] == pytest.approx(moved["after"] - moved["before"])
+        assert {part.query for part in results.accuracy.select("class")} == tested
+    c = network.changes["neutralize"][1].part("association")
+    assert c.before.value == network.bias.part("association").value
+    assert c.change.value == pytest.approx(c.after.value - c.before.value)
 
 
 def test_planted_bias_is_found_and_neutralize_removes_it(found):
-    content = content_of(found[1].of("fewshot")[0])
-    before, after = (content["runs"][m]["bias"]["association"] for m in ("none", "neutralize"))
-    assert before["signed"] > 0.05
-    assert before["null_p"] < 0.01
-    assert abs(after["signed"]) < 0.1 * before["signed"]
-    (verdict,) = judge_classifiers(found[1])
+    runs = Network.of(found[1].of("fewshot")[0]).runs
+    before, after = (runs[name].bias.part("association") for name in ("none", "neutralize"))
+    assert before.value > 0.05
+    assert before.details["null_p"] < 0.01
+    assert abs(after.value) < 0.1 * before.value
+    (verdict,) = judge_subject(found[1], "classifier")
     assert verdict.level in ("strong evidence", "some evidence")
     assert "neutralize" in verdict.sentence
 
@@ -124,9 +124,8 @@ def test_measurements_have_their_run_and_a_method(found):
     by = {(m.details["role"], m.details["run"]): m for m in stage.measurements}
     assert {m.metric for m in stage.measurements} <= set(methods("fewshot"))
     bias = by["bias", "proto-euclidean"]
-    epsilon = content_of(stage)["runs"]["none"]["bias"]["epsilon"]["signed"]
-    assert bias.part("epsilon", by="measure").value == pytest.approx(epsilon)
-    assert ("accuracy", "proto-euclidean neutralize") in by
+    assert bias == Network.of(stage).bias
+    assert ("performance", "proto-euclidean neutralize") in by
 
 
 def test_trained_weights_are_removed(found):
@@ -145,7 +144,7 @@ def test_resumes_after_a_break_with_the_same_numbers(encoder, people, found, tmp
     assert finished
     again = findings_of(encoder, people, tmp_path)
     assert {p: p.stat().st_mtime_ns for p in finished} == made
-    assert content_of(again.of("fewshot")[0]) == content_of(found[1].of("fewshot")[0])
+    assert Network.of(again.of("fewshot")[0]) == Network.of(found[1].of("fewshot")[0])
 
 
 def test_stages_depend_on_model_data_settings_and_seed(encoder, people, tmp_path):
@@ -189,7 +188,7 @@ def test_unfit_data_are_skipped_with_the_reason(encoder, tmp_path, classes, reas
     assert not stage.failed
     assert not stage.details
     assert reason in stage.skipped[0]["reason"]
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
@@ -260,7 +259,7 @@ def test_calibrate_is_skipped_where_a_gender_is_rare(encoder, tmp_path):
     classes = {f"c{i}": (20, 3) if i % 2 else (3, 20) for i in range(8)}
     findings = findings_of(encoder, data_of(classes), tmp_path)
     (stage,) = findings.of("fewshot")
-    assert list(content_of(stage)["runs"]) == ["none", "neutralize"]
+    assert list(Network.of(stage).runs) == ["none", "neutralize"]
     (skip,) = stage.skipped
     assert skip["metric"] == "calibrate"
     assert "c0" in skip["reason"]
@@ -270,9 +269,8 @@ def test_a_result_is_read_back_as_it_was(found):
     folder, findings, _ = found
     (path,) = (folder / "stages").glob("*.json")
     saved = json.loads(Path(path).read_text())
-    assert content_of(StageResult.from_dict(saved["stage"])) == content_of(
-        findings.of("fewshot")[0]
-    )
+    again = Network.of(StageResult.from_dict(saved["stage"]))
+    assert again == Network.of(findings.of("fewshot")[0])
 
 
 def test_errors_of_data_are_input_errors():
@@ -287,14 +285,15 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
     levels = {}
     for leak, worlds in ((0, 20), (1, 4)):
         levels[leak] = [
-            judge_classifiers(
+            judge_subject(
                 findings_of(
                     encoder,
                     read(f"simulated:per_class=40,leak={leak},seed={seed}"),
                     tmp_path / f"{leak}-{seed}",
                     size,
                     seed,
-                )
+                ),
+                "classifier",
             )[0].level
             for seed in range(worlds)
         ]

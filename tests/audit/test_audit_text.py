@@ -7,11 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from evenhand.audit import text
-from evenhand.audit.stages import Options, Silent
+from evenhand.audit import stages
+from evenhand.audit.stages import Options, Texts
 from evenhand.fewshot.data import Dataset, read
-from evenhand.report.verdicts import judge_data, prose
-from evenhand.text.metrics.odds import class_odds
+from evenhand.instruments import Run
+from evenhand.report.verdicts import explain, judge_subject
+from evenhand.text.metrics.odds import Odds, class_odds
 from masked_worlds import audited_data
 
 CLASSES = ("baker", "mason", "florist", "glazier", "weaver", "tailor")
@@ -76,14 +77,14 @@ def test_what_cannot_be_compared_is_skipped_with_the_reason(tmp_path, labels, ge
     findings = audited_data(data, tmp_path)
     assert findings.details("odds") is None
     assert reason in findings.of("odds")[0].skipped[0]["reason"]
-    [verdict] = judge_data(findings)
+    [verdict] = judge_subject(findings, "data")
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
 
 def test_planted_leanings_are_found_and_named(tmp_path):
     findings = audited_data(drawn(5, (0.05, 0.95, 0.5, 0.5, 0.5, 0.5)), tmp_path)
-    [verdict] = judge_data(findings)
+    [verdict] = judge_subject(findings, "data")
     assert verdict.level == "strong evidence"
     assert verdict.subject == "data"
     assert verdict.name == "drawn 5"
@@ -107,7 +108,7 @@ def test_a_leaning_of_middling_clarity_is_some_evidence(tmp_path):
     findings = audited_data(data, tmp_path)
     least = min(m.details["p_holm"] for m in findings.measured("odds"))
     assert 0.01 < least < 0.05
-    [verdict] = judge_data(findings)
+    [verdict] = judge_subject(findings, "data")
     assert verdict.level == "some evidence"
 
 
@@ -115,18 +116,17 @@ def test_even_data_raise_no_alarm_beyond_the_level(tmp_path):
     """Two hundred worlds without a leaning: at most one in twenty is called leaning."""
     levels = Counter()
     for seed in range(200):
-        data = drawn(seed)
-        made = text._odds(data, Options(work=tmp_path), Silent())
+        made = Odds().audit(None, Run(), Texts(drawn(seed), Options(work=tmp_path)))
         levels[min(m.details["p_holm"] for m in made["measurements"]) < 0.05] += 1
     assert levels[True] <= 10
 
 
 def test_none_found_says_what_it_cannot_mean(tmp_path):
-    [verdict] = judge_data(audited_data(drawn(0), tmp_path))
+    [verdict] = judge_subject(audited_data(drawn(0), tmp_path), "data")
     assert verdict.level == "none found"
     assert "not proof" in verdict.sentence
     assert verdict.cannot_mean
-    assert any(verdict.cannot_mean in rule for rule in prose.lines("rules_data", 0.01, 0.05, 20))
+    assert any(verdict.cannot_mean in rule for rule in explain("data"))
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_none_found_says_what_it_cannot_mean(tmp_path):
 )
 def test_simulated_biographies_are_judged_by_their_shares(tmp_path, dials, level):
     data = read(f"simulated:per_class=40,{dials}")
-    [verdict] = judge_data(audited_data(data, tmp_path))
+    [verdict] = judge_subject(audited_data(data, tmp_path), "data")
     assert verdict.level == level
 
 
 def test_nothing_audited_is_not_judged(tmp_path):
     findings = audited_data(drawn(1), tmp_path)
     object.__setattr__(findings, "stages", ())
-    assert judge_data(findings) == []
+    assert judge_subject(findings, "data") == []
 
 
 def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
@@ -165,13 +165,13 @@ def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):
 
 
 def test_of_many_texts_a_sample_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "QUICK_TEXTS", 5)
+    monkeypatch.setattr(stages, "QUICK_TEXTS", 5)
     content = audited_data(drawn(2, each=2), tmp_path).details("filter")
     assert (content["texts"], content["of"], content["steps"]["read"]) == (5, 12, 5)
 
 
 def test_line_separators_inside_a_sentence_do_not_cut_it(tmp_path):
     data = Dataset.of(["The drummer\u2028sits there tapping her foot."], ["a"], name="odd")
-    found = text.structural(data, Options(work=tmp_path))
+    found = Texts(data, Options(work=tmp_path)).filtered()
     assert [one["row"] for one in found.accepted] in ([], [0])
     assert found.counts["read"] >= 1

@@ -18,7 +18,7 @@ from cli_shell import failure, output
 
 from evenhand.charts import ChartSet
 from evenhand.cli import run
-from evenhand.cli.fewshot import parse_network_options
+from evenhand.cli.options import parse_numbers
 from evenhand.errors import InputError
 from evenhand.fewshot import read
 from evenhand.fewshot.answers import SavedAnswers
@@ -44,7 +44,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         assert run([*QUICK, "--out", "base"]) == 0
-        patched.setattr(charts_fewshot, "run_charts", lambda _: ChartSet())
+        patched.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
         assert run([*QUICK, "--out", "neutral", "--mitigation", "neutralize"]) == 0
     return folder
 
@@ -53,7 +53,7 @@ def made(tmp_path_factory):
 def here(made, monkeypatch):
     """The working folder; figures, which take longest, are left out."""
     monkeypatch.chdir(made)
-    monkeypatch.setattr(charts_fewshot, "run_charts", lambda _: ChartSet())
+    monkeypatch.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
     return made
 
 
@@ -384,7 +384,7 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--data simulatd", "simulatd: no such file, and not simulated; a data set of the hub"),
         ("--data simulated:leek=1", "did you mean 'leak'"),
         ("--mitigation calibrate --shots 3", "shots: expected an even number"),
-        ("--text bio", "--text: simulated data have no columns to name"),
+        ("--text bio", "text: simulated data have no columns to name"),
         ("--episodes 10/10", "episodes: expected TRAIN/VALID/TEST such as 10000/600/600, got '10/"),
         ("--shares 90/5/5", "(not needed with --any-leaning"),
         ("--ways 9", "validation classes of split 0: ways: expected 2 to 7"),
@@ -475,16 +475,16 @@ def test_the_users_cache_is_the_default(here, capsys, tmp_path, monkeypatch):
 
 def test_shares_and_options_as_written():
     assert parse_shares("2/1/1") == (0.5, 0.25, 0.25)
-    assert parse_network_options(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
-    assert type(parse_network_options(("slices=-3",))["slices"]) is int
+    assert parse_numbers(("slices=50", "scale = 1e-1")) == {"slices": 50, "scale": 0.1}
+    assert type(parse_numbers(("slices=-3",))["slices"]) is int
     for text in ("1/1", "1/1/0", "1/1/x", "nan/1/1", "inf/1/1"):
         with pytest.raises(InputError, match="shares: expected three numbers such as"):
             parse_shares(text)
     for text in ("slices", "slices=many", "=3", "scale=nan"):
         with pytest.raises(InputError, match="option: expected NAME=NUMBER, got"):
-            parse_network_options((text,))
+            parse_numbers((text,))
     with pytest.raises(InputError, match="'a' once"):
-        parse_network_options(("a=1", "a=2"))
+        parse_numbers(("a=1", "a=2"))
 
 
 def test_help_teaches(capsys):

@@ -36,7 +36,7 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
             assert part.low <= part.value <= part.high
             assert part.details["partitions"] == 70
     correlations = [m for m in results if m.metric == "phrases_pronouns"]
-    assert [(m.subject, m.details["pronouns"]) for m in correlations] == [
+    assert [(m.subject, m.details["pronouns_of"]) for m in correlations] == [
         ("mini", "mini"),
         ("glove", "mini"),
     ]

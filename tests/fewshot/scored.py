@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from evenhand.fewshot.metrics import bias as metrics
 from evenhand.fewshot.metrics.accuracy import SCORES, scores, share
+from evenhand.instruments import Run
 
 
 def scored(answers):
     """Accuracy, F1 and F1 by episode, without parts."""
-    about = {"query": "", "prob": 0.95, "ideal": 1.0, "worse": "lower"}
-    return {metric: share(scores(answers)[metric], metric=metric, **about) for metric in SCORES}
+    run = Run()
+    return {metric: share(scores(answers)[metric], run, "", metric=metric) for metric in SCORES}
 
 
 def compared(before, after):
     """The gaps of accuracy, F1 and F1 by episode."""
-    about = {"query": "", "prob": 0.95, "gap": True, "ideal": 0.0, "worse": "away"}
+    run = Run()
     return {
-        metric: share(scores(after)[metric] - scores(before)[metric], metric=metric, **about)
+        metric: share(
+            scores(after)[metric] - scores(before)[metric], run, "", metric=metric, gap=True
+        )
         for metric in SCORES
     }
 

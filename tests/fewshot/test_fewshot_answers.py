@@ -20,7 +20,7 @@ from evenhand.fewshot.metrics.bias import (
     read_measure,
 )
 from evenhand.files import to_json
-from evenhand.instruments import compare
+from evenhand.instruments import Run, compare
 
 SIZES = [{}, {"splits": 2}, {"seeds": 2}, {"splits": 2, "seeds": 2}]
 
@@ -33,7 +33,7 @@ def runs(tmp_path_factory):
 def measured(tallies):
     """Every bias measure from tallies."""
     values = bias_replicates(tallies)
-    return {name: read_measure(name, values, tallies.strata, 0.95) for name in MEASURES}
+    return {name: read_measure(name, values, tallies.strata, Run()) for name in MEASURES}
 
 
 def changes(before, after):

@@ -272,12 +272,12 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("more", "message"),
         [
-            ({"ways": 1}, "ways: expected a whole number from 2 up, got 1"),
+            ({"ways": 1}, "ways: expected 2 or more, got 1"),
             ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
             ({"queries": 2.0}, "queries: expected a whole number"),
             ({"seeds": True}, "seeds: expected a whole number"),
-            ({"limit": 2}, "limit: expected a whole number from 3 up, got 2"),
-            ({"unlabelled": -1}, "unlabelled: expected a whole number from 0 up"),
+            ({"limit": 2}, "limit: expected 3 or more, got 2"),
+            ({"unlabelled": -1}, "unlabelled: expected 0 or more"),
             ({"unlabelled": 3}, "unlabelled: expected none, the network proto-euclidean"),
             ({"episodes": "9/9"}, "episodes: expected TRAIN/VALID/TEST such as"),
             ({"episodes": "9/0/9"}, "episodes: valid: expected a whole number from 1 up, got 0"),

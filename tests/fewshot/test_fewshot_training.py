@@ -328,12 +328,12 @@ def test_predictions_are_saved_and_read_for_their_episodes(tmp_path, features, d
     [
         ({"network": "protos"}, "unknown network"),
         ({"loss": "hinge"}, "unknown loss"),
-        ({"batch": 0}, "batch: expected a whole number from 1 up, got 0"),
+        ({"batch": 0}, "batch: expected 1 or more, got 0"),
         ({"patience": 1.5}, "patience: expected a whole number"),
         ({"learning_rate": 0.0}, "learning_rate: expected more than 0"),
         ({"clip": float("nan")}, "clip: expected a number"),
-        ({"warmup": 1.0}, "warmup: expected a share below 1"),
-        ({"projection": -1}, "projection: expected a whole number from 0 up"),
+        ({"warmup": 1.0}, "warmup: expected 0 or more and less than 1"),
+        ({"projection": -1}, "projection: expected 0 or more"),
         ({"options": {"projection": 3}}, "options: expected those of the network alone"),
     ],
 )

@@ -206,7 +206,7 @@ def phrases(document: Document) -> Iterator[Row]:
             yield from _measurement(raw, f"{source}/phrase-weat/{data['query']}")
             yield from _measurement(data, f"{source}/phrase-weat-centred/{data['query']}")
         else:
-            model = data["details"]["pronouns"]
+            model = data["details"]["pronouns_of"]
             yield from _phrase_agreement(raw, f"correlation/{source} with {model}")
             yield from _phrase_agreement(data, f"correlation/{source} centred with {model}")
     for data in document["comparisons"]:

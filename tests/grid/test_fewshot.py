@@ -25,6 +25,7 @@ from evenhand.files import to_json
 from evenhand.grid import fewshot, read_grid
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace, load_task
+from evenhand.instruments import Run
 from evenhand.results import Measurement
 from small_encoder import save_small
 
@@ -99,7 +100,7 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
         assert curve["episodes"] <= 24
     tallies = Tallies.unpack(result["tallies"])
     assert (tallies.splits, tallies.repeats, len(tallies.counts)) == (2, 1, 80)
-    epsilon = read_measure("epsilon", bias_replicates(tallies), tallies.strata, 0.95)
+    epsilon = read_measure("epsilon", bias_replicates(tallies), tallies.strata, Run())
     assert epsilon.value == pytest.approx(bias.part("epsilon").value, abs=1e-12)
     row = TASK.row(result)
     assert list(row) == [

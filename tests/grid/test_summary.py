@@ -16,6 +16,7 @@ from evenhand.fewshot.metrics.accuracy import scores
 from evenhand.fewshot.metrics.bias import MEASURES, bias_replicates, read_measure
 from evenhand.grid import Store, make_grid, run
 from evenhand.grid.summary import collect, group_by_setting, mean, summarize
+from evenhand.instruments import Run
 from evenhand.statistics.jackknife import JoinedReplicates, Replicates
 from evenhand.statistics.tests import holm
 
@@ -59,7 +60,7 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
     shown = (row["accuracy"][key] for key in ("value", "low", "high"))
     assert tuple(shown) == (values.value, max(0, low), min(1, high))
     for name in MEASURES:
-        one = read_measure(name, bias_replicates(made), made.strata, 0.95)
+        one = read_measure(name, bias_replicates(made), made.strata, Run())
         shown = (row[name][key] for key in ("value", "low", "high"))
         assert tuple(shown) == (one.value, one.low, one.high)
     for name in ("association", "epsilon", "skew", "stereotype"):

@@ -26,8 +26,8 @@ from evenhand.masked.learning_text import (
     rewritten,
     token_rows,
 )
-from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.pairs import Pair
+from evenhand.masked.sentences import Sentence
 
 JOBS = ("nurse", "doctor", "teacher", "engineer")
 TEXTS = [

@@ -10,9 +10,8 @@ import pytest
 
 from evenhand.errors import FileError, InputError
 from evenhand.masked.drafts import Candidate, Draft, DraftScorer, SeedContext, seeds_of
-from evenhand.masked.gender_words import probabilities
+from evenhand.masked.gender_words import bias, probabilities
 from evenhand.masked.generation import Settings, generate, read_seeds
-from evenhand.masked.metrics.pronouns import bias
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
 

@@ -306,7 +306,7 @@ def test_two_models_are_compared_by_phrase(glove):
         ("phrases", "glove"),
         (CORRELATION, "glove"),
     ]
-    assert [m.details["pronouns"] for m in two if m.metric == CORRELATION] == ["two", "two"]
+    assert [m.details["pronouns_of"] for m in two if m.metric == CORRELATION] == ["two", "two"]
     change = Phrases.compare(one[0], two[0])
     assert [c.change.value for c in (change, *change.parts)] == [0.0, 0.0]
     assert change.paired == 36

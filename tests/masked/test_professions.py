@@ -10,6 +10,7 @@ import pytest
 from masked_oracle import oracle, plain, spans_of
 
 from evenhand.errors import FileError, InputError
+from evenhand.instruments import Run
 from evenhand.lexicon import PersonPair, Profession, Template, TemplateSet
 from evenhand.masked import load
 from evenhand.masked.designs import design, fill, read_becpro
@@ -380,7 +381,7 @@ def test_the_example_of_the_docs_is_not_of_becpro(shared):
 HAND = np.array([[[1.0], [-1.0], [2.0]], [[3.0], [1.0], [-1.0]], [[2.0], [-3.0], [2.0]]])
 JOBS = [Profession("a", "male", 10.0), Profession("b", "female", 90.0), Profession("c")]
 TEMPLATES = [Template("x"), Template("y"), Template("z")]
-SUMMARY = _Summary("model", 0.95)
+SUMMARY = _Summary("model", Run())
 
 
 def test_the_template_table_by_hand():

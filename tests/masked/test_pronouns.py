@@ -19,6 +19,7 @@ from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked import load
 from evenhand.masked.gender_words import (
     Pieces,
+    bias,
     gender_pieces,
     gendered,
     probabilities,
@@ -27,13 +28,11 @@ from evenhand.masked.gender_words import (
 from evenhand.masked.metrics.pronouns import (
     VERDICTS,
     Pronouns,
-    Sentence,
-    bias,
     pool,
     pronouns,
-    read_sentences,
     verdicts,
 )
+from evenhand.masked.sentences import Sentence, read_sentences
 from evenhand.results import Measurement
 from evenhand.results import load as load_result
 from evenhand.simulate.masked import bigram_model

@@ -17,11 +17,10 @@ from evenhand.masked.gender_words import probabilities
 from evenhand.masked.metrics import pronouns as module
 from evenhand.masked.metrics.pronouns import (
     Pronouns,
-    Sentence,
     pronouns,
     pronouns_of_file,
-    read_sentences,
 )
+from evenhand.masked.sentences import Sentence, read_sentences
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
 

@@ -33,7 +33,7 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
     score = Number(label="Pronoun score", value=0.7, low=0.6, high=0.8, p_value=0.004, ideal=0.5)
     lost = Number(label="Lost", value=math.nan, low=math.nan, high=math.nan)
     open_end = Number(label="Open", value=1.5, low=0.1, high=math.inf)
-    made = [
+    judged = [
         Verdict(subject="data", name="bios", topic="gender", level="none found", sentence="Even."),
         Verdict(
             subject="vectors",
@@ -74,12 +74,12 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             "left_out": {"empty text": 4},
         },
     }
-    return replace(findings, subjects=subjects, verdicts=tuple(made))
+    return replace(findings, subjects=subjects, verdicts=tuple(judged))
 
 
 def front(card: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(card.split("---")[1])
-    return found
+    metadata: dict[str, Any] = yaml.safe_load(card.split("---")[1])
+    return metadata
 
 
 def section(card: str, heading: str) -> str:
@@ -111,14 +111,16 @@ def test_the_index_has_what_the_format_requires(mixed: Findings) -> None:
     assert set(tasks) == {"fill-mask", "text-classification"}
     for result in entry["results"]:
         assert {"type", "name"} <= set(result["dataset"])
-        assert all({"type", "name", "value", "args"} <= set(one) for one in result["metrics"])
+        assert all({"type", "name", "value", "args"} <= set(metric) for metric in result["metrics"])
     assert tasks["text-classification"]["dataset"] == {"type": "someone/bios", "name": "bios"}
 
 
 def test_what_is_no_number_stays_out_of_the_index(mixed: Findings) -> None:
     card = model_card(mixed)
     (entry,) = front(card)["model-index"]
-    metrics = {one["name"]: one for result in entry["results"] for one in result["metrics"]}
+    metrics = {
+        metric["name"]: metric for result in entry["results"] for metric in result["metrics"]
+    }
     assert not any(name.startswith("Lost") for name in metrics)
     assert metrics["Open (95 % interval 0.100 to –)"]["args"] == {"low": 0.1, "prob": 0.95}
     assert ".nan" not in card
@@ -158,10 +160,10 @@ def test_names_are_escaped_and_tables_even(findings: Findings, mixed: Findings) 
 def test_versions_seed_and_limits_are_there(findings: Findings) -> None:
     card = model_card(findings)
     assert card.count("## Bias, risks and limitations\n") == 1
-    told = section(card, "Versions and seed")
-    assert f"| Seed | {findings.run['seed']} |" in told
+    facts = section(card, "Versions and seed")
+    assert f"| Seed | {findings.run['seed']} |" in facts
     for package, version in findings.run["versions"].items():
-        assert f"| Version of {package} | {version} |".replace("_", "\\_") in told
+        assert f"| Version of {package} | {version} |".replace("_", "\\_") in facts
     assert "free of bias" in section(card, "What “none found” cannot mean")
     assert "English" in section(card, "What these numbers cannot say")
     assert "weat-10" in section(card, "What was left out")

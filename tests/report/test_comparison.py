@@ -131,7 +131,7 @@ def test_pairing_is_narrower_than_two_intervals(two: AuditComparison) -> None:
 def test_an_audit_of_the_same_vectors_has_nothing_to_tell(make: Make, tmp_path: Path) -> None:
     copy = shutil.copytree(make("strong"), tmp_path / "copy")
     found = compare_audits([make("strong"), copy])
-    assert {d.kind for line in found.lines for d in line.differences if d} == {"same"}
+    assert {d.kind for line in found.lines for d in line.differences if d} == {"same input"}
     assert worse(lines(found)["association"], 1, ("A", "B")) == "not clear"
     measures = comparison_sections(found)[2]
     assert measures.parts == []

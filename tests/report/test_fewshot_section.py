@@ -1,85 +1,54 @@
-"""The few-shot section, its rows and its verdict, from documents made by the real functions."""
+"""The few-shot section and its verdict, from runs measured by the real functions."""
 
 from __future__ import annotations
 
-import copy
 import json
+import math
+from dataclasses import replace
 
 import pytest
-from fewshot_documents import NAMES, SHARES, measured
+from fewshot_runs import NAMES, SHARES, measured, stage_of, with_parts
 
 from evenhand.files import to_json
-from evenhand.instruments import compare
 from evenhand.report.blocks import Figure, Table, Text
-from evenhand.report.fewshot import (
-    MEASURES,
-    class_rows,
-    fewshot_section,
-    fewshot_tables,
-    gap_row,
-    gender_association_rows,
-    gender_rows,
-    score_row,
-)
+from evenhand.report.fewshot import MEASURES, Network, fewshot_section
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import best_mitigation, judge_classifiers, prose
+from evenhand.report.verdicts import best_mitigation, explain, judge_subject
+from evenhand.results import Measurement
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
 
 
-@pytest.fixture(autouse=True)
-def _contents_as_given(monkeypatch):
-    """The stages here have their rows in `details`."""
-    monkeypatch.setattr(
-        "evenhand.report.fewshot.contents_of",
-        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
-    )
-
-
-def run_of(found, baseline):
-    """A run as the stage has it."""
-    rows = {
-        "by_class": class_rows(found.accuracy),
-        "associations": gender_association_rows(found.bias),
-    }
-    above = compare(baseline.accuracy, found.accuracy)
-    return {
-        "name": "",
-        "chance": 1 / 3,
-        "baseline": {"accuracy": score_row(baseline.accuracy)},
-        "accuracy": score_row(found.accuracy),
-        "f1": score_row(found.accuracy.part("f1")),
-        "above_baseline": {"accuracy": gap_row(above)},
-        "by_gender": gender_rows(found.accuracy),
-        "bias": found.rows,
-        **{k: [{**r, "share_of_women": SHARES[r["name"]]} for r in v] for k, v in rows.items()},
-    }
-
-
 @pytest.fixture(scope="module")
-def contents():
+def stages() -> list[StageResult]:
+    """What the stages save and read back."""
     biased, fair = measured(2.0), measured(0.0)
-    floor = fair
-    told = {
-        "prob": 0.95,
-        "notes": ["Left out, with fewer than 9 texts: potter."],
-        "task": {"ways": 3, "shots": 4, "queries": 4, "splits": 1, "tokens": 128},
-        "data": {"name": "<b>guilds", "classes": {name: {} for name in NAMES}},
-        "runs": {"none": run_of(biased, floor), "neutralize": run_of(fair, floor)},
-        "changes": {"neutralize": biased.change(fair)},
-    }
-    return [json.loads(to_json({"network": name, **told})) for name in NETWORKS]
-
-
-def findings_of(contents, skipped=(), failed=""):
-    stages = [
-        StageResult(name=c["network"], kind="fewshot", title=c["network"], details=c)
-        for c in contents
-    ]
-    if skipped or failed:
-        stages.append(
-            StageResult(name="x", kind="fewshot", title="x", skipped=skipped, failed=failed)
+    results = [
+        stage_of(
+            name,
+            {"none": biased.results(fair), "neutralize": fair.results(fair)},
+            {"neutralize": biased.change(fair)},
+            notes=["Left out, with fewer than 9 texts: potter."],
+            task={"ways": 3, "shots": 4, "queries": 4, "splits": 1, "tokens": 128},
+            data={"name": "<b>guilds", "classes": {name: {} for name in NAMES}},
+            share_of_women=SHARES,
         )
+        for name in NETWORKS
+    ]
+    return [StageResult.from_dict(json.loads(to_json(stage.to_dict()))) for stage in results]
+
+
+def findings_of(stages, skipped=(), failed=""):
+    if skipped or failed:
+        other = StageResult(
+            name="x",
+            kind="fewshot",
+            title="x",
+            subject="classifier",
+            skipped=skipped,
+            failed=failed,
+        )
+        stages = [*stages, other]
     return Findings(
         subjects={"model": {"name": "mini"}},
         settings={"prob": 0.95},
@@ -89,12 +58,22 @@ def findings_of(contents, skipped=(), failed=""):
     )
 
 
+def other_bias(stage: StageResult, change) -> StageResult:
+    """The stage with another bias in all runs."""
+    return replace(
+        stage,
+        measurements=tuple(
+            change(m) if m.details["role"] == "bias" else m for m in stage.measurements
+        ),
+    )
+
+
 def blocks_of(section):
     return [*section.blocks, *(block for part in section.parts for block in blocks_of(part))]
 
 
-def test_section_has_figures_and_tables_with_the_numbers(contents):
-    section = fewshot_section(findings_of(contents))
+def test_section_has_figures_and_tables_with_the_numbers(stages):
+    section = fewshot_section(findings_of(stages))
     blocks = blocks_of(section)
     figures = {b.name: b for b in blocks if isinstance(b, Figure)}
     assert set(figures) == {
@@ -111,9 +90,9 @@ def test_section_has_figures_and_tables_with_the_numbers(contents):
     tables = {b.caption.partition(",")[0]: b for b in blocks if isinstance(b, Table)}
     bias = next(t for t in tables.values() if "p of chance" in t.headers)
     assert len(bias.rows) == 3 * 2 * len(MEASURES)
-    first = contents[0]["runs"]["none"]["bias"]["association"]
-    assert bias.rows[0][3].value == first["signed"]
-    assert bias.rows[0][7].value == first["null_p"]
+    first = Network.of(stages[0]).bias.part("association")
+    assert bias.rows[0][3].value == first.value
+    assert bias.rows[0][7].value == first.details["null_p"]
     assert all(len(row) == len(table.headers) for table in tables.values() for row in table.rows)
     words = " ".join(b.words for b in blocks if isinstance(b, Text))
     assert "given 4 texts of each of 3 classes" in words
@@ -121,22 +100,23 @@ def test_section_has_figures_and_tables_with_the_numbers(contents):
     assert "3 networks (proto-euclidean, matching-cosine and induction)" in words
 
 
-def test_rows_for_csv_have_every_run(contents):
-    tables = fewshot_tables(contents)
-    assert [(r["network"], r["mitigation"]) for r in tables["fewshot-accuracy"]] == [
+def test_tables_have_every_run(stages):
+    tables = [b for b in blocks_of(fewshot_section(findings_of(stages))) if isinstance(b, Table)]
+    accuracy = next(t for t in tables if "Counting words" in t.headers)
+    assert [(row[0].text, row[1].text) for row in accuracy.rows] == [
         (network, mitigation) for network in NETWORKS for mitigation in ("none", "neutralize")
     ]
-    cost = [r for r in tables["fewshot-changes"] if r["measure"] == "accuracy"]
+    changes = next(t for t in tables if "Result" in t.headers)
+    cost = [row for row in changes.rows if row[2].text == "Accuracy"]
+    assert len(cost) == len(NETWORKS)
     for row in cost:
-        assert row["change"] == pytest.approx(row["after"] - row["before"])
-    for name, rows in tables.items():
-        assert rows, name
-        assert len({tuple(row) for row in rows}) == 1, name
-    assert len(tables["fewshot-classes"]) == 3 * 2 * len(NAMES)
+        assert row[5].value == pytest.approx(row[4].value - row[3].value)
+    classes = next(t for t in tables if "Most often taken for" in t.headers)
+    assert len(classes.rows) == len(NETWORKS) * len(NAMES)
 
 
 def test_without_stages_there_is_no_section():
-    assert judge_classifiers(findings_of([])) == []
+    assert judge_subject(findings_of([]), "classifier") == []
     section = fewshot_section(findings_of([]))
     assert not section.blocks
     assert not section.parts
@@ -148,37 +128,41 @@ def test_what_could_not_be_measured_is_named():
     (text,) = fewshot_section(findings).blocks
     assert text.kind == "warning"
     assert "no genders" in text.words
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert (verdict.level, verdict.subject) == ("not measured", "classifier")
-    (failed,) = judge_classifiers(findings_of([], failed="out of memory"))
+    (failed,) = judge_subject(findings_of([], failed="out of memory"), "classifier")
     assert "out of memory" in failed.sentence
 
 
-def test_a_single_network_and_intervals_without_an_end(contents):
-    """JSON has no infinity: null stands for it."""
-    some = copy.deepcopy(contents[:1])
-    ends = ("low", "high", "signed_low", "signed_high", "p_value")
-    for run in some[0]["runs"].values():
-        for metric in MEASURES:
-            run["bias"][metric] |= {**dict.fromkeys(ends), "null_p": 0.0005}
-    findings = findings_of(some)
+def test_a_single_network_and_intervals_without_an_end(stages):
+    def unbounded(m: Measurement) -> Measurement:
+        ends = {"low": -math.inf, "high": math.inf, "p_value": None}
+        return with_parts(m, *MEASURES, details={"null_p": 0.0005}, **ends)
+
+    findings = findings_of([other_bias(stages[0], unbounded)])
     section = fewshot_section(findings)
     assert "the network proto-euclidean learns" in section.blocks[0].words
     assert len(section.parts) == 4
-    (verdict,) = judge_classifiers(findings)
+    (verdict,) = judge_subject(findings, "classifier")
     assert verdict.level == "some evidence"
-    assert verdict.numbers[1].low == -float("inf")
+    assert verdict.numbers[1].low == -math.inf
     assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
 
 
-def judged(contents, *, chance, new, sign=1.0):
-    """The verdict where the deciding measures have these p; None leaves the real one."""
-    some = copy.deepcopy(contents)
-    places = [(c, metric) for c in some for metric in ("association", "epsilon")]
-    for (content, metric), p, q in zip(places, chance, new, strict=True):
-        one = content["runs"]["none"]["bias"][metric]
-        one |= {"null_p": p, "p_value": q, "signed": sign * abs(one["signed"])}
-    return judge_classifiers(findings_of(some))[0]
+def judged(stages, *, chance, new, sign=1.0):
+    """The verdict where the deciding measures have these p-values."""
+    others = []
+    for index, stage in enumerate(stages):
+
+        def other(m: Measurement, index: int = index) -> Measurement:
+            for k, name in enumerate(("association", "epsilon"), 2 * index):
+                value = sign * abs(m.part(name).value)
+                p = {"null_p": chance[k]}
+                m = with_parts(m, name, details=p, p_value=new[k], value=value)
+            return m
+
+        others.append(other_bias(stage, other))
+    return judge_subject(findings_of(others), "classifier")[0]
 
 
 @pytest.mark.parametrize(
@@ -197,8 +181,8 @@ def judged(contents, *, chance, new, sign=1.0):
         ([0.5] * 6, [0.001] * 6, 1, "none found"),
     ],
 )
-def test_the_level_follows_the_rules(contents, chance, new, sign, level):
-    verdict = judged(contents, chance=chance, new=new, sign=sign)
+def test_the_level_follows_the_rules(stages, chance, new, sign, level):
+    verdict = judged(stages, chance=chance, new=new, sign=sign)
     assert verdict.level == level
     assert len(verdict.tests) == 6
     assert len(verdict.numbers) == 6 + (level != "strong evidence")
@@ -207,29 +191,42 @@ def test_the_level_follows_the_rules(contents, chance, new, sign, level):
     assert ("mitigation" in verdict.sentence) == (level != "none found")
 
 
-def test_verdict_names_what_was_judged(contents):
-    (verdict,) = judge_classifiers(findings_of(contents))
+def test_verdict_names_what_was_judged(stages):
+    (verdict,) = judge_subject(findings_of(stages), "classifier")
     assert (verdict.subject, verdict.name, verdict.topic) == (
         "classifier",
         "few-shot on mini",
         "gender",
     )
-    rules = prose.lines("rules_classifier", strong=0.01, some=0.05, minimum=20)
-    assert len(rules) == 6
+    assert len(explain("classifier")) == 6
     assert "free of bias" in verdict.cannot_mean
 
 
-def test_the_best_mitigation_is_that_with_the_least_left(contents):
-    some = copy.deepcopy(contents[:2])
-    for content, left in zip(some, (0.01, -0.3), strict=True):
-        moved = copy.deepcopy(content["changes"]["neutralize"])
-        moved["association"] |= {"after": left, "change": left - moved["association"]["before"]}
-        moved["accuracy"] |= {"value": -0.0213, "low": -0.04, "high": 0.001}
-        content["changes"]["augment"] = moved
-        content["changes"]["neutralize"]["association"]["after"] = 0.2
-    some[1]["changes"]["augment"]["association"]["before"] = 2.5
-    told = best_mitigation(some)
-    assert told.startswith("Of 2 mitigations augment left the least: with matching-cosine")
-    assert "from 2.500 to −0.300" in told
-    assert told.endswith("the accuracy fell by 2.1 points [−4.0, 0.1].")
-    assert best_mitigation([{**some[0], "changes": {}}]) == ""
+def test_the_best_mitigation_is_that_with_the_least_left(stages):
+    def moved(network, after, before=None, cost=None):
+        accuracy, bias = network.changes["neutralize"]
+        c = bias.part("association")
+        first = c.before if before is None else replace(c.before, value=before)
+        bias = with_parts(bias, "association", before=first, after=replace(c.after, value=after))
+        if cost is not None:
+            low, high = -0.04, 0.001
+            change = replace(accuracy.change, value=cost, low=low, high=high)
+            accuracy = replace(accuracy, change=change)
+        return accuracy, bias
+
+    first, second = (Network.of(stage) for stage in stages[:2])
+    networks = [
+        replace(
+            network,
+            changes={
+                "neutralize": moved(network, 0.2),
+                "augment": moved(network, left, before=before, cost=-0.0213),
+            },
+        )
+        for network, left, before in ((first, 0.01, None), (second, -0.3, 2.5))
+    ]
+    text = best_mitigation(networks)
+    assert text.startswith("Of 2 mitigations augment left the least: with matching-cosine")
+    assert "from 2.500 to −0.300" in text
+    assert text.endswith("the accuracy fell by 2.1 points [−4.0, 0.1].")
+    assert best_mitigation([replace(first, changes={})]) == ""

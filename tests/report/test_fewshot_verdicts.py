@@ -3,61 +3,57 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from fewshot_runs import stage_of
 from scipy.stats import binom
 
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.runs import RunResults
 from evenhand.files import to_json
-from evenhand.report.fewshot import bias_rows
-from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import judge_classifiers, prose
+from evenhand.report.findings import Findings
+from evenhand.report.verdicts import explain, judge_subject
+from evenhand.results import Comparison, Measurement
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
-PLACES = [(network, metric) for network in NETWORKS for metric in ("association", "epsilon")]
-
-
-@pytest.fixture(autouse=True)
-def _contents_as_given(monkeypatch):
-    """The stages here have their rows in `details`."""
-    monkeypatch.setattr(
-        "evenhand.report.fewshot.contents_of",
-        lambda findings: [stage.details for stage in findings.of("fewshot") if stage.details],
-    )
+DECIDING = ("association", "epsilon")
+PLACES = [(network, metric) for network in NETWORKS for metric in DECIDING]
 
 
 def measured(value, chance, new, low=None, high=None):
-    """A measure as a run tells of it; chance gives up to 0.02."""
-    return {
-        "signed": value,
-        "signed_low": low,
-        "signed_high": high,
-        "p_value": new,
-        "null_p": chance,
-        "null_high": 0.02,
-        "prob": 0.95,
-        "classes": 18,
-    }
+    """One measure of a network; chance gives up to 0.02."""
+    return Measurement(
+        metric="fewshot_bias",
+        query="",
+        by="measure",
+        value=value,
+        low=low,
+        high=high,
+        p_value=new,
+        n=18,
+        ideal=0.0,
+        worse="away",
+        interval="",
+        details={"null_p": chance, "null_high": 0.02, "classes": 18},
+    )
 
 
 def judged(measures):
     """The verdict on three networks with these measures, in the order of PLACES."""
-    told: dict[str, dict] = {network: {} for network in NETWORKS}
-    for (network, metric), one in zip(PLACES, measures, strict=True):
-        told[network][metric] = one
-    stages = [
-        StageResult(
-            name=network,
-            kind="fewshot",
-            title=network,
-            details={"network": network, "changes": {}, "runs": {"none": {"bias": bias}}},
-        )
-        for network, bias in told.items()
-    ]
-    (verdict,) = judge_classifiers(
-        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={})
+    stages = []
+    for index, network in enumerate(NETWORKS):
+        pair = measures[2 * index : 2 * index + 2]
+        parts = [replace(m, query=name) for m, name in zip(pair, DECIDING, strict=True)]
+        bias = replace(parts[0], by="", parts=tuple(parts))
+        score = replace(bias, parts=())
+        above = Comparison(before=score, after=score, change=score.estimate, interval="", paired=1)
+        run = RunResults(accuracy=score, baseline=score, above_baseline=above, bias=bias)
+        stages.append(stage_of(network, {"none": run}, {}))
+    (verdict,) = judge_subject(
+        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={}), "classifier"
     )
     return verdict
 
@@ -84,8 +80,8 @@ def of_classes(seed, spread, mean=0.0):
         both = [each - np.log(np.exp(each).sum(-1, keepdims=True)) for each in both]
         names = tuple(f"class {i}" for i in range(classes))
         answers = Answers(both[0], rows, truth, asked, rows % 2, names)
-        rows = bias_rows(bias(Counterfactuals.of(answers, both[1], leaning), seed=seed))
-        found += [json.loads(to_json(rows[metric])) for metric in ("association", "epsilon")]
+        m = bias(Counterfactuals.of(answers, both[1], leaning), seed=seed)
+        found += [m.part(name, by="measure") for name in DECIDING]
     return judged(found)
 
 
@@ -183,7 +179,7 @@ def test_without_a_p_for_new_classes_nothing_is_strong():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    told = prose.rules_classifier(strong=0.01, some=0.05, minimum=20)
+    told = " ".join(explain("classifier"))
     assert "for new classes" in told
     assert "The first number" in told
 

@@ -15,7 +15,7 @@ from evenhand.report.findings import Findings, StageResult
 from evenhand.report.masked import masked_section
 from evenhand.report.methods import methods
 from evenhand.report.text import text_section
-from evenhand.report.verdicts import judge_model
+from evenhand.report.verdicts import judge_subject
 from evenhand.results import Comparison, Estimate, Measurement
 from masked_worlds import World, audited_data, audited_model
 
@@ -44,7 +44,7 @@ def found(tmp_path_factory) -> Findings:
         kind="finetune",
         title="tuned",
         details=tuned_content(),
-        comparisons=(professions_change(),),
+        comparisons=(*score_changes(), professions_change()),
     )
     return replace(
         model,
@@ -81,8 +81,8 @@ def professions_change() -> Comparison:
     )
 
 
-def tuned_content() -> dict:
-    """A fine-tuning as the stage saves it: what JSON makes of it."""
+def score_changes() -> list[Comparison]:
+    """What a fine-tuning changed."""
 
     def change(query: str, ideal: float | None) -> Comparison:
         before, after = (
@@ -109,11 +109,14 @@ def tuned_content() -> dict:
         )
 
     measures = {"mean bias": 0.5, "mean |bias - .5|": 0.0, "pseudo-perplexity": None}
+    return [change(query, ideal) for query, ideal in measures.items()]
+
+
+def tuned_content() -> dict:
+    """A fine-tuning as the stage saves it: what JSON makes of it."""
     content = {
-        "model": "world",
-        "settings": {},
+        "settings": {"top_k": 10},
         "data": {"sentences": 120},
-        "crows": None,
         "training": {
             "documents": 900,
             "tokens": 160_000,
@@ -121,10 +124,6 @@ def tuned_content() -> dict:
             "best": {"step": 40},
             "evaluation_loss": {"before": 2.2, "after": 1.3},
         },
-        "changes": [change(query, ideal).to_dict(items=False) for query, ideal in measures.items()],
-        "control": [],
-        "against_control": [],
-        "control_curve": [],
         "notes": ["a note"],
         "curve": [
             {"step": 0, "epoch": 0.0, "training": None, "evaluation": 2.2},
@@ -205,6 +204,8 @@ def test_what_was_left_out_is_said(found):
             name=kind,
             kind=kind,
             title=kind,
+            subject="data" if kind == "odds" else "model",
+            measures=kind != "finetune",
             skipped=({"metric": kind, "query": "", "reason": f"no {kind} here"},),
         )
         for kind in kinds
@@ -218,7 +219,7 @@ def test_what_was_left_out_is_said(found):
     ]
     assert len(warnings) == 5
     assert all(f"no {kind} here" in " ".join(warnings) for kind in kinds)
-    [verdict] = judge_model(bare)
+    [verdict] = judge_subject(bare, "model")
     assert verdict.level == "not measured"
     assert "no pronouns here" in verdict.sentence
 
@@ -229,28 +230,28 @@ def test_failed_stages_leave_a_verdict_that_says_so(found):
         for stage in found.stages
         if stage.kind in ("pronouns", "professions", "phrases")
     )
-    [verdict] = judge_model(replace(found, stages=failed))
+    [verdict] = judge_subject(replace(found, stages=failed), "model")
     assert verdict.level == "not measured"
     assert "out of memory" in verdict.sentence
 
 
 def test_a_verdict_says_what_it_had_to_do_without(found):
     kept = tuple(stage for stage in found.stages if stage.kind == "pronouns")
-    [verdict] = judge_model(replace(found, stages=kept))
+    [verdict] = judge_subject(replace(found, stages=kept), "model")
     assert verdict.level == "some evidence"
-    assert verdict.sentence.endswith("Not measured: professions and phrases.")
+    assert verdict.sentence.endswith("Not measured: Profession association and Phrase WEAT.")
     few = replace(kept[0].measurements[0], n=19)
     undecided = replace(kept[0], measurements=(few,))
-    [verdict] = judge_model(replace(found, stages=(undecided,)))
+    [verdict] = judge_subject(replace(found, stages=(undecided,)), "model")
     assert verdict.level == "not measured"
-    assert "fewer than 20 sentences" in verdict.sentence
+    assert "fewer than 20 items" in verdict.sentence
 
 
 def test_nothing_measured_gives_empty_sections(found):
     bare = replace(found, stages=())
     assert not text_section(bare).parts
     assert not masked_section(bare).parts
-    assert judge_model(bare) == []
+    assert judge_subject(bare, "model") == []
 
 
 def test_every_metric_is_explained(found):

@@ -96,13 +96,13 @@ def texts(svg: str) -> list[str]:
 
 
 def check_set(fitted: Fitted) -> None:
-    made = fit_charts(assess(fitted), Priors())
-    assert made.skipped == {}
+    figures = fit_charts(assess(fitted), Priors())
+    assert figures.skipped == {}
     words = iter(telling_words(fitted.table))
-    assert list(made.charts) == [
+    assert list(figures.charts) == [
         name.format(next(words)) if "{}" in name else name for name in ORDER
     ]
-    for name, chart in made.charts.items():
+    for name, chart in figures.charts.items():
         svg = to_svg(chart)
         assert len(data(chart)) <= 5000, name
         assert len(texts(svg)) > 5, name
@@ -124,7 +124,11 @@ def test_every_chart_of_the_thesis_religion_table_is_drawn(shared: Path) -> None
 
 def test_the_contrasts_are_those_of_both_models(fitted: Fitted, crossed: Fit) -> None:
     naive = fitted.fits["coefficients"]
-    chart = forests.contrasts(crossed, naive, prob=0.8)
+    measured = {
+        forests.CROSSED: measure_contrasts(crossed, 0.8),
+        forests.PUBLISHED: measure_contrasts(naive, 0.8),
+    }
+    chart = forests.contrast_forest(measured, "a table")
     drawn = {(row["series"], row["label"]): row for row in intervals(chart)}
     assert len(drawn) == 8
     for fit, series in ((crossed, forests.CROSSED), (naive, forests.PUBLISHED)):
@@ -137,12 +141,13 @@ def test_the_contrasts_are_those_of_both_models(fitted: Fitted, crossed: Fit) ->
     assert "P(< 0)" in words
     assert any("80 %" in word for word in words)
     assert any(re.fullmatch(r"0\.\d{3}|[<>]\s0\.\d{3}", word) for word in words)
-    assert len(intervals(forests.contrasts(crossed))) == 4
+    alone = {forests.CROSSED: measured[forests.CROSSED]}
+    assert len(intervals(forests.contrast_forest(alone, "a table"))) == 4
 
 
 def test_word_deltas_are_sorted_within_their_class(crossed: Fit) -> None:
-    rows = intervals(forests.word_deltas(crossed))
     delta = measure_contrasts(crossed)["associated-different"]
+    rows = intervals(forests.delta_forest(delta, "a table"))
     expected = {part.query: part for part in delta.select("word")}
     words = [row for row in rows if row["label"] in expected]
     assert {row["label"] for row in words} == set(expected)
@@ -159,7 +164,7 @@ def test_word_deltas_are_sorted_within_their_class(crossed: Fit) -> None:
 
 
 def test_levels_of_several_topics_share_one_scale(crossed: Fit) -> None:
-    chart = forests.levels({"one": crossed, "two": crossed})
+    chart = forests.level_forests({"one": crossed, "two": crossed})
     domains = {
         str(part["encoding"]["x"]["scale"]["domain"])
         for part in parts(chart.to_dict())
@@ -172,9 +177,9 @@ def test_levels_of_several_topics_share_one_scale(crossed: Fit) -> None:
 
 def test_levels_refuse_models_on_different_scales(fitted: Fitted, crossed: Fit) -> None:
     with pytest.raises(InputError, match="one model with levels, got coefficients, crossed"):
-        forests.levels({"a": crossed, "b": fitted.fits["coefficients"]})
+        forests.level_forests({"a": crossed, "b": fitted.fits["coefficients"]})
     with pytest.raises(InputError, match="got baseline"):
-        forests.levels({"a": fitted.fits["baseline"]})
+        forests.level_forests({"a": fitted.fits["baseline"]})
 
 
 def test_word_means_before_and_after_are_paired(change: Change) -> None:
@@ -198,7 +203,7 @@ def test_connections_keep_their_colours_in_every_panel(crossed: Fit) -> None:
 
 
 def test_changes_carry_all_three_intervals(change: Change) -> None:
-    chart = forests.changes(change)
+    chart = forests.change_forest(list(change.contrasts().values()))
     drawn = {(row["label"], row["series"]): row for row in intervals(chart)}
     for name, c in change.contrasts().items():
         for when, m in (("before", c.before), ("after", c.after), ("change", c.change)):
@@ -287,12 +292,12 @@ def test_the_check_distinguishes_the_crossed_model(fitted: Fitted) -> None:
 
 def test_what_cannot_be_drawn_is_named(fitted: Fitted) -> None:
     only = Fitted(fitted.table, {"baseline": fitted.fits["baseline"]}, {})
-    made = fit_charts(assess(only), Priors(), words=["word1"])
-    assert list(made.charts) == ["densities", "radial-word1", "check"]
+    figures = fit_charts(assess(only), Priors(), words=["word1"])
+    assert list(figures.charts) == ["densities", "radial-word1", "check"]
     few = fitted.table.select(fitted.table.attribute == 0).select_words(["word1"])
     report = assess(Fitted(few, only.fits, {}))
-    made = fit_charts(report, Priors())
-    assert "three different distances" in made.skipped["densities"]
+    figures = fit_charts(report, Priors())
+    assert "three different distances" in figures.skipped["densities"]
 
 
 def test_charts_are_saved_whole_in_every_format(

@@ -223,7 +223,7 @@ def test_what_was_skipped_or_not_chosen_is_named(planted: World, saved: StageRes
     skip = {"metric": "posterior", "query": "simulated", "reason": "too few words"}
     only = StageResult(name="p", kind="posterior", title="p", topic="simulated", skipped=(skip,))
     (warning,) = texts(posterior_section(findings(planted, only)), "warning")
-    assert warning == "Not measured: posterior: too few words"
+    assert warning == "Not measured: posterior: too few words."
     other = replace(planted.topic, name="other", title="Another topic")
     both = replace(findings(planted, only), topics=(planted.topic, other))
     assert "Not modelled in a quick audit: Another topic." in texts(posterior_section(both))

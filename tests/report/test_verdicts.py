@@ -7,9 +7,9 @@ import pytest
 
 from evenhand.files import to_json
 from evenhand.instruments import _LOADED, instrument, instruments, measure, option
+from evenhand.report import verdicts
 from evenhand.report.methods import label_of, methods
 from evenhand.report.verdicts import Verdict
-from evenhand.report.verdicts import judge_vectors as judge
 from evenhand.results import Measurement
 from evenhand.simulate import world
 from evenhand.vectors.store import Vectors
@@ -27,6 +27,10 @@ ASSOCIATION = Measurement(
     p_value=0.001,
 )
 WEAT = replace(ASSOCIATION, metric="weat", value=1.2, low=0.5, high=1.5, worse="away")
+
+
+def judge(topic: str, results: list[Measurement], name: str = "") -> Verdict:
+    return verdicts.judge("vectors", results, topic=topic, name=name)
 
 
 def test_strong_needs_both_measures() -> None:
@@ -116,3 +120,25 @@ def test_a_new_instrument_of_an_audited_subject_is_explained(
     monkeypatch.setitem(_LOADED, "model", {**known, "length": Length})
     assert methods("masked")["length"].text == "Options: limit = 10."
     assert label_of("length") == "Mean length"
+
+
+def test_strong_evidence_needs_every_required_instrument(monkeypatch: pytest.MonkeyPatch) -> None:
+    @instrument(
+        name="other",
+        subject="vectors",
+        label="Other",
+        question="Is it so?",
+        role="required",
+        minimum=5,
+        audit=True,
+    )
+    @dataclass(frozen=True, kw_only=True)
+    class Other:
+        pass
+
+    monkeypatch.setitem(_LOADED, "vectors", {**instruments("vectors"), "other": Other})
+    other = replace(WEAT, metric="other")
+    assert judge("t", [ASSOCIATION, WEAT]).level == "some evidence"
+    assert judge("t", [ASSOCIATION, WEAT, other]).level == "strong evidence"
+    assert judge("t", [ASSOCIATION, WEAT, replace(other, n=4)]).level == "some evidence"
+    assert judge("t", [ASSOCIATION, WEAT, replace(other, value=-1.2)]).level == "some evidence"

@@ -120,9 +120,9 @@ def test_own_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"direction": "up"}, "direction: expected one of both"),
+        ({"direction": "up"}, "unknown direction 'up'.*known: both"),
         ({"probability": 2}, "probability: expected 0 to 1, got 2"),
-        ({"names": "some"}, "names: expected one of off, fixed, random"),
+        ({"names": "some"}, "unknown names 'some'.*known: fixed, off, random"),
         ({"kinds": ("family", "planet")}, "kinds: expected some of .* got 'planet'"),
     ],
 )

@@ -6,7 +6,7 @@ folder (`results.json`, tables, figures, the page) is written from the stages.
 """
 
 from evenhand.audit.main import DEFAULT_TOPICS, Audit, audit
+from evenhand.audit.mitigation import METHODS
 from evenhand.audit.stages import Progress, Stage
-from evenhand.audit.vectors import METHODS
 
 __all__ = ["DEFAULT_TOPICS", "METHODS", "Audit", "Progress", "Stage", "audit"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.audit.stages import Options, Progress, Stage
+from evenhand.audit.stages import Options, Progress, Stage, skip
 from evenhand.errors import InputError
 from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
 from evenhand.files import to_json, versions
@@ -92,6 +92,7 @@ def fewshot_stages(
             Stage(
                 kind=KIND,
                 title=f"few-shot: {network}",
+                subject="classifier",
                 depends=depends,
                 compute=partial(work.compute, network, _digest(identity)),
             )
@@ -146,14 +147,15 @@ class _Work:
         measured: list[Measurement] = []
         compared: list[Comparison] = []
         for mitigation, found in results.items():
-            about = {"mitigation": mitigation, "run": runs[mitigation].name}
-            roles = {"accuracy": found.accuracy, "baseline": found.baseline, "bias": found.bias}
+            name = runs[mitigation].name
+            about = {"network": network, "mitigation": mitigation, "run": name}
+            roles = {"performance": found.accuracy, "baseline": found.baseline, "bias": found.bias}
             measured += [
                 _marked(m, **about, role=role) for role, m in roles.items() if m is not None
             ]
             pairs = {"above baseline": found.above_baseline}
             if found is not before and found.bias is not None:
-                pairs["accuracy"] = compare(before.accuracy, found.accuracy)
+                pairs["performance"] = compare(before.accuracy, found.accuracy)
                 pairs["bias"] = compare(before.bias, found.bias)
             compared += [
                 replace(c, details={**c.details, **about, "role": role})
@@ -302,13 +304,14 @@ def _skipped(data: Dataset, reason: str) -> Stage:
     return Stage(
         kind=KIND,
         title="few-shot classifiers",
+        subject="classifier",
         depends={"data": data.digest, "reason": reason},
         compute=lambda _: _skip(data.name, reason),
     )
 
 
 def _skip(query: str, reason: str) -> dict[str, Any]:
-    return {"skipped": ({"metric": "few-shot classifiers", "query": query, "reason": reason},)}
+    return skip("few-shot classifiers", query, reason)
 
 
 def _digest(value: Mapping[str, Any]) -> str:

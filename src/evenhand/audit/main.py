@@ -14,8 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
+from evenhand.audit.fewshot import fewshot_stages
 from evenhand.audit.inputs import Inputs, check_out, gather
-from evenhand.audit.stages import Options, Progress, Silent, Stage, run_stage
+from evenhand.audit.mitigation import debias_stages, finetune_stages
+from evenhand.audit.posterior import posterior_stages
+from evenhand.audit.stages import (
+    Options,
+    Progress,
+    Silent,
+    Stage,
+    Texts,
+    instrument_stages,
+    loaded,
+    run_stage,
+    text_stages,
+    topic_stages,
+)
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.files import RunFolder, document, read_document, save_csv, save_json, versions
 from evenhand.lexicon import Topic
@@ -180,26 +194,33 @@ def audit(
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
     """The stages of all chosen parts."""
-    if "text" in given.parts and given.data is not None:
-        from evenhand.audit.text import text_stages
+    v, texts = given.vectors, None if given.data is None else Texts(given.data, options)
+    if "text" in given.parts and texts is not None:
+        yield from text_stages(texts)
+    if "vectors" in given.parts and v is not None:
+        depends = {"vectors": given.subjects["vectors"]}
+        yield from topic_stages(v, topics, depends, options)
+        yield from instrument_stages("vectors", lambda: v, depends, options, topics=topics)
+        yield from debias_stages(v, topics, depends, options)
+    if "posterior" in given.parts and v is not None:
+        yield from posterior_stages(v, topics, options)
+    if "masked" in given.parts and texts is not None:
+        yield from model_stages(given.model, texts, options)
+    if "fewshot" in given.parts and texts is not None:
+        yield from fewshot_stages(given.model, texts.dataset, options)
 
-        yield from text_stages(given.data, options)
-    if "vectors" in given.parts and given.vectors is not None:
-        from evenhand.audit.vectors import vector_stages
 
-        yield from vector_stages(given.vectors, topics, options, given.subjects["vectors"])
-    if "posterior" in given.parts and given.vectors is not None:
-        from evenhand.audit.posterior import posterior_stages
-
-        yield from posterior_stages(given.vectors, topics, options)
-    if "masked" in given.parts and given.data is not None:
-        from evenhand.audit.masked import masked_stages
-
-        yield from masked_stages(given.model, given.data, options)
-    if "fewshot" in given.parts and given.data is not None:
-        from evenhand.audit.fewshot import fewshot_stages
-
-        yield from fewshot_stages(given.model, given.data, options)
+def model_stages(source: str, texts: Texts, options: Options) -> list[Stage]:
+    """The stages for a model; the data give sentences to score and text to fine-tune on."""
+    depends = {
+        "model": loaded(source).fingerprint,
+        "prob": options.prob,
+        "seed": options.seed,
+    }
+    return [
+        *instrument_stages("model", lambda: loaded(source), depends, options, texts),
+        *finetune_stages(source, texts.dataset, depends, options),
+    ]
 
 
 def _topics(topics: Iterable[str | Topic]) -> list[Topic]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
         Stage(
             kind="posterior",
             title=f"{topic.name}: how sure",
+            subject="vectors",
+            measures=False,
             topic=topic,
             depends={
                 "draws": DRAWS,
@@ -109,7 +112,7 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
             "stereotypes": int((table.group == 0).sum()),
             "left_out": distances.left_out,
             "equalised": () if change is None else change.equalised,
-            "diagnostics": {name: found.to_dict() for name, found in diagnostics.items()},
+            "diagnostics": {name: asdict(values) for name, values in diagnostics.items()},
             "checks": {
                 each.model: [check.to_dict() for check in check_posterior(each, seed=seed)]
                 for each in (fitted, naive)

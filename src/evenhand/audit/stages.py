@@ -1,22 +1,37 @@
-"""A stage of an audit: computed once, saved with a key of all it depends on, and resumed."""
+"""The stages of an audit: every instrument that is declared for audits, on its default material.
+
+A stage is computed once and saved with a key of all that it depends on, so that an interrupted
+audit resumes. What is particular to an instrument (sentences of the data, published tests, titles)
+is its own method `audit`.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.errors import EvenhandError, FileError
+from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import document, read_document, replace_file, save_json, to_json
+from evenhand.instruments import Run, identity, instruments, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
+from evenhand.report.verdicts import Subject
+from evenhand.results import Measurement
 from evenhand.wording import slug
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
+    from evenhand.masked.model import Model
+    from evenhand.text.tables import Corpus
+    from evenhand.vectors.store import Vectors
 
 
 class Progress(Protocol):
@@ -47,17 +62,28 @@ class Options:
     jobs: int = 1
     work: Path
 
+    def run(self, progress: Progress, *, cached: bool = False) -> Run:
+        """How instruments run; `cached`: the answers of a model, so that it resumes."""
+        from evenhand.cache import Cache
+
+        self.work.mkdir(parents=True, exist_ok=True)
+        cache = Cache(self.work / "answers") if cached else None
+        return Run(seed=self.seed, prob=self.prob, cache=cache, progress=progress.step)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One part of the work: its name, what it depends on, and how it is computed.
 
-    `compute` returns the fields of a `StageResult` that it fills: measurements, comparisons,
-    skipped, distances, details.
+    `kind` is the name of an instrument, or of what is none. `measures` says whether it measures
+    the subject as it was given. `compute` returns the fields of a `StageResult` that it fills:
+    measurements, comparisons, skipped, distances, details.
     """
 
     kind: str
     title: str
+    subject: Subject
+    measures: bool = True
     topic: Topic | None = None
     depends: Mapping[str, Any] = field(default_factory=dict)
     compute: Callable[[Progress], dict[str, Any]] = field(repr=False)
@@ -89,6 +115,8 @@ def run_stage(
         "name": stage.name,
         "kind": stage.kind,
         "title": stage.title,
+        "subject": stage.subject,
+        "measures": stage.measures,
         "topic": None if stage.topic is None else stage.topic.name,
     }
     began = time.monotonic()
@@ -105,9 +133,232 @@ def run_stage(
     return StageResult.from_dict(read_document(path)["stage"]), seconds
 
 
-def steps(items: Sequence[T], progress: Progress) -> Iterator[T]:
-    """The items, reporting how many are done."""
-    for done, item in enumerate(items):
-        progress.step(done, len(items))
-        yield item
-    progress.step(len(items), len(items))
+def skip(metric: str, query: str, reason: object) -> dict[str, Any]:
+    """The fields of a stage that could not be done."""
+    return {"skipped": ({"metric": metric, "query": query, "reason": str(reason)},)}
+
+
+# ------------------------------------------------------------------------------------ instruments
+
+
+def instrument_stages(
+    kind: str,
+    load: Callable[[], Any],
+    depends: Mapping[str, Any],
+    options: Options,
+    texts: Texts | None = None,
+    topics: Sequence[Topic] = (),
+) -> list[Stage]:
+    """A stage for each instrument of a kind of subject that is declared for audits.
+
+    One that takes topics is measured on these by `topic_stages`; it has a stage of its own only
+    where it has a method `audit`.
+    """
+    stages = []
+    subject: Subject = "data" if kind == "corpus" else kind  # type: ignore[assignment]
+    for name, cls in instruments(kind).items():
+        chosen = cls()
+        if not cls.declaration.audit or (
+            not hasattr(cls, "audit") and any(chosen.misfit(topic) is None for topic in topics)
+        ):
+            continue
+        also: dict[str, Any] = {}
+        if texts is not None and getattr(cls, "audit_uses_data", kind == "corpus"):
+            also = {"data": texts.dataset.digest, "quick": options.quick}
+        stages.append(
+            Stage(
+                kind=name,
+                title=f"{subject}: {cls.declaration.label}",
+                subject=subject,
+                depends={**depends, **also, **identity(chosen)},
+                compute=partial(_measure, chosen, load, options, texts),
+            )
+        )
+    return stages
+
+
+def _measure(
+    chosen: Any,
+    load: Callable[[], Any],
+    options: Options,
+    texts: Texts | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    cached = chosen.declaration.subject == "model"
+    subject, run = load(), options.run(progress, cached=cached)
+    try:
+        if hasattr(chosen, "audit"):
+            fields: dict[str, Any] = chosen.audit(subject, run, texts)
+            return fields
+        result = chosen.measure(subject, None, run)
+    except InputError as error:
+        return skip(chosen.declaration.name, "", error)
+    return {"measurements": (result,) if isinstance(result, Measurement) else tuple(result)}
+
+
+def topic_stages(
+    v: Vectors, topics: Sequence[Topic], depends: Mapping[str, Any], options: Options
+) -> list[Stage]:
+    """A stage for each topic, with all instruments of word vectors that take topics."""
+    return [
+        Stage(
+            kind="measures",
+            title=f"{topic.name}: measures",
+            subject="vectors",
+            topic=topic,
+            depends=depends,
+            compute=partial(_measure_topic, v, topic, options),
+        )
+        for topic in topics
+    ]
+
+
+def _measure_topic(
+    v: Vectors, topic: Topic, options: Options, progress: Progress
+) -> dict[str, Any]:
+    from evenhand.vectors.distances import distance_table
+
+    names = [name for name, cls in instruments("vectors").items() if cls.declaration.audit]
+    run = options.run(progress)
+    done = run_jobs(v, run.steps(plan("vectors", topic, names, fitting=True)), run)
+    try:
+        distances = distance_table(v, topic)
+    except InputError:
+        distances = None
+    return {"measurements": tuple(done), "skipped": done.skipped, "distances": distances}
+
+
+@lru_cache(maxsize=1)
+def loaded(source: str) -> Model:
+    """The model, loaded once for all stages."""
+    from evenhand.masked.model import load
+
+    return load(source)
+
+
+# --------------------------------------------------------------------------- the texts of an audit
+
+MOST_TEXTS, QUICK_TEXTS = 20_000, 5_000
+"""Texts that the structural filter reads at most; of more a sample is drawn."""
+EXAMPLES = 200
+_BLOCK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Structural:
+    """The result of the structural filter: texts read, counts of its steps, accepted sentences.
+
+    An accepted sentence has `sentence`, `masked`, `pronoun`, `antecedent` and `row`, the number of
+    its text in the data.
+    """
+
+    texts: int
+    counts: Mapping[str, int]
+    accepted: tuple[Mapping[str, Any], ...] = field(repr=False)
+
+
+@dataclass(slots=True)
+class Texts:
+    """The labelled texts of an audit, and the sentences that the structural filter accepts."""
+
+    dataset: Dataset
+    options: Options
+    result: Structural | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the data."""
+        return self.dataset.name
+
+    @property
+    def most(self) -> int:
+        """The number of texts that are read at most."""
+        return QUICK_TEXTS if self.options.quick else MOST_TEXTS
+
+    def corpus(self) -> Corpus:
+        """The texts as a corpus with the columns text, label and gender."""
+        import pandas as pd
+
+        from evenhand.fewshot.data import FEMALE, MALE
+        from evenhand.text.tables import Corpus
+
+        data, codes = self.dataset, {MALE: "M", FEMALE: "F"}
+        columns = {
+            "text": data.texts,
+            "label": [data.classes[label] for label in data.labels],
+            "gender": [codes.get(int(gender)) for gender in data.genders],
+        }
+        return Corpus(pd.DataFrame(columns), data.name)
+
+    def accepted(self) -> tuple[Mapping[str, Any], ...]:
+        """The accepted sentences."""
+        return self.filtered().accepted
+
+    def filtered(self, progress: Progress | None = None) -> Structural:
+        """The structural filter over the sentences of the data, or of a sample of many texts.
+
+        The result is computed once, since several stages use it.
+        """
+        import numpy as np
+
+        from evenhand.text.block import Block
+        from evenhand.text.structural import Filter
+
+        if self.result is not None:
+            return self.result
+        data, report = self.dataset, progress or Silent()
+        rows = np.arange(len(data))
+        if len(rows) > self.most:
+            rng = np.random.default_rng(self.options.seed)
+            rows = np.sort(rng.choice(rows, self.most, replace=False))
+        work = Filter(split=True)
+        counts: Counter[str] = Counter()
+        accepted: list[Mapping[str, Any]] = []
+        for start in range(0, len(rows), _BLOCK):
+            report.step(start, len(rows))
+            chosen = rows[start : start + _BLOCK].tolist()
+            done = work(Block.of_documents([data.texts[row] for row in chosen], lines=chosen))
+            counts.update(done.counts)
+            for line in done.output.split("\n")[:-1]:
+                row = json.loads(line)
+                names = ("sentence", "masked", "pronoun", "antecedent")
+                accepted.append({**{name: row[name] for name in names}, "row": row["line"]})
+        report.step(len(rows), len(rows))
+        self.result = Structural(len(rows), dict(counts), tuple(accepted))
+        return self.result
+
+
+def text_stages(texts: Texts) -> list[Stage]:
+    """The stages for the data: the instruments of a corpus, and the structural filter."""
+    data, options = texts.dataset, texts.options
+    depends = {"data": data.digest}
+    return [
+        *instrument_stages("corpus", texts.corpus, {**depends, "name": data.name}, options, texts),
+        Stage(
+            kind="filter",
+            title="data: structural filter",
+            subject="data",
+            measures=False,
+            depends={**depends, "most": texts.most, "seed": options.seed},
+            compute=partial(_filter, texts),
+        ),
+    ]
+
+
+def _filter(texts: Texts, progress: Progress) -> dict[str, Any]:
+    from evenhand.text.structural import REASONS, STEPS
+
+    data, result = texts.dataset, texts.filtered(progress)
+    return {
+        "details": {
+            "name": data.name,
+            "texts": result.texts,
+            "of": len(data),
+            "steps": {step: result.counts.get(step, 0) for step in STEPS},
+            "reasons": {name: result.counts.get(f"reason:{name}", 0) for name in REASONS},
+            "examples": [
+                {**row, "class": data.classes[data.labels[row["row"]]]}
+                for row in result.accepted[:EXAMPLES]
+            ],
+        }
+    }

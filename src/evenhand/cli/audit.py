@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import F, json_option, prob_option, seed_option
+from evenhand.cli.options import (
+    declared_options,
+    folder_option,
+    jobs_option,
+    json_option,
+    model_option,
+    prob_option,
+    seed_option,
+    vectors_option,
+)
+from evenhand.cli.output import (
+    StepProgress,
+    interval,
+    number,
+    p_text,
+    print_json,
+    step_bars,
+    table,
+)
+from evenhand.fewshot.settings import COLUMNS, DataSettings
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-
     from evenhand.audit import Audit
     from evenhand.report.verdicts import Verdict
 
@@ -34,40 +49,29 @@ def _once(
     return values[0] if values else None
 
 
-def _source(name: str, text: str) -> Callable[[F], F]:
-    return click.option(name, metavar="SRC", multiple=True, callback=_once, help=text)
+ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _once}
 
 
 @click.command(short_help="Audit vectors, a model and data; one page with verdicts.")
-@_source(
-    "--vectors",
-    "Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a header,"
-    " word2vec binary, fastText .vec, our .npz; gzip of these. The format is detected.",
+@vectors_option(
+    callback=_once,
+    help="Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a"
+    " header, word2vec binary, fastText .vec, our .npz; gzip of these. The format is detected.",
 )
-@_source(
-    "--model",
-    "A masked language model: mini (embedded), a folder as save_pretrained writes it, with"
+@model_option(
+    **ONCE,
+    help="A masked language model: mini (embedded), a folder as save_pretrained writes it, with"
     " config.json, the weights with their masked head and the tokenizer; or hf:NAME of the hub.",
 )
-@_source(
-    "--data",
-    "Labelled texts: simulated (embedded), a CSV, TSV, JSONL or Parquet file (gzip, bzip2 or zstd"
-    " too) in UTF-8, - for standard input, or hf:NAME.",
+@declared_options(
+    DataSettings,
+    only=["data", *COLUMNS],
+    data={
+        **ONCE,
+        "help": "Labelled texts: simulated (embedded), a CSV, TSV, JSONL or Parquet file (gzip,"
+        " bzip2 or zstd too) in UTF-8, - for standard input, or hf:NAME.",
+    },
 )
-@click.option(
-    "--text", metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
-)
-@click.option(
-    "--label", metavar="COLUMN", help="Column of the class, if not label, occupation, profession."
-)
-@click.option(
-    "--gender",
-    metavar="COLUMN",
-    help="Column of the person's gender, if not gender. Without one, what compares women and men"
-    " is left out.",
-)
-@click.option("--male", metavar="CODE", help="What the file has for a man, if not M or male.")
-@click.option("--female", metavar="CODE", help="What it has for a woman, if not F or female.")
 @click.option(
     "--topics",
     default="gender,religion,race",
@@ -86,19 +90,10 @@ def _source(name: str, text: str) -> Callable[[F], F]:
     metavar="PART,…",
     help="Leave out some of text, vectors, posterior, masked, fewshot.",
 )
-@click.option(
-    "-o",
-    "--out",
-    default="audit-out",
-    show_default=True,
-    type=click.Path(),
-    help="Folder for the page, results, tables and figures.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one per core."
-)
-@seed_option
-@prob_option
+@folder_option("Folder for the page, results, tables and figures.", default="audit-out")
+@jobs_option()
+@seed_option()
+@prob_option()
 @json_option
 def audit(
     vectors: str | None,
@@ -107,8 +102,8 @@ def audit(
     topics: str,
     quick: bool,
     skip: str,
-    out: str,
-    jobs: int | None,
+    folder: Path,
+    jobs: int,
     seed: int,
     prob: float,
     as_json: bool,
@@ -138,24 +133,23 @@ def audit(
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
-    from evenhand.cli.output import print_json
     from evenhand.errors import PartialFailure
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
-    with _bars(quiet=as_json) as progress:
+    with step_bars() as show:
         result = run(
             vectors,
             model=model,
             data=data,
             topics=chosen,
-            out=out,
+            out=folder,
             quick=quick,
             skip=[name.strip() for name in skip.split(",") if name.strip()],
             columns=columns,
             seed=seed,
             prob=prob,
-            jobs=jobs or len(os.sched_getaffinity(0)),
-            progress=progress,
+            jobs=jobs,
+            progress=None if show is None or as_json else _Stages(show),
             command=["evenhand", *sys.argv[1:]],
         )
     if as_json:
@@ -173,50 +167,28 @@ def audit(
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
-    from evenhand.cli.output import number, p_text
-
-    first = verdict.numbers[0] if verdict.numbers else None
     numbers = ("–", "–", "–")
-    if first is not None:
-        span = f"[{number(first.low)}, {number(first.high)}]"
-        numbers = (number(first.value), span, p_text(first.p_value))
+    if verdict.numbers:
+        first = verdict.numbers[0]
+        numbers = (number(first.value), interval(first.low, first.high), p_text(first.p_value))
     return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 
 
 def _show(result: Audit) -> None:
-    from evenhand.cli.output import table
-
     headers = ("what", "verdict", "value", "interval", "p", "summary")
     table("Verdicts", headers, map(_row, result.verdicts))
     click.echo(f"report: {result.report}")
 
 
-class _Shown:
-    """Two bars: the stages, and the steps of the present one."""
+class _Stages:
+    """Shows the stages of an audit, each with its number, and the steps of the present one."""
 
-    def __init__(self, bars: Bars) -> None:
-        self.bars = bars
-        self.whole = bars.add_task("audit", total=None)
-        self.part = bars.add_task("", total=None)
-        self.before = 0
+    def __init__(self, show: StepProgress) -> None:
+        self.show, self.title = show, ""
 
     def stage(self, title: str, number: int, of: int) -> None:
-        self.before = number - 1
-        self.bars.update(self.whole, completed=number - 1, total=of)
-        self.bars.reset(self.part, description=title, total=None)
+        self.title = f"{number} of {of}: {title}"
+        self.show(self.title, 0, None, "")
 
     def step(self, done: int, of: int) -> None:
-        self.bars.update(self.part, completed=done, total=of)
-        self.bars.update(self.whole, completed=self.before + done / max(1, of))
-
-
-@contextmanager
-def _bars(*, quiet: bool) -> Iterator[Any]:
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        yield _Shown(bars)
+        self.show(self.title, done, of, "")

@@ -3,58 +3,56 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli.options import (
-    combine,
+    cache_option,
     configure,
     declared_options,
+    device_option,
+    figures_option,
+    folder_option,
     format_option,
+    jobs_option,
     json_option,
     prob_option,
+    restart_option,
 )
 from evenhand.cli.output import (
     bar,
+    estimate,
+    interval,
     number,
     p_text,
+    print_comparisons,
     print_json,
+    print_measurements,
     save_figures,
     step_bars,
     table,
 )
-from evenhand.errors import FileError, InputError
-from evenhand.fewshot.metrics.bias import MEASURES, Bias
-from evenhand.fewshot.networks import LOSSES, NAMES
+from evenhand.errors import InputError
+from evenhand.fewshot.metrics.bias import LABELS, MEASURES
 from evenhand.fewshot.settings import (
-    POOLINGS,
-    EpisodeCounts,
-    RunSettings,
-    TrainingSettings,
+    DataSettings,
+    SharedSettings,
     parse_shares,
+    run_options,
+    run_settings,
 )
+from evenhand.instruments import Run, compare, instruments
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.runs import FewShotRun
     from evenhand.results import Comparison, Measurement
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_RUN, _TRAINING = RunSettings(), TrainingSettings()
-
-LABELS = {
-    "association": "association: log p, pro- less anti-stereotypical",
-    "epsilon": "ε: accuracy, pro- less anti-stereotypical",
-    "skew": "skew: F1, men's less women's versions",
-    "stereotype": "stereotype: F1, pro- less anti-stereotypical",
-}
+BIAS, ACCURACY = list(instruments("classifier").values())[:2]  # what decides a verdict comes first
 
 
 @click.group(short_help="Accuracy and gender bias of few-shot text classifiers.")
@@ -67,298 +65,42 @@ def fewshot() -> None:
     """
 
 
-# options
-
-
-def _count(flag: str, text: str, minimum: int = 1, default: Any = ...) -> Any:
-    name = flag.removeprefix("--").replace("-", "_")
-    value = getattr(_RUN, name, None) if default is ... else default
-    return click.option(
-        flag,
-        name,
-        type=click.IntRange(minimum),
-        default=value,
-        show_default=value is not None,
-        help=text,
-    )
-
-
-_data_options: Callable[[F], F] = combine(
-    click.option(
-        "--data",
-        default="simulated",
-        show_default=True,
-        metavar="SRC",
-        help="Labelled texts: simulated (parameters after a colon, as "
-        "simulated:leak=0.8,per_class=300), a CSV, TSV, JSONL or Parquet file (compressed too), or "
-        "hf:NAME.",
-    ),
-    click.option(
-        "--text", "text", metavar="COLUMN", help="Column of the text, if not a known one."
-    ),
-    click.option("--label", metavar="COLUMN", help="Column of the class."),
-    click.option("--gender", metavar="COLUMN", help="Column of the person's gender."),
-    click.option("--male", metavar="CODE", help="The code for a man, if not M or male."),
-    click.option("--female", metavar="CODE", help="The code for a woman."),
-    _count("--at-least", "Leave out classes with fewer texts.", default=None),
-    _count("--each-gender", "Leave out classes with fewer texts of one gender.", default=None),
-)
-
-_task_options: Callable[[F], F] = combine(
-    click.option(
-        "--network",
-        default=_TRAINING.network,
-        show_default=True,
-        metavar="NAME",
-        help=f"One of {', '.join(NAMES)}.",
-    ),
-    _count("--ways", "Classes per task (C).", 2),
-    _count("--shots", "Labelled texts per class (K)."),
-    _count("--queries", "Query texts per class (Q)."),
-    _count(
-        "--unlabelled",
-        "Texts per class without their label; used by proto-soft only, by default as many as "
-        "queries.",
-        0,
-        None,
-    ),
-    click.option(
-        "--episodes",
-        default=str(EpisodeCounts()),
-        show_default=True,
-        metavar="TRAIN/VALID/TEST",
-        help="Numbers of tasks to train, to validate and to test with.",
-    ),
-    click.option(
-        "--mitigation",
-        default="none",
-        show_default=True,
-        metavar="M[+M]",
-        help="none, or some of augment, neutralize, calibrate joined by +.",
-    ),
-)
-
-_network_options: Callable[[F], F] = combine(
-    click.option(
-        "--encoder",
-        default="mini",
-        show_default=True,
-        metavar="SRC",
-        help="The encoder: mini, the path of a folder, or hf:NAME.",
-    ),
-    click.option(
-        "--frozen/--finetune",
-        "frozen",
-        default=True,
-        show_default=True,
-        help="Leave the encoder as it is, its features cached on disk; or train it too.",
-    ),
-    click.option(
-        "--pooling",
-        type=click.Choice(POOLINGS),
-        default=_RUN.pooling,
-        show_default=True,
-        help="How a text's tokens become its features.",
-    ),
-    _count("--limit", "The longest text in tokens; by default that of the encoder.", 3),
-    click.option(
-        "--loss",
-        type=click.Choice(LOSSES),
-        help="Cross-entropy or squared error (El Zein 2021); by default what the network is "
-        "usually trained with.",
-    ),
-    _count("--batch", "Episodes per step.", default=_TRAINING.batch),
-    click.option(
-        "--learning-rate",
-        type=click.FloatRange(0, min_open=True),
-        show_default=True,
-        default=_TRAINING.learning_rate,
-        help="The highest learning rate of the network.",
-    ),
-    click.option(
-        "--encoder-learning-rate",
-        type=click.FloatRange(0, min_open=True),
-        show_default=True,
-        default=_TRAINING.encoder_learning_rate,
-        help="That of the encoder, with --finetune.",
-    ),
-    _count(
-        "--validate-every",
-        "Episodes between validations; by default a tenth of the training episodes, 500 at most.",
-        default=None,
-    ),
-    _count(
-        "--patience",
-        "Stop after this many validations no better than the best.",
-        default=_TRAINING.patience,
-    ),
-    click.option(
-        "--option",
-        "options",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="An option of the network, such as slices=50 of relation-ntl.",
-    ),
-)
-
-_class_options: Callable[[F], F] = combine(
-    _count("--splits", "Class splits to train and test on."),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**32 - 1),
-        default=_TRAINING.seed,
-        show_default=True,
-        help="Seed of the training: initial weights and training episodes.",
-    ),
-    _count("--seeds", "Trainings of each split, with the seeds --seed, --seed + 1, …"),
-    _count(
-        "--split-seed",
-        "Seed of the class splits, validation and test episodes; leave it as it is in runs that "
-        "are to be compared.",
-        0,
-    ),
-    click.option(
-        "--splits-from",
-        metavar="PATH",
-        type=click.Path(exists=True, path_type=Path),
-        help="Take the first --splits class splits of a splits.json, or of a folder with "
-        "labels.01.train.txt …, instead of drawing them.",
-    ),
-    click.option(
-        "--shares",
-        default="50/25/25",
-        show_default=True,
-        metavar="TRAIN/VALID/TEST",
-        help="Per cent of the classes to train, validate and test on.",
-    ),
-    click.option(
-        "--any-leaning",
-        is_flag=True,
-        help="Allow parts without a class that leans male, or female.",
-    ),
-)
-
-
-def parse_network_options(given: Sequence[str]) -> dict[str, int | float]:
-    """NAME=VALUE pairs as the network takes them."""
-    options: dict[str, int | float] = {}
-    for pair in given:
-        name, _, value = (part.strip() for part in pair.partition("="))
-        try:
-            parsed = float(value)
-        except ValueError:
-            parsed = math.nan
-        if not name or not math.isfinite(parsed):
-            raise InputError(f"option: expected NAME=NUMBER, got '{pair}'")
-        if name in options:
-            raise InputError(f"option: expected '{name}' once, got it twice")
-        options[name] = int(value) if value.lstrip("+-").isdecimal() else parsed
-    return options
-
-
-def _read_data(chosen: dict[str, Any]) -> Dataset:
-    """The data set that the options name, without the classes that are too small."""
-    from evenhand.fewshot.data import read
-
-    source = chosen["data"]
-    columns = {name: chosen[name] for name in ("text", "label", "gender", "male", "female")}
-    named = [name for name, column in columns.items() if column is not None]
-    if named and source.partition(":")[0] == "simulated" and not Path(source).exists():
-        raise InputError(f"--{named[0]}: simulated data have no columns to name")
-    try:
-        dataset = read(source, **columns)
-    except FileNotFoundError:
-        problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
-        raise FileError(source, problem) from None
-    at_least, each_gender = chosen["at_least"], chosen["each_gender"]
-    if at_least or each_gender:
-        dataset = dataset.at_least(at_least or 1, each_gender=each_gender or 0)
-    return dataset
-
-
-def _settings(frozen: bool, chosen: dict[str, Any]) -> RunSettings:
-    episodes = EpisodeCounts.parse(chosen["episodes"])
-    training = (
-        "network",
-        "loss",
-        "batch",
-        "learning_rate",
-        "encoder_learning_rate",
-        "patience",
-        "seed",
-    )
-    own = (
-        "ways",
-        "shots",
-        "queries",
-        "unlabelled",
-        "mitigation",
-        "pooling",
-        "limit",
-        "splits",
-        "seeds",
-        "split_seed",
-    )
-    return RunSettings(
-        training=TrainingSettings(
-            options=parse_network_options(chosen["options"]),
-            validate_every=chosen["validate_every"] or episodes.validate_every,
-            **{name: chosen[name] for name in training},
-        ),
-        episodes=episodes,
-        finetune=not frozen,
-        **{name: chosen[name] for name in own},
-    )
-
-
-# commands
-
-
 @fewshot.command(short_help="Train a few-shot classifier and test it on new classes.")
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "folder",
-    metavar="DIR",
+@folder_option(
+    "Folder for the network, its answers, the tables, the figures and the results.",
     default="fewshot-run",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the network, its answers, the tables, the figures and the results.",
 )
-@_data_options
-@_task_options
-@_network_options
-@_class_options
+@declared_options(DataSettings, *run_options(), SharedSettings)
 @click.option(
-    "--cache",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Cache for the features of frozen encoders; by default in the user's cache folder.",
+    "--splits-from",
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="Take the first --splits class splits of a splits.json, or of a folder with "
+    "labels.01.train.txt …, instead of drawing them.",
 )
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 …")
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Processes that rewrite texts; by default one per core."
+@cache_option(
+    help="Cache for the features of frozen encoders; by default in the user's cache folder."
 )
-@click.option("--restart", is_flag=True, help="Clear an earlier run in DIR and start over.")
-@declared_options(Bias)
+@device_option()
+@jobs_option()
+@restart_option
+@declared_options(BIAS)
 @format_option
-@prob_option
+@prob_option()
 @json_option
 def run(
     folder: Path,
-    frozen: bool,
-    encoder: str,
+    splits_from: Path | None,
     cache: Path | None,
     device: str,
-    jobs: int | None,
+    jobs: int,
     restart: bool,
     margin: float,
     permutations: int,
     formats: tuple[str, ...],
     prob: float,
     as_json: bool,
-    **chosen: Any,
+    **options: Any,
 ) -> None:
     """Train a few-shot classifier and test it on classes it has never seen.
 
@@ -381,23 +123,23 @@ def run(
     from evenhand.fewshot.splits import load_splits, read_splits
     from evenhand.files import user_cache
 
-    settings = _settings(frozen, chosen)
-    configure(Bias, {"margin": margin, "permutations": permutations})
+    settings, common = run_settings(options), configure(SharedSettings, options)
+    BIAS(margin=margin, permutations=permutations)  # wrong values are an error before any work
     splits = None
-    if (path := chosen["splits_from"]) is not None:
-        splits = read_splits(path) if path.is_dir() else load_splits(path)
+    if splits_from is not None:
+        splits = read_splits(splits_from) if splits_from.is_dir() else load_splits(splits_from)
     with step_bars({"training": "episodes", "encoding": "tokens"}) as progress:
         finished = train_and_test(
-            _read_data(chosen),
+            configure(DataSettings, options).read(),
             settings,
             folder,
-            encoder=encoder,
+            encoder=common.encoder,
             splits=splits,
-            shares=parse_shares(chosen["shares"]),
-            both_leanings=not chosen["any_leaning"],
+            shares=parse_shares(common.shares),
+            both_leanings=not common.any_leaning,
             cache=cache or user_cache("embeddings"),
             device=device,
-            jobs=jobs or len(os.sched_getaffinity(0)),
+            jobs=jobs,
             restart=restart,
             prob=prob,
             margin=margin,
@@ -421,24 +163,18 @@ def run(
     metavar="DIR…",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@declared_options(Bias)
-@click.option(
-    "--figures",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Draw accuracy, bias and changes of the runs into this folder.",
-)
+@declared_options(BIAS)
+@figures_option(help="Draw accuracy, bias and changes of the runs into this folder.")
 @format_option
-@prob_option
+@prob_option()
 @json_option
 def bias(
     folders: tuple[Path, ...],
-    margin: float,
-    permutations: int,
     figures: Path | None,
     formats: tuple[str, ...],
     prob: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """The gender bias of finished runs; with several, what each changed against the first.
 
@@ -455,20 +191,15 @@ def bias(
       evenhand fewshot bias base neutral augmented --figures compared
       evenhand fewshot bias base --json
     """
-    from evenhand.fewshot.metrics.accuracy import accuracy
     from evenhand.fewshot.runs import read_run
-    from evenhand.instruments import Run, compare
 
     for folder in folders:
         if sum(other.resolve() == folder.resolve() for other in folders) > 1:
             raise InputError(f"{folder}: expected each folder once, got it twice")
     runs = [read_run(folder) for folder in folders]
-    instrument = configure(Bias, {"margin": margin, "permutations": permutations})
+    both = (ACCURACY(), configure(BIAS, options))
     measured = [
-        (
-            replace(accuracy(run, prob=prob), subject=name),
-            replace(instrument.measure(run, run=Run(prob=prob)), subject=name),
-        )
+        [replace(each.measure(run, run=Run(prob=prob)), subject=name) for each in both]
         for run, name in zip(bar(runs, "measuring"), _run_names(runs), strict=True)
     ]
     comparisons = [
@@ -486,8 +217,13 @@ def bias(
         )
         return
     _print_bias([own for _, own in measured])
-    for pair in comparisons:
-        _print_changes(*pair)
+    for right, own in comparisons:
+        print_comparisons(
+            f"{own.before.subject} → {own.after.subject}: paired on the same queries",
+            [*own.parts, right],
+            label=lambda c: LABELS.get(c.query, c.metric),
+            columns={"": lambda c: c.details.get("direction", "")},
+        )
     if figures is not None:
         click.echo(f"figures written to {figures}")
 
@@ -503,41 +239,29 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
 
 def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
     from evenhand.fewshot.runs import summarise
-    from evenhand.report.fewshot import run_charts, run_rows
+    from evenhand.report.fewshot import run_charts
 
     results = finished.results or summarise(finished)
-    charts = run_charts(run_rows(results, finished.name, finished.curves))
-    if results.bias is None:  # the output says so
-        charts.skipped.pop("bias", None)
-        charts.skipped.pop("associations", None)
-    save_figures(charts, finished.folder, formats)
+    charts = run_charts(results, finished.name, finished.curves)
+    save_figures(charts, finished.folder / "figures", formats)
 
 
 def _draw_bias(
-    measured: Sequence[tuple[Measurement, Measurement]],
+    measured: Sequence[Sequence[Measurement]],
     comparisons: Sequence[Sequence[Comparison]],
     folder: Path,
     formats: tuple[str, ...],
 ) -> None:
-    from evenhand.charts import save_charts
-    from evenhand.report.fewshot import bias_charts, bias_rows, change_rows, score_row
+    from evenhand.report.fewshot import bias_charts
 
-    drawn = bias_charts(
-        {
-            "runs": {
-                own.subject: {"accuracy": score_row(right), "bias": bias_rows(own)}
-                for right, own in measured
-            },
-            "changes": {pair[0].after.subject: change_rows(*pair) for pair in comparisons},
-        }
+    charts = bias_charts(
+        {own.subject: (right, own) for right, own in measured},
+        {own.after.subject: (right, own) for right, own in comparisons},
     )
-    save_charts(drawn.charts, folder, formats)
-    for name, reason in drawn.skipped.items():
-        if name != "changes" or comparisons:
-            click.echo(f"figure not drawn: {name}: {reason}", err=True)
+    save_figures(charts, folder, formats)
 
 
-# tables
+# ---- tables
 
 
 def _print_run(finished: FewShotRun) -> None:
@@ -556,28 +280,44 @@ def _print_run(finished: FewShotRun) -> None:
     table(
         f"{settings.ways} ways, {settings.shots} shots, {settings.queries} queries, {encoder} "
         f"encoder: {right.details['episodes']} test episodes over {right.n} classes",
-        ("", "accuracy", "new classes", "episodes alone", "p", "F1", "F1 interval"),
+        ("", "accuracy", "new classes", "episodes alone", "p", "F1"),
         [
-            _score_row(results.baseline.subject, results.baseline),
-            _score_row(finished.name, right),
+            *(_score_row(name, m) for name, m in _scores(finished).items()),
             (
                 "difference",
                 number(difference.change.value),
-                _interval(difference.change.low, difference.change.high),
-                _interval(difference.details["naive_low"], difference.details["naive_high"]),
+                interval(difference.change.low, difference.change.high),
+                _naive(difference),
                 p_text(difference.p_value),
-                number(difference.part("f1").change.value),
-                _interval(difference.part("f1").change.low, difference.part("f1").change.high),
+                estimate(difference.part("f1").change),
             ),
         ],
     )
     click.echo(
-        f"chance: {right.details['chance']:.3f}. new classes: {_percent(right.prob)} intervals for "
+        f"chance: {right.details['chance']:.3f}. new classes: {right.prob * 100:g}% intervals for "
         f"{right.interval}.\nepisodes alone: the usual ones, of these classes only. "
         "F1: the mean over classes."
     )
-    _print_classes(right)
-    _print_genders(right)
+    f1 = right.part("f1", by="score")
+    print_measurements(
+        "Accuracy by class: new texts of it, new opponents",
+        right.select("class"),
+        label=lambda part: part.query,
+        columns={
+            "leans": lambda part: part.details["leaning"],
+            "F1": lambda part: estimate(f1.part(part.query, by="class").estimate),
+            "confused with": lambda part: part.details["confused_with"],
+        },
+        hide=["ideal", "legend"],
+    )
+    genders = {"male": "men", "female": "women", "gap": "women less men"}
+    print_measurements(
+        "Accuracy by gender, classes with equal weight",
+        right.select("gender"),
+        label=lambda part: genders[part.query],
+        columns={"F1": lambda part: estimate(f1.part(part.query, by="gender").estimate)},
+        hide=["ideal", "legend"],
+    )
     if results.bias is not None:
         _print_bias([results.bias])
     else:
@@ -586,77 +326,51 @@ def _print_run(finished: FewShotRun) -> None:
             "or female"
         )
     if settings.splits > 1 or settings.seeds > 1:
-        table(
+        print_measurements(
             "SD that each source gives the accuracy of one run",
-            ("", "value", "interval", "n"),
-            [
-                (part.query, number(part.value), _interval(part.low, part.high), str(part.n))
-                for part in right.select("component")
-            ],
+            right.select("component"),
+            label=lambda part: part.query,
+            hide=["ideal"],
         )
 
 
-def _print_classes(right: Measurement) -> None:
-    f1 = right.part("f1", by="score")
-    table(
-        "By class: new texts of it, new opponents",
-        ("", "leans", "n", "accuracy", "interval", "F1", "F1 interval", "confused with"),
-        [
-            (
-                part.query,
-                part.details["leaning"],
-                str(part.n),
-                *_value(part),
-                *_value(f1.part(part.query, by="class")),
-                part.details["confused_with"],
-            )
-            for part in right.select("class")
-        ],
-    )
+def _scores(finished: FewShotRun) -> dict[str, Measurement]:
+    results = finished.results
+    assert results is not None  # noqa: S101
+    return {results.baseline.subject: results.baseline, finished.name: results.accuracy}
 
 
-def _print_genders(right: Measurement) -> None:
-    f1 = right.part("f1", by="score")
-    names = {"male": "men", "female": "women", "gap": "women less men"}
-    rows = [
-        (
-            names[part.query],
-            *_value(part),
-            p_text(part.p_value),
-            *_value(f1.part(part.query, by="gender")),
-        )
-        for part in right.select("gender")
-    ]
-    if rows:
-        headers = ("", "accuracy", "interval", "p", "F1", "F1 interval")
-        table("By gender, classes with equal weight", headers, rows)
+def _score_row(name: str, m: Measurement) -> tuple[str, ...]:
+    f1 = estimate(m.part("f1", by="score").estimate)
+    return name, number(m.value), interval(m.low, m.high), _naive(m), p_text(None), f1
+
+
+def _naive(result: Measurement | Comparison) -> str:
+    """The interval over episodes alone."""
+    low, high = (result.details[f"naive_{end}"] for end in ("low", "high"))
+    return interval(-math.inf if low is None else low, math.inf if high is None else high)
 
 
 def _print_bias(measured: Sequence[Measurement]) -> None:
     """One row per measure for each run, with what chance gives."""
     for own in measured:
-        parts = {name: own.part(name, by="measure") for name in MEASURES}
-        table(
+        print_measurements(
             f"Gender bias of {own.subject}",
-            ("measure", "value", "interval", "p", "chance gives", "p of chance", "classes"),
-            [
-                (
-                    LABELS[name],
-                    *_value(part),
-                    p_text(part.p_value),
-                    number(part.details["null_high"]),
-                    p_text(part.details["null_p"]),
-                    str(part.details["classes"]),
-                )
-                for name, part in parts.items()
-            ],
+            [own.part(name, by="measure") for name in MEASURES],
+            label=lambda part: LABELS[part.query],
+            columns={
+                "chance gives": lambda part: number(part.details["null_high"]),
+                "p of chance": lambda part: p_text(part.details["null_p"]),
+                "classes": lambda part: str(part.details["classes"]),
+            },
+            hide=["ideal", "legend"],
         )
-        epsilon = parts["epsilon"].details
+        epsilon = own.part("epsilon", by="measure").details
         click.echo(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "
             f"(accuracy {number(epsilon['accuracy_pro'])} pro-, "
             f"{number(epsilon['accuracy_anti'])} anti-stereotypical; "
-            f"ε {number(epsilon['size'])} {_interval(epsilon['size_low'], epsilon['size_high'])})"
+            f"ε {number(epsilon['size'])} {interval(epsilon['size_low'], epsilon['size_high'])})"
         )
         counts = own.details["left_out"].items()
         left = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
@@ -664,44 +378,6 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             click.echo(f"queries left out: {left}")
     click.echo(
         "value: with its sign; interval and p: for new classes. chance gives: sizes up to this in "
-        f"{_percent(measured[0].prob)} of permutations\nof which version of each text is the "
+        f"{measured[0].prob * 100:g}% of permutations\nof which version of each text is the "
         "pro-stereotypical one; p of chance: for these classes."
     )
-
-
-def _print_changes(right: Comparison, own: Comparison) -> None:
-    table(
-        f"{own.before.subject} → {own.after.subject}: paired on the same queries",
-        ("measure", "before", "after", "change", "interval", "p", ""),
-        [
-            (
-                LABELS.get(part.query, part.metric),
-                number(part.before.value),
-                number(part.after.value),
-                number(part.change.value),
-                _interval(part.change.low, part.change.high),
-                p_text(part.p_value),
-                part.details.get("direction", ""),
-            )
-            for part in (*own.parts, right)
-        ],
-    )
-
-
-def _score_row(name: str, right: Measurement) -> tuple[str, ...]:
-    naive = _interval(right.details["naive_low"], right.details["naive_high"])
-    value, interval = _value(right)
-    return (name, value, interval, naive, p_text(None), *_value(right.part("f1", by="score")))
-
-
-def _value(part: Measurement) -> tuple[str, str]:
-    return number(part.value), _interval(part.low, part.high)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    ends = (-math.inf if low is None else low, math.inf if high is None else high)
-    return f"[{number(ends[0])}, {number(ends[1])}]"
-
-
-def _percent(prob: float) -> str:
-    return f"{prob * 100:g}%"

@@ -6,13 +6,30 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from evenhand.cli.options import json_option, prob_option
-from evenhand.cli.output import StepProgress, number, p_text, shortened, step_bars, table
+from evenhand.cli.options import (
+    device_option,
+    figures_option,
+    folder_option,
+    json_option,
+    parse_pairs,
+    prob_option,
+)
+from evenhand.cli.output import (
+    StepProgress,
+    number,
+    p_text,
+    print_json,
+    save_figures,
+    shortened,
+    step_bars,
+    table,
+)
 from evenhand.errors import InputError, PartialFailure
 
 if TYPE_CHECKING:
@@ -41,16 +58,7 @@ def grid() -> None:
 @click.argument(
     "file", metavar="G.yaml", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "folder",
-    metavar="DIR",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the grid: results, caches, logs. Grids may share it.",
-)
+@folder_option("Folder of the grid: results, caches, logs. Grids may share it.", required=True)
 @click.option(
     "--on",
     type=click.Choice(["local", "slurm", "ray"]),
@@ -63,11 +71,8 @@ def grid() -> None:
     type=click.IntRange(1),
     help="Cells computed at the same time; by default one per core.",
 )
-@click.option(
-    "--device",
+@device_option(
     "devices",
-    default="auto",
-    show_default=True,
     metavar="DEVICE,…",
     help="auto, cpu, cuda …; several, such as cuda:0,cuda:1, are assigned in turn.",
 )
@@ -150,23 +155,15 @@ def run_command(
         launch.finish()
 
 
-def parse_options(engine: str, given: Iterable[str]) -> dict[str, str]:
+def parse_options(engine: str, given: Sequence[str]) -> dict[str, str]:
     """Parse the NAME=VALUE pairs of an engine.
 
     >>> parse_options("slurm", ("partition=gpu", "memory-gb=16"))
     {'partition': 'gpu', 'memory_gb': '16'}
     """
-    options: dict[str, str] = {}
-    for text in given:
-        name, sign, value = (part.strip() for part in text.partition("="))
-        name = name.replace("-", "_")
-        if not name or not sign:
-            raise InputError(f"--option: expected NAME=VALUE, got '{text}'")
-        if engine == "local":
-            raise InputError(f"--option: local processes have none, got '{text}'")
-        if name in options:
-            raise InputError(f"--option: expected '{name}' once, got it twice")
-        options[name] = value
+    options = {name.replace("-", "_"): value for name, value in parse_pairs(given).items()}
+    if options and engine == "local":
+        raise InputError(f"--option: local processes have none, got '{', '.join(given)}'")
     return options
 
 
@@ -198,7 +195,6 @@ class _Launch:
         self.present = pace.present or 0
 
     def finish(self) -> None:
-        from evenhand.cli.output import print_json
         from evenhand.grid.store import Store, status_of_cells
 
         status = status_of_cells(Store(self.folder), self.grid.task_name, self.grid.cells)
@@ -256,7 +252,6 @@ def _step(progress: StepProgress | None, name: str) -> Callable[[int, int], None
 
 
 def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
-    from evenhand.cli.output import print_json
     from evenhand.grid import Store
     from evenhand.grid.spec import format_value
 
@@ -315,8 +310,6 @@ def status_command(folder: Path, as_json: bool) -> None:
 
     state = status(folder)
     if as_json:
-        from evenhand.cli.output import print_json
-
         print_json(command="grid status", folder=str(folder), **state.to_dict())
         return
     counts = (state.cells, state.done, len(state.running), _count_failed(state), state.waiting)
@@ -372,20 +365,20 @@ def _print_failures(status: Status) -> None:
 
 # ---- grid report
 
-FORMATS = ("svg", "html")
 NETWORK_COLUMNS = 5
 """Networks side by side in a table of the terminal."""
 FIGURE_COLUMNS = 7
 """Figures of a cell side by side; more are written below each other."""
 
-FIGURES = {
-    "accuracy": "accuracy",
-    "association": "association",
-    "epsilon": "ε",
-    "skew": "skew",
-    "stereotype": "stereotype",
-}
-"""The figures of a few-shot grid and their headings."""
+
+@cache
+def _headings() -> dict[str, str]:
+    """The figures of a few-shot grid and their headings; the first two are the main ones."""
+    from evenhand.fewshot.metrics.bias import LABELS
+    from evenhand.grid.summary import FIGURES
+
+    return {name: LABELS.get(name, name).partition(":")[0] for name in FIGURES}
+
 
 Row = Mapping[str, Any]
 
@@ -394,13 +387,8 @@ Row = Mapping[str, Any]
 @click.argument(
     "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@click.option(
-    "--figures",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the figures; by default DIR/report/figures.",
-)
-@prob_option
+@figures_option(help="Folder of the figures; by default DIR/report/figures.")
+@prob_option()
 @json_option
 def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
     """Report the results of the grid in DIR as tables and heat maps; also written to DIR/report.
@@ -421,6 +409,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     """
     from evenhand.files import document, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
+    from evenhand.report.grid import grid_charts
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)
@@ -433,29 +422,20 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
         file.write(_to_markdown(summary).encode())
     save_json(target / "report.json", content)
     figure_folder = figures or target / "figures"
-    charts = _draw(content, figure_folder) if _is_fewshot(summary) else 0
+    charts = grid_charts(content) if _is_fewshot(summary) else None
+    if charts:
+        save_figures(charts, figure_folder, ("svg", "html"))
     if as_json:
         click.echo(to_json(content))
         return
     _print_summary(summary)
     names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
-    drawn = f"; {charts} figures in {figure_folder}" if charts else ""
+    drawn = f"; {len(charts.charts)} figures in {figure_folder}" if charts else ""
     click.echo(f"written to {target}: {names}{drawn}")
 
 
 def _is_fewshot(summary: Summary) -> bool:
     return summary.collected.task_name == "fewshot"
-
-
-def _draw(content: Mapping[str, Any], folder: Path) -> int:
-    from evenhand.charts import save_charts
-    from evenhand.report.grid import grid_charts
-
-    drawn = grid_charts(content)
-    save_charts(drawn.charts, folder, FORMATS)
-    for name, reason in drawn.skipped.items():
-        click.echo(f"figure not drawn: {name}: {reason}", err=True)
-    return len(drawn.charts)
 
 
 def _print_summary(summary: Summary) -> None:
@@ -524,8 +504,8 @@ def _short_tables(summary: Summary) -> Iterator[Table]:
     for setting, rows in _by_setting(content["results"]):
         mitigation = rows[0]["mitigation"]
         chosen = [row for row in rows if row["mitigation"] == mitigation]
-        for figure in ("accuracy", "association"):
-            title = f"{FIGURES[figure]}, mitigation {mitigation}{setting}"
+        for figure in list(_headings())[:2]:
+            title = f"{_headings()[figure]}, mitigation {mitigation}{setting}"
             wide = _tasks_table(chosen, figure, title)
             for start in range(2, len(wide.headers), NETWORK_COLUMNS):
                 part = slice(start, start + NETWORK_COLUMNS)
@@ -536,7 +516,7 @@ def _short_tables(summary: Summary) -> Iterator[Table]:
                 )
     if content["best"]:
         yield _best_table(content["best"])
-    for figure in ("accuracy", "association"):
+    for figure in list(_headings())[:2]:
         if any(figure in row for row in content["networks"]):
             yield _networks_table(content["networks"], figure)
     if content["mitigations"]:
@@ -551,7 +531,7 @@ def _all_tables(summary: Summary) -> Iterator[Table]:
     yield from _tables_by_mitigation(content["results"], "{figure}, mitigation {mitigation}")
     if content["best"]:
         yield _best_table(content["best"])
-    for figure in FIGURES:
+    for figure in _headings():
         yield _networks_table(content["networks"], figure)
     yield from _tables_by_mitigation(
         content["effects"], "change of {figure} by {mitigation}", alpha=1 - content["prob"]
@@ -567,7 +547,7 @@ def _tables_by_mitigation(
     for setting, members in _by_setting(rows):
         for mitigation in dict.fromkeys(row["mitigation"] for row in members):
             chosen = [row for row in members if row["mitigation"] == mitigation]
-            for figure, heading in FIGURES.items():
+            for figure, heading in _headings().items():
                 text = title.format(figure=heading, mitigation=mitigation) + setting
                 yield _tasks_table(chosen, figure, text, alpha)
 
@@ -602,7 +582,8 @@ def _tasks_table(rows: Iterable[Row], figure: str, title: str, alpha: float | No
 
 
 def _best_table(rows: Sequence[Row]) -> Table:
-    headers = ("mitigation", "C", "K", "best", "accuracy", "second", "ahead by", "p (Holm)")
+    main = next(iter(_headings()))
+    headers = ("mitigation", "C", "K", "best", main, "second", "ahead by", "p (Holm)")
     lines = [
         (
             *map(str, row["others"].values()),
@@ -610,10 +591,10 @@ def _best_table(rows: Sequence[Row]) -> Table:
             str(row["ways"]),
             str(row["shots"]),
             row["best"],
-            _format_value(row["accuracy"]),
+            _format_value(row[main]),
             row["second"],
             _format_value(row["ahead"]),
-            _format_p(row["p_holm"]),
+            p_text(row["p_holm"]),
             "yes" if row["clear"] else "no",
         )
         for row in rows
@@ -630,14 +611,14 @@ def _networks_table(rows: Sequence[Row], figure: str) -> Table:
             str(row["tasks"]),
             _format_value(row[figure]),
             _format_value(row[figure]["difference"]),
-            _format_p(row[figure]["difference"]["p_holm"]),
+            p_text(row[figure]["difference"]["p_holm"]),
         )
         for row in rows
         if figure in row
     ]
-    headers = ("mitigation", "network", "tasks", FIGURES[figure], "difference from the mean")
+    headers = ("mitigation", "network", "tasks", _headings()[figure], "difference from the mean")
     return Table(
-        f"Networks, mean over their tasks: {FIGURES[figure]}",
+        f"Networks, mean over their tasks: {_headings()[figure]}",
         (*_other_axes(rows), *headers, "p (Holm)"),
         lines,
     )
@@ -649,7 +630,7 @@ def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
     for row in rows:
         if (row["network"] == "all") != overall:
             continue
-        for figure, heading in FIGURES.items():
+        for figure, heading in _headings().items():
             if figure in row:
                 change = row[figure]
                 lines.append(
@@ -663,7 +644,7 @@ def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
                         number(change["after"]),
                         number(change["change"]),
                         _format_interval(change),
-                        _format_p(change["p_holm"]),
+                        p_text(change["p_holm"]),
                         change.get("direction", ""),
                     )
                 )
@@ -725,10 +706,6 @@ def _format_interval(figure: Row) -> str:
     if figure["low"] == -math.inf and figure["high"] == math.inf:
         return "(too few classes for an interval)"
     return f"[{number(figure['low'])}, {number(figure['high'])}]"
-
-
-def _format_p(p: float | None) -> str:
-    return "–" if p is None or math.isnan(p) else p_text(p)
 
 
 def _other_axes(rows: Sequence[Row]) -> tuple[str, ...]:

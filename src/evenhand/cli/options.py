@@ -1,17 +1,26 @@
-"""Options and arguments: those that several commands share, and those that instruments declare."""
+"""Options of commands: each is declared by an instrument, by settings, or here, and only once."""
 
 from __future__ import annotations
 
-import sys
+import math
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from evenhand.cli.output import progress_bar
+from evenhand.errors import InputError
+from evenhand.instruments import Option, Run, options_of
+
 if TYPE_CHECKING:
-    from evenhand.instruments import Option
+    from evenhand.cache import Cache
+    from evenhand.masked.model import Model
     from evenhand.text.corpus import Form
     from evenhand.vectors.store import Vectors
 
@@ -29,29 +38,70 @@ def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
+def shared(*flags: str, **usual: Any) -> Callable[..., Callable[[F], F]]:
+    """An option of several commands; a command gives what differs, such as its help."""
+    return lambda *name, **own: click.option(*flags, *name, **{**usual, **own})
+
+
+# ---- what several commands have
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-seed_option = click.option(
+seed_option = shared(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="Seed of all random draws.",
 )
-prob_option = click.option(
+prob_option = shared(
     "--prob",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Probability of the intervals.",
 )
-case_option = click.option(
-    "--case",
-    type=click.Choice(["fallback", "exact"]),
-    default="fallback",
-    show_default=True,
-    help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
+restart_option = click.option(
+    "--restart", is_flag=True, help="Delete an earlier run in FOLDER and start again."
 )
-source_argument = click.argument("source", metavar="SRC")
+jobs_option = shared(
+    "--jobs",
+    type=click.IntRange(1),
+    default=lambda: len(os.sched_getaffinity(0)),
+    help="Processes that rewrite texts; by default one per core.",
+)
+figures_option = shared(
+    "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
+)
+vectors_option = shared("--vectors", multiple=True, metavar="SRC")
+
+
+def run_options(command: F) -> F:
+    """--seed and --prob, which the command takes as `run`."""
+
+    @wraps(command)
+    def call(*, seed: int, prob: float, **others: Any) -> Any:
+        return command(run=Run(seed=seed, prob=prob), **others)
+
+    decorated: F = combine(seed_option(), prob_option())(call)  # type: ignore[assignment]
+    return decorated
+
+
+def _names(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> list[str] | None:
+    return [name.strip() for value in values for name in value.split(",")] or None
+
+
+metric_option = click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME[,NAME…]",
+    callback=_names,
+    help="Only these metrics; repeatable.",
+)
 
 
 def _formats(
@@ -79,6 +129,9 @@ format_option = click.option(
 )
 
 
+# ---- what is written
+
+
 def output_option(text: str) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
     return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
@@ -89,49 +142,141 @@ def _writable(
     parameter: click.Parameter,  # noqa: ARG001
     value: str | None,
 ) -> str | None:
-    folder = Path(value or ".").parent
-    if not folder.is_dir():
+    if not Path(value or ".").parent.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
     return value
 
 
-def folder_option(text: str) -> Callable[[F], F]:
-    """-o FOLDER, refused before any work if it cannot be created."""
+def folder_option(
+    text: str, *, default: str | None = None, required: bool = False
+) -> Callable[[F], F]:
+    """-o FOLDER as `folder`; if nothing has to be written, one that cannot be made is refused."""
+    always = required or default is not None
+    usual = {} if default is None else {"default": default, "show_default": True}
     return click.option(
-        "-o", "--output", metavar="FOLDER", type=click.Path(), callback=_folder, help=text
+        "-o",
+        "--out",
+        "--output",
+        "folder",
+        metavar="FOLDER",
+        type=click.Path(file_okay=not always, path_type=Path),
+        required=required,
+        callback=None if always else _folder,
+        help=text,
+        **usual,  # type: ignore[arg-type]
     )
 
 
 def _folder(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
-    value: str | None,
+    path: Path | None,
 ) -> Path | None:
-    if value is None:
-        return None
-    path = Path(value)
-    if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
-        raise click.BadParameter(f"expected a folder that exists or can be created, got {value}")
+    if path and (not path.parent.is_dir() or (path.exists() and not path.is_dir())):
+        raise click.BadParameter(f"expected a folder that exists or can be created, got {path}")
     return path
+
+
+# ---- word vectors and models
+
+source_argument = click.argument("source", metavar="SRC")
+case_option = click.option(
+    "--case",
+    type=click.Choice(["fallback", "exact"]),
+    default="fallback",
+    show_default=True,
+    help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
+)
 
 
 def load_vectors(source: str, case: str) -> Vectors:
     """Load the vectors, with a progress bar on stderr where that is a terminal."""
     from evenhand.vectors.store import load
 
-    if not sys.stderr.isatty():
-        return load(source, case=case)  # type: ignore[arg-type]
-    from rich.console import Console
-    from rich.progress import Progress
+    with progress_bar(f"reading {source}") as progress:
+        return load(source, case=case, progress=progress)  # type: ignore[arg-type]
 
-    with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(f"reading {source}", total=None)
-        return load(
-            source,
-            case=case,  # type: ignore[arg-type]
-            progress=lambda done, total: shown.update(task, completed=done, total=total),
-        )
 
+model_option = shared(
+    "--model",
+    default="mini",
+    show_default=True,
+    metavar="SRC",
+    help="The model: mini, the path of a folder, or hf:NAME.",
+)
+models_option = model_option(
+    "models",
+    multiple=True,
+    default=("mini",),
+    help="The model: mini, the path of a folder, or hf:NAME. Repeat it to compare several on the "
+    "same input.",
+)
+device_option = shared(
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 …"
+)
+cache_option = shared("--cache", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path))
+
+
+@dataclass(frozen=True)
+class ModelLoader:
+    """Loads models as the options of `model_options` say."""
+
+    device: str
+    dtype: Any
+    int8: bool
+    folder: Path | None
+
+    def __call__(self, source: str) -> Model:
+        from evenhand.masked.model import load
+
+        return load(source, device=self.device, dtype=self.dtype, int8=self.int8)
+
+    def each(self, sources: Iterable[str]) -> list[Model]:
+        """The models; those of one name are distinguished by how they were given."""
+        distinct = list(dict.fromkeys(sources))
+        loaded = [self(source) for source in distinct]
+        names = Counter(model.name for model in loaded)
+        return [
+            replace(model, name=source) if names[model.name] > 1 else model
+            for model, source in zip(loaded, distinct, strict=True)
+        ]
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        from evenhand.cache import Cache
+
+        return None if self.folder is None else Cache(self.folder)
+
+
+def model_options(command: F) -> F:
+    """--device, --dtype, --int8 and --cache, which the command takes as `load`."""
+
+    @wraps(command)
+    def call(*, device: str, dtype: str, int8: bool, cache: Path | None, **others: Any) -> Any:
+        return command(load=ModelLoader(device, dtype, int8, cache), **others)
+
+    options = combine(
+        device_option(),
+        click.option(
+            "--dtype",
+            type=click.Choice(["float32", "bfloat16", "float16"]),
+            default="float32",
+            show_default=True,
+            help="Data type of the computation; bfloat16 is for GPUs.",
+        ),
+        click.option(
+            "--int8", is_flag=True, help="8-bit weights on the CPU: faster, and no longer exact."
+        ),
+        cache_option(
+            help="Cache the scores of the model here: the same command, interrupted or on a longer"
+            " file, computes only what is missing."
+        ),
+    )
+    decorated: F = options(call)  # type: ignore[assignment]
+    return decorated
+
+
+# ---- documents
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
@@ -180,19 +325,29 @@ def _form_by_ending(source: str) -> str:
     return ENDINGS[ending]
 
 
-def declared_options(*classes: Any) -> Callable[[F], F]:
-    """The options of these instruments; an option that several share appears once."""
+# ---- what instruments and settings declare
+
+
+def declared_options(
+    *classes: Any, only: Iterable[str] | None = None, **changes: Mapping[str, Any]
+) -> Callable[[F], F]:
+    """The options of these instruments and settings; one that several share appears once.
+
+    `changes` are arguments of click, by option, where a command differs from the declaration.
+    """
     options: dict[str, Option] = {}
     for cls in classes:
-        for option in cls.declaration.options:
-            options.setdefault(option.name, option)
-
-    return combine(*map(_click_option, options.values()))
+        for option in (cls,) if isinstance(cls, Option) else options_of(cls):
+            if option.public and (only is None or option.name in only):
+                options.setdefault(option.name, option)
+    return combine(
+        *(_click_option(option, changes.get(name, {})) for name, option in options.items())
+    )
 
 
 def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:
-    """The instrument with its options taken from the parameters of a command."""
-    names = {option.name for option in cls.declaration.options}
+    """The instrument or settings with the options taken from the parameters of a command."""
+    names = {option.name for option in options_of(cls)}
     return cls(**{name: parameters[name] for name in names & parameters.keys()}, **fixed)
 
 
@@ -219,29 +374,76 @@ def flags_of(option: Option) -> list[str]:
     return (option.flag or f"--{option.name.replace('_', '-')}").split()
 
 
-def _click_option(option: Option) -> Callable[[F], F]:
-    flags = flags_of(option)
+def _click_option(option: Option, changes: Mapping[str, Any]) -> Callable[[F], F]:
+    about: dict[str, Any] = {
+        "default": option.default,
+        "multiple": option.multiple,
+        "metavar": option.metavar,
+        "help": option.help,
+    }
+    bounds = (option.minimum, option.maximum, option.above, option.below)
     if option.type is bool:
-        return click.option(
-            *flags, option.name, is_flag=True, default=option.default, help=option.help
-        )
-    kind: Any = option.type
-    if option.choices:
-        kind = click.Choice([str(choice) for choice in option.choices])
-    elif option.type is int and (option.minimum is not None or option.maximum is not None):
-        kind = click.IntRange(_whole(option.minimum), _whole(option.maximum))
-    elif option.type is float and (option.minimum is not None or option.maximum is not None):
-        kind = click.FloatRange(option.minimum, option.maximum)
-    return click.option(
-        *flags,
-        option.name,
-        type=kind,
-        default=option.default,
-        multiple=option.multiple,
-        show_default=option.default not in (None, ()),
-        help=option.help,
-    )
+        about |= {"is_flag": True, "show_default": "/" in (option.flag or "")}
+    elif option.type is dict:
+        about |= {"default": (), "multiple": True, "callback": _numbers, "metavar": "NAME=VALUE"}
+    else:
+        about["type"] = option.type
+        about["show_default"] = option.default not in (None, ())
+        if option.choices:
+            about["type"] = click.Choice([str(choice) for choice in option.choices])
+        elif any(bound is not None for bound in bounds):
+            about["type"] = _range(option)
+    return click.option(*flags_of(option), option.name, **{**about, **changes})
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+def _range(option: Option) -> Any:
+    low = option.minimum if option.above is None else option.above
+    high = option.maximum if option.below is None else option.below
+    ends = {"min_open": option.above is not None, "max_open": option.below is not None}
+    if option.type is float:
+        return click.FloatRange(low, high, **ends)
+    smallest, largest = (None if end is None else int(end) for end in (low, high))
+    return click.IntRange(smallest, largest, **ends)
+
+
+def parse_pairs(given: Iterable[str], kind: str = "VALUE") -> dict[str, str]:
+    """NAME=VALUE pairs as a mapping.
+
+    >>> parse_pairs(("partition=gpu", "nodes = 2"))
+    {'partition': 'gpu', 'nodes': '2'}
+    """
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not name or not sign:
+            raise InputError(f"--option: expected NAME={kind}, got '{text}'")
+        if name in pairs:
+            raise InputError(f"--option: expected '{name}' once, got it twice")
+        pairs[name] = value
+    return pairs
+
+
+def parse_numbers(given: Iterable[str]) -> dict[str, int | float]:
+    """NAME=NUMBER pairs as a mapping.
+
+    >>> parse_numbers(("slices=50", "scale=1e-1"))
+    {'slices': 50, 'scale': 0.1}
+    """
+    numbers: dict[str, int | float] = {}
+    for name, value in parse_pairs(given, "NUMBER").items():
+        try:
+            parsed = float(value)
+        except ValueError:
+            parsed = math.nan
+        if not math.isfinite(parsed):
+            raise InputError(f"--option: expected NAME=NUMBER, got '{name}={value}'")
+        numbers[name] = int(value) if value.lstrip("+-").isdecimal() else parsed
+    return numbers
+
+
+def _numbers(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> dict[str, int | float]:
+    return parse_numbers(values)

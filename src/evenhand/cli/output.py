@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from evenhand.files import document, to_json
-from evenhand.results import Comparison, Measurement, Measurements
+from evenhand.results import Comparison, Estimate, Measurement, Measurements
 
 if TYPE_CHECKING:
     from rich.progress import Task
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-StepProgress: TypeAlias = Callable[[str, int, int, str], None]
+StepProgress: TypeAlias = Callable[[str, int, int | None, str], None]
 """Called with the name of the step, the number of units done and of all units, and a text."""
 
 ARROWS = {"higher": "↑", "lower": "↓", "away": "↕"}
@@ -43,7 +43,7 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 
 def p_text(p: float | None) -> str:
     """A p-value: two digits, in powers of ten where small."""
-    if p is None:
+    if p is None or math.isnan(p):
         return "–"
     return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
@@ -88,89 +88,134 @@ def _is_numeric(cell: str) -> bool:
     return not cell.strip() or (not any(map(str.isalpha, cell.replace("e", ""))))
 
 
-def print_measurements(
-    title: str, measurements: Iterable[Measurement], *, parts: bool = False
-) -> None:
-    """Measurements with interval, p, the ideal value and the direction that is worse.
+Parts: TypeAlias = bool | Collection[str]
+"""Which parts follow a result: all, none, or those by some kinds."""
 
-    Columns that would be empty are left out. With `parts`, the parts follow, indented.
+
+def print_measurements(
+    title: str,
+    measurements: Iterable[Measurement],
+    *,
+    parts: Parts = False,
+    label: Callable[[Measurement], str] | None = None,
+    columns: Mapping[str, Callable[[Measurement], str]] | None = None,
+    text: Callable[[float], str] = number,
+    hide: Collection[str] = (),
+    note: str = "",
+) -> None:
+    """Print measurements with interval, p, the ideal value and the direction that is worse.
+
+    Columns that would be empty are left out, and so is the table without measurements. Parts
+    follow, indented. With `label`, it stands in place of metric and query; `columns` are added;
+    those in `hide` (also "legend") are not shown; `text` formats values; `note` ends the legend.
     """
     rows = [row for m in measurements for row in _with_parts(m, parts)]
-    measured = [m for _, m in rows]
-    nulls = any(m.details.get("null_median") is not None for m in measured)
-    left_out = any(m.left_out for m in measured)
-    subjects = len({m.subject for m in measured}) > 1
-    headers = [
-        *(["subject"] if subjects else []),
-        *("metric", "query", "value", "interval", "p"),
-        *(["null"] if nulls else []),
-        *("ideal", "n"),
-        *(["left out"] if left_out else []),
-    ]
+    if not rows:
+        return
+    several = len({m.subject for _, m in rows}) > 1
 
-    def cells(indent: str, m: Measurement) -> list[str]:
-        query = f"{indent}{m.by}: {m.query}" if m.by else f"{indent}{m.query}"
+    def line(indent: str, m: Measurement) -> list[str]:
+        query = f"{m.by}: {m.query}" if m.by else m.query
         return [
-            *([m.subject] if subjects else []),
-            *(m.metric, query, number(m.value), interval(m.low, m.high), p_text(m.p_value)),
-            *([number(m.details.get("null_median"))] if nulls else []),
-            *(f"{number(m.ideal, 1)} {ARROWS[m.worse]}" if m.ideal is not None else "–", str(m.n)),
-            *([shortened(m.left_out)] if left_out else []),
+            *([m.subject] if several else []),
+            *([m.metric, indent + query] if label is None else [indent + label(m)]),
+            *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
+            p_text(m.details.get("p_holm", m.p_value)),
+            number(m.details.get("null_median")),
+            "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
+            f"{m.n:,}",
+            *(cell(m) for cell in (columns or {}).values()),
+            shortened(m.left_out),
         ]
 
-    table(title, headers, (cells(*row) for row in rows))
-    level = f"{measured[0].prob:.0%}" if measured else "95%"
-    null = "null: the median on random words of similar frequency. " if nulls else ""
-    click.echo(
-        f"interval: {level}. {null}ideal: the value without bias; ↑ ↓ ↕: more bias is above, "
-        "below, on either side."
-    )
+    headers = [
+        *(["subject"] if several else []),
+        *(["metric", "query"] if label is None else [""]),
+        *("value", "interval", "p", "null", "ideal", "n", *(columns or {}), "left out"),
+    ]
+    lines = [line(*row) for row in rows]
+    used = _used(headers, lines, ("p", "null", "ideal", "left out"))
+    used = [i for i in used if headers[i] not in hide]
+    table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    if "legend" in hide:
+        return
+    names = {headers[i] for i in used}
+    legend = [f"interval: {rows[0][1].prob * 100:g}%."]
+    if "null" in names:
+        legend.append("null: the median on random words of similar frequency.")
+    if "ideal" in names:
+        legend.append(
+            "ideal: the value without bias; ↑ ↓ ↕: more bias is above, below, on either side."
+        )
+    click.echo(" ".join([*legend, note]).rstrip())
 
 
-def _with_parts(m: Measurement, parts: bool, depth: int = 0) -> Iterator[tuple[str, Measurement]]:
+def _with_parts(m: Any, parts: Parts, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A result and its parts, each with its indent."""
     yield "  " * depth, m
     for part in m.parts if parts else ():
-        yield from _with_parts(part, parts, depth + 1)
+        by = part.by if isinstance(part, Measurement) else part.before.by
+        if parts is True or (parts and by in parts):
+            yield from _with_parts(part, parts, depth + 1)
+
+
+def _used(
+    headers: Sequence[str], lines: Sequence[Sequence[str]], optional: Collection[str]
+) -> list[int]:
+    """The columns to show: optional ones only where some cell has something."""
+    return [
+        i
+        for i, header in enumerate(headers)
+        if header not in optional or any(line[i] not in ("", "–") for line in lines)
+    ]
 
 
 def print_comparisons(
-    title: str, comparisons: Iterable[Comparison], *, parts: bool = False
+    title: str,
+    comparisons: Iterable[Comparison],
+    *,
+    parts: Parts = False,
+    label: Callable[[Comparison], str] | None = None,
+    columns: Mapping[str, Callable[[Comparison], str]] | None = None,
+    times: tuple[str, str] = ("before", "after"),
+    note: str = "",
 ) -> None:
-    """Before and after, and the change (or ratio) with its interval.
+    """Print before and after, and the change (or ratio) with its interval.
 
-    Columns that would be empty are left out. With `parts`, the parts follow, indented.
+    As `print_measurements`; `times` are the headings of the two results compared.
     """
-    rows = [
-        (indent, c)
-        for comparison in comparisons
-        for indent, c in [("", comparison), *(("  ", p) for p in comparison.parts if parts)]
-    ]
-    compared = [c for _, c in rows]
-    tested = any(c.p_value is not None for c in compared)
-    subjects = len({(c.before.subject, c.after.subject) for c in compared}) > 1
-    ratios = {c.kind for c in compared} == {"ratio"}
+    rows = [row for c in comparisons for row in _with_parts(c, parts)]
+    if not rows:
+        return
+    pairs = {(c.before.subject, c.after.subject) for _, c in rows}
+    ratios = {c.kind for _, c in rows} == {"ratio"}
 
-    def cells(indent: str, c: Comparison) -> list[str]:
+    def line(indent: str, c: Comparison) -> list[str]:
         by = f"{c.before.by}: " if c.before.by else ""
-        ideal = f"{number(c.before.ideal)} {ARROWS[c.before.worse]}"
+        times = "× " if c.kind == "ratio" and not ratios else ""
+        ideal = c.before.ideal
         return [
-            *([f"{c.before.subject} → {c.after.subject}"] if subjects else []),
-            *(c.metric, f"{indent}{by}{c.query}", number(c.before.value), number(c.after.value)),
-            *(number(c.change.value), interval(c.change.low, c.change.high)),
-            *([p_text(c.p_value)] if tested else []),
-            ideal if c.before.ideal is not None else "–",
+            *([f"{c.before.subject} → {c.after.subject}"] if len(pairs) > 1 else []),
+            *([c.metric, f"{indent}{by}{c.query}"] if label is None else [indent + label(c)]),
+            *(number(c.before.value), number(c.after.value)),
+            times + number(c.change.value),
+            interval(c.change.low, c.change.high),
+            p_text(c.details.get("p_holm", c.p_value)),
+            f"{number(ideal)} {ARROWS[c.before.worse]}" if ideal is not None else "–",
+            *(cell(c) for cell in (columns or {}).values()),
         ]
 
-    table(
-        title,
-        [
-            *(["subjects"] if subjects else []),
-            *("metric", "query", "before", "after", "ratio" if ratios else "change", "interval"),
-            *(["p"] if tested else []),
-            "ideal",
-        ],
-        (cells(*row) for row in rows),
-    )
+    lines = [line(*row) for row in rows]
+    headers = [
+        *(["subjects"] if len(pairs) > 1 else []),
+        *(["metric", "query"] if label is None else [""]),
+        *(*times, "ratio" if ratios else "change", "interval", "p", "ideal"),
+        *(columns or {}),
+    ]
+    used = _used(headers, lines, ("p",))
+    table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    if note:
+        click.echo(note)
 
 
 def print_skipped(skipped: Iterable[Mapping[str, str]]) -> None:
@@ -187,15 +232,35 @@ def shortened(words: Sequence[str], most: int = 3) -> str:
     return ", ".join(words[:most]) + more
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Print every note once."""
+    for note in dict.fromkeys(notes):
+        click.echo(f"note: {note}")
+
+
 def bar(items: Sequence[T], label: str, *, quiet: bool = False) -> Iterator[T]:
     """The items, with a progress bar on stderr where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import track
+    with progress_bar(label, quiet=quiet) as progress:
+        for done, item in enumerate(items):
+            if progress is not None:
+                progress(done, len(items))
+            yield item
 
-    if quiet or not sys.stderr.isatty():
-        yield from items
+
+@contextmanager
+def progress_bar(
+    label: str, unit: str = "", *, scale: int = 1, quiet: bool = False
+) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A progress bar of one step, called with what is done and the total, in units of `scale`."""
+    if quiet:
+        yield None
         return
-    yield from track(items, description=label, console=Console(stderr=True), transient=True)
+    with step_bars({label: unit}) as show:
+        if show is None:
+            yield None
+            return
+        show(label, 0, None, "")
+        yield lambda done, total: show(label, done // scale, total and total // scale, "")
 
 
 @contextmanager
@@ -225,7 +290,7 @@ def step_bars(units: Mapping[str, str] | None = None) -> Iterator[StepProgress |
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bars:
         tasks: dict[str, Any] = {}
 
-        def show(step: str, done: int, total: int, text: str) -> None:
+        def show(step: str, done: int, total: int | None, text: str) -> None:
             if step not in tasks:
                 for earlier in tasks.values():
                     bars.update(earlier, visible=False)
@@ -248,10 +313,15 @@ def _with_rate(task: Task, unit: str, text: str) -> str:
     return ", ".join(parts)
 
 
+def estimate(value: Estimate, digits: int = 3) -> str:
+    """A value with its interval."""
+    return f"{number(value.value, digits)} {interval(value.low, value.high, digits)}"
+
+
 def save_figures(charts: ChartSet, folder: Path, formats: tuple[str, ...]) -> None:
-    """Write the charts into the folder `figures`; those that could not be drawn are named."""
+    """Write the charts into the folder; those that could not be drawn are named."""
     from evenhand.charts import save_charts
 
-    save_charts(charts.charts, folder / "figures", formats)
+    save_charts(charts.charts, folder, formats)
     for name, reason in charts.skipped.items():
         click.echo(f"figure not drawn: {name}: {reason}", err=True)

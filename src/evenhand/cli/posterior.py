@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import folder_option, format_option, json_option, seed_option
-from evenhand.cli.output import save_figures
+from evenhand.cli.options import (
+    folder_option,
+    format_option,
+    json_option,
+    prob_option,
+    seed_option,
+)
+from evenhand.cli.output import (
+    bar,
+    interval,
+    number,
+    print_comparisons,
+    print_json,
+    print_measurements,
+    print_notes,
+    progress_bar,
+    save_figures,
+    table,
+)
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
     from evenhand.posterior.contrasts import Change
     from evenhand.posterior.planning import Plan
-    from evenhand.results import Comparison, Measurement
+    from evenhand.results import Measurement
 
 __all__ = ["posterior"]
 
-prob_option = click.option(
-    "--prob",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.89,
-    show_default=True,
-    help="Probability of the highest-density intervals.",
-)
+density_option = prob_option(default=0.89, help="Probability of the highest-density intervals.")
 draws_option = click.option(
     "--draws",
     type=click.IntRange(160, 1_000_000),
@@ -90,8 +100,8 @@ def posterior() -> None:
     multiple=True,
     help="Protected word of a radial figure; repeatable.  [default: the two most different ones]",
 )
-@seed_option
-@prob_option
+@seed_option()
+@density_option
 @json_option
 def fit(
     table: str,
@@ -102,7 +112,7 @@ def fit(
     sensitivity: bool,
     draws: int,
     priors: tuple[str, ...],
-    output: Path | None,
+    folder: Path | None,
     formats: tuple[str, ...],
     words: tuple[str, ...],
     seed: int,
@@ -122,11 +132,10 @@ def fit(
       evenhand posterior fit religion.csv
       evenhand posterior fit religion.csv --model crossed --json
     """
-    from evenhand.cli.output import bar, print_json
     from evenhand.errors import UnknownNameError
     from evenhand.posterior import MODELS, Priors, assess, fit_models, read_table
 
-    if words and not output:
+    if words and not folder:
         raise click.UsageError("--word draws a figure: expected -o FOLDER with it, got none")
     requested = [name for text in models for name in text.split(",")]
     for name in requested:
@@ -150,18 +159,20 @@ def fit(
     assessment = assess(fitted, prob=prob, checks=checks, seed=seed)
     if sensitivity:
         assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
-    if output:
+    if folder:
         from evenhand.report.posterior import fit_charts
 
-        assessment.save(output)
-        save_figures(fit_charts(assessment, prior, words=words, seed=seed), output, formats)
+        assessment.save(folder)
+        save_figures(
+            fit_charts(assessment, prior, words=words, seed=seed), folder / "figures", formats
+        )
     if as_json:
         print_json(**assessment.to_dict())
         return
     _print_assessment(assessment)
-    if output:
+    if folder:
         click.echo(
-            f"written to {output}: results.json, contrasts.csv, levels.csv, draws/, figures/"
+            f"written to {folder}: results.json, contrasts.csv, levels.csv, draws/, figures/"
         )
 
 
@@ -172,15 +183,15 @@ def fit(
 @prior_option
 @folder_option("Folder for results.json, words.csv and the figures.")
 @format_option
-@seed_option
-@prob_option
+@seed_option()
+@density_option
 @json_option
 def compare(
     before: str,
     after: str,
     draws: int,
     priors: tuple[str, ...],
-    output: Path | None,
+    folder: Path | None,
     formats: tuple[str, ...],
     seed: int,
     prob: float,
@@ -195,16 +206,15 @@ def compare(
     \b
     Example:  evenhand posterior compare before.csv after.csv
     """
-    from evenhand.cli.output import print_json
     from evenhand.posterior import Priors, compare_tables
 
     prior = Priors().update(priors)
     change = compare_tables(before, after, priors=prior, draws=draws, seed=seed)
-    if output:
+    if folder:
         from evenhand.report.posterior import change_charts
 
-        change.save(output, prob)
-        save_figures(change_charts(change, prob), output, formats)
+        change.save(folder, prob)
+        save_figures(change_charts(change, prob), folder / "figures", formats)
     if as_json:
         print_json(**change.to_dict(prob))
         return
@@ -234,8 +244,8 @@ def compare(
     show_default=True,
     help="Tables simulated at each of about five numbers of stereotypes.",
 )
-@seed_option
-@prob_option
+@seed_option()
+@density_option
 @json_option
 def plan(
     source: str, effect: float, power: float, sets: int, seed: int, prob: float, as_json: bool
@@ -251,10 +261,9 @@ def plan(
       evenhand posterior plan religion --effect 0.03
       evenhand posterior plan religion.csv --power 0.9
     """
-    from evenhand.cli.output import print_json
     from evenhand.posterior.planning import plan as plan_study
 
-    with _progress_bar(quiet=as_json) as progress:
+    with progress_bar("simulating", quiet=as_json) as progress:
         result = plan_study(source, effect, power, prob, seed, sets=sets, progress=progress)
     if as_json:
         print_json(**result.to_dict())
@@ -262,40 +271,23 @@ def plan(
     _print_plan(result)
 
 
-@contextmanager
-def _progress_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr if that is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("simulating", total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+COLUMNS: Mapping[str, Callable[[Any], str]] = {
+    "sd": lambda result: number(result.details["sd"]),
+    "P(< 0)": lambda result: number(result.details["p_below_zero"]),
+}
 
 
-def _cells(result: Measurement | Comparison) -> tuple[str, str, str, str]:
-    """Mean, sd, interval and P(< 0) of a posterior quantity, or of its change."""
-    from evenhand.cli.output import number
-    from evenhand.results import Measurement
-
-    estimate = result.estimate if isinstance(result, Measurement) else result.change
-    return (
-        number(estimate.value),
-        number(result.details["sd"]),
-        f"[{number(estimate.low)}, {number(estimate.high)}]",
-        number(result.details["p_below_zero"]),
-    )
+def _print_posteriors(title: str, results: Iterable[Measurement]) -> None:
+    """Means with their sd, highest-density interval and the probability of a value below 0."""
+    print_measurements(title, results, label=_label, columns=COLUMNS, hide=["ideal", "n", "legend"])
 
 
-COLUMNS = ("mean", "sd", "interval", "P(< 0)")
+def _label(part: Measurement) -> str:
+    group = part.details.get("class")
+    return f"{part.query} ({group})" if group else part.query
 
 
 def _print_assessment(assessment: Assessment) -> None:
-    from evenhand.cli.output import number, table
-
     fitted, level = assessment.fitted, f"{assessment.prob:.0%}"
     table(
         f"{fitted.table.source}: {fitted.table.rows:,} rows, {len(fitted.table.words)} protected "
@@ -317,26 +309,26 @@ def _print_assessment(assessment: Assessment) -> None:
             for d in assessment.differences
         ),
     )
-    table(
+    print_measurements(
         f"Mean distance by connection ({level} highest-density intervals; coefficients: co)",
-        ("model", "connection", *COLUMNS[:3]),
-        (
-            (model, connection, *_cells(m)[:3])
+        [
+            replace(m, query=f"{model}: {connection}")
             for model, levels in assessment.levels().items()
             for connection, m in levels.items()
-        ),
+        ],
+        label=lambda m: m.query,
+        columns={"sd": COLUMNS["sd"]},
+        hide=["ideal", "n", "legend"],
     )
     contrasts = assessment.contrasts()
-    _print_contrasts(
-        f"Contrasts by crossed, for conclusions ({level})", contrasts.get("crossed", {})
-    )
-    if delta := contrasts.get("crossed", {}).get("associated-different"):
+    crossed = contrasts.get("crossed", {})
+    _print_posteriors(f"Contrasts by crossed, for conclusions ({level})", crossed.values())
+    if delta := crossed.get("associated-different"):
         for by in ("class", "word"):
-            parts = {_label(part): part for part in delta.select(by)}
-            _print_contrasts(f"associated-different by {by} ({level})", parts)
-    _print_contrasts(
+            _print_posteriors(f"associated-different by {by} ({level})", delta.select(by))
+    _print_posteriors(
         f"Contrasts by coefficients, without attribute effects ({level})",
-        contrasts.get("coefficients", {}),
+        contrasts.get("coefficients", {}).values(),
     )
     for model, checks in assessment.checks.items():
         table(
@@ -347,70 +339,55 @@ def _print_assessment(assessment: Assessment) -> None:
                     c.statistic,
                     number(c.observed),
                     number(c.mean),
-                    f"[{number(c.low)}, {number(c.high)}]",
+                    interval(c.low, c.high),
                     number(c.p),
                 )
                 for c in checks
             ),
         )
-    if assessment.sensitivity:
-        table(
-            "associated-different under other priors",
-            ("prior", *COLUMNS),
-            (
-                (row.name, *_cells(row.contrasts["associated-different"]))
-                for row in assessment.sensitivity
-            ),
-        )
+    _print_posteriors(
+        "associated-different under other priors",
+        [
+            replace(row.contrasts["associated-different"], query=row.name)
+            for row in assessment.sensitivity
+        ],
+    )
     _print_dropped(fitted.table.source, fitted.table.dropped)
     for name, reason in fitted.skipped.items():
         click.echo(f"not fitted: {name}: {reason}")
-    for note in assessment.notes:
-        click.echo(f"note: {note}")
-
-
-def _print_contrasts(title: str, contrasts: Mapping[str, Measurement]) -> None:
-    from evenhand.cli.output import table
-
-    if contrasts:
-        table(title, ("", *COLUMNS), ((name, *_cells(m)) for name, m in contrasts.items()))
-
-
-def _label(part: Measurement) -> str:
-    group = part.details.get("class")
-    return f"{part.query} ({group})" if group else part.query
+    print_notes(assessment.notes)
 
 
 def _print_change(change: Change, prob: float, sources: Mapping[str, str]) -> None:
-    from evenhand.cli.output import table
-
     levels, contrasts = change.levels(prob), change.contrasts(prob)
-    for title, comparisons in (("Mean distance by connection", levels), ("Contrasts", contrasts)):
-        table(
+    for title, compared in (("Mean distance by connection", levels), ("Contrasts", contrasts)):
+        print_comparisons(
             f"{title}, {change.change.table.rows:,} pairs of words ({prob:.0%})",
-            ("", "when", *COLUMNS),
-            (
-                (name, when, *_cells(result))
-                for name, c in comparisons.items()
-                for when, result in (("before", c.before), ("after", c.after), ("change", c))
-            ),
+            compared.values(),
+            label=lambda c: c.query,
+            columns={
+                **COLUMNS,
+                "interval before": lambda c: interval(c.before.low, c.before.high),
+                "interval after": lambda c: interval(c.after.low, c.after.high),
+            },
         )
-    table(
+    words = {
+        f"{part.query}, {name}": part
+        for name, c in (levels | contrasts).items()
+        for part in c.parts
+        if part.before.by == "word"
+    }
+    print_comparisons(
         f"Change of each protected word ({prob:.0%})",
-        ("word", "to", *COLUMNS),
-        (
-            (part.query, name, *_cells(part))
-            for name, c in (levels | contrasts).items()
-            for part in c.parts
-            if part.before.by == "word"
-        ),
+        [replace(part, before=replace(part.before, query=name)) for name, part in words.items()],
+        label=lambda c: c.query,
+        columns=COLUMNS,
     )
     for when, source in sources.items():
         _print_dropped(source, change.dropped[when])
         if change.unpaired[when]:
             click.echo(f"only in {source}, left out: {change.unpaired[when]:,} rows")
-    for note in change.notes:
-        click.echo(f"note: {note}")
+    print_notes(change.notes)
 
 
 def _print_dropped(source: str, dropped: Mapping[str, int]) -> None:
@@ -420,8 +397,6 @@ def _print_dropped(source: str, dropped: Mapping[str, int]) -> None:
 
 
 def _print_plan(result: Plan) -> None:
-    from evenhand.cli.output import number, table
-
     level = f"{result.prob:.0%}"
     table(
         f"{result.source}: {result.words} protected words; power to detect a difference of "
@@ -434,7 +409,7 @@ def _print_plan(result: Plan) -> None:
                 number(m.details["approximate"]),
                 f"{m.details['detected']} of {m.n}",
                 number(m.value),
-                f"[{number(m.low)}, {number(m.high)}]",
+                interval(m.low, m.high),
                 number(m.details["fitted"]),
             )
             for m in result.curve
@@ -451,8 +426,7 @@ def _print_plan(result: Plan) -> None:
     click.echo(f"power with the {result.available} available: {number(result.power_available, 2)}")
     spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
     click.echo(f"spreads: {spreads}")
-    for note in result.notes:
-        click.echo(f"note: {note}")
+    print_notes(result.notes)
 
 
 def _range(ends: tuple[int | None, int | None]) -> str:

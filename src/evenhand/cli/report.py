@@ -6,17 +6,13 @@ from pathlib import Path
 
 import click
 
+from evenhand.cli.options import output_option
+
 
 @click.command(short_help="Write the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The page of the comparison of several audits; by default comparison.html.",
-)
-def report(folders: tuple[Path, ...], output: Path | None) -> None:
+@output_option("The page of the comparison of several audits; by default comparison.html.")
+def report(folders: tuple[Path, ...], output: str | None) -> None:
     """Write report.html, its figures and the cards again from what an audit saved in DIR.
 
     With several folders, write one page with the audits side by side: what differs in their

@@ -5,35 +5,49 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli.options import (
+    F,
     combine,
     configure,
     declared_options,
     form_of,
     format_options,
+    jobs_option,
     json_option,
     output_option,
     prob_option,
     seed_option,
+    shared,
 )
-from evenhand.text.metrics.annotation import Annotation
-from evenhand.text.metrics.odds import Odds
+from evenhand.cli.output import (
+    estimate,
+    print_json,
+    print_measurements,
+    print_notes,
+    progress_bar,
+    table,
+)
+from evenhand.instruments import Run, instruments
+from evenhand.text.rewrite.names import Anonymize
+from evenhand.text.rewrite.neutralize import Neutralize
+from evenhand.text.rewrite.swap import Swap
+from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
     from evenhand.results import Measurement
-    from evenhand.text.corpus import Progress
     from evenhand.text.rewrite import Rewriter
 
 __all__ = ["text"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+ODDS, ANNOTATION = map(instruments("corpus").__getitem__, ("odds", "annotation"))
 
 
 @click.group(short_help="Rewrite, filter and count text.")
@@ -41,14 +55,12 @@ def text() -> None:
     """Text: swap, substitute, neutralize, anonymize, undo, filter, odds, annotate."""
 
 
-# Documents in files
+# ---- documents in files
 
 
 streaming_options = combine(
     format_options,
-    click.option(
-        "--jobs",
-        type=click.IntRange(1),
+    jobs_option(
         default=1,
         show_default=True,
         help="Number of processes; the order of the output is the same.",
@@ -61,23 +73,12 @@ streaming_options = combine(
 )
 
 
-@contextmanager
-def progress_bar(sources: Sequence[str]) -> Iterator[Progress | None]:
-    """A bar with the rate and the time left on stderr, where that is a terminal."""
-    if not sys.stderr.isatty() or list(sources) == ["-"]:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-    from rich.progress import TransferSpeedColumn as Speed
-
-    columns = (BarColumn(), DownloadColumn(), Speed(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+def reading_bar(sources: Sequence[str]) -> AbstractContextManager[Any]:
+    """A bar with the rate and the time left on stderr; the standard input has no length."""
+    return progress_bar("reading", "kB", scale=1000, quiet=list(sources) == ["-"])
 
 
-# Rewriting
+# ---- rewriting
 
 
 class Direction(click.Choice[str]):
@@ -99,71 +100,34 @@ rewriting_options = combine(
     streaming_options,
     json_option,
 )
-judge_option = click.option(
-    "--judge",
-    default="embedded",
-    show_default=True,
-    metavar="NAME",
-    help="What distinguishes her (him) from her (his): embedded, or spacy:MODEL.",
-)
-append_option = click.option(
+append_option = shared(
     "--append",
     is_flag=True,
     help="Write every record, and behind it its rewritten copy where it changed (CDA).",
 )
 
 
+def _kinds(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> tuple[str, ...] | None:
+    return tuple(kind.strip() for kind in value.split(",")) if value else None
+
+
 def swap_options(names: str, probability: float) -> Callable[[F], F]:
     """The options of swap and substitute, which differ in two defaults."""
     return combine(
-        click.option(
-            "--direction",
-            type=Direction(["both", "male-to-female", "female-to-male"]),
-            default="both",
-            show_default=True,
-            help="Which words are swapped: all, only those for men, only those for women.",
+        declared_options(
+            Swap,
+            direction={"type": Direction(["both", "male-to-female", "female-to-male"])},
+            names={"default": names},
+            probability={"default": probability},
+            kinds={"multiple": False, "callback": _kinds},
+            pairs={"type": click.Path(exists=True, dir_okay=False)},
         ),
-        click.option(
-            "--names",
-            type=click.Choice(["fixed", "random", "off"]),
-            default=names,
-            show_default=True,
-            help="First names too: by fixed pairs of similar frequency, or drawn for each "
-            "document.",
-        ),
-        click.option(
-            "--probability",
-            type=click.FloatRange(0, 1),
-            default=probability,
-            show_default=True,
-            help="Probability that a document is rewritten; drawn from the seed and its number.",
-        ),
-        seed_option,
-        click.option(
-            "--kinds",
-            metavar="KIND,…",
-            help="Only some kinds of words: pronoun, title, family, person, role, royalty, "
-            "religion, fiction, animal, body.",
-        ),
-        click.option(
-            "--unsafe",
-            is_flag=True,
-            help="Also pairs that are wrong in much running text (count and countess, cow and "
-            "bull).",
-        ),
-        click.option(
-            "--pairs",
-            type=click.Path(exists=True, dir_okay=False),
-            help="Your own pairs instead: a CSV file with the columns female and male.",
-        ),
-        click.option(
-            "--keep-named",
-            is_flag=True,
-            help="Do not change words that refer to somebody named (CDA's rule): Elizabeth … she … "
-            "queen.",
-        ),
-        judge_option,
-        append_option,
+        seed_option(),
+        append_option(),
     )
 
 
@@ -201,39 +165,15 @@ def substitute(**options: Any) -> None:
 
 
 def _run_swap(options: dict[str, Any]) -> None:
-    from evenhand.text.rewrite.swap import Swap
-
-    kinds, own = options.pop("kinds"), options["pairs"]
-    rewriter = Swap(
-        kinds=tuple(k.strip() for k in kinds.split(",")) if kinds else None,
-        **{name: options.pop(name) for name in _SWAP},
-    )
-    _run(rewriter, **options, own_pairs=Path(own).read_bytes() if own else b"")
-
-
-_SWAP = ("direction", "names", "probability", "seed", "unsafe", "pairs", "keep_named", "judge")
+    own = options["pairs"]
+    _run(Swap, options, own_pairs=Path(own).read_bytes() if own else b"")
 
 
 @text.command(short_help="Singular they with its verbs, neutral titles and roles.")
 @rewriting_options
-@click.option(
-    "--nouns",
-    type=click.Choice(["roles", "all", "none"]),
-    default="roles",
-    show_default=True,
-    help="roles: chairman → chair; all: also mother → parent, man → person; none: pronouns and "
-    "titles only.",
-)
-@click.option(
-    "--reflexive",
-    type=click.Choice(["themself", "themselves"]),
-    default="themself",
-    show_default=True,
-    help="What himself and herself become.",
-)
-@judge_option
-@append_option
-def neutralize(nouns: str, reflexive: str, judge: str, **options: Any) -> None:
+@declared_options(Neutralize)
+@append_option()
+def neutralize(**options: Any) -> None:
     """He and she become they, and their verbs agree: "she runs and sings" → "they run and sing".
 
     \b
@@ -241,68 +181,49 @@ def neutralize(nouns: str, reflexive: str, judge: str, **options: Any) -> None:
       echo "Does she know he's here?" | evenhand text neutralize
       evenhand text neutralize posts.jsonl --field text -o neutral.jsonl --nouns all
     """
-    from evenhand.text.rewrite.neutralize import Neutralize
-
-    _run(Neutralize(nouns=nouns, reflexive=reflexive, judge=judge), **options)
+    _run(Neutralize, options)
 
 
 @text.command(short_help="Person names to E1, E2 …, the same name to the same number.")
 @rewriting_options
-@click.option(
-    "--entities",
-    default="rules",
-    show_default=True,
-    metavar="NAME",
-    help="What finds the names: rules, or spacy:MODEL.",
-)
-@append_option
-def anonymize(entities: str, **options: Any) -> None:
+@declared_options(Anonymize)
+@append_option()
+def anonymize(**options: Any) -> None:
     """Person names become E1, E2 … consistently within a document (a line, or a field).
 
     \b
     Example:
       echo "Marie Curie spoke. Curie was thanked." | evenhand text anonymize
     """
-    from evenhand.text.rewrite.names import Anonymize
-
-    _run(Anonymize(entities=entities), **options)
+    _run(Anonymize, options)
 
 
 def _run(
-    rewriter: Rewriter,
-    *,
-    files: tuple[str, ...],
-    output: str | None,
-    edits: str | None,
-    append: bool,
-    field: str | None,
-    form: str | None,
-    jobs: int,
-    resume: bool,
-    as_json: bool,
-    own_pairs: bytes = b"",
+    cls: Callable[..., Rewriter], parameters: Mapping[str, Any], own_pairs: bytes = b""
 ) -> None:
+    """Rewrite the documents by the rewriter with the options among the parameters."""
     from evenhand.text.corpus.pipeline import RewriteWork, stream
 
-    work = RewriteWork(rewriter, append=append)
+    given = dict(parameters)
+    seed = {"seed": given["seed"]} if "seed" in given else {}
+    work = RewriteWork(configure(cls, given, **seed), append=given["append"])
+    output, as_json = given["output"], given["as_json"]
     if as_json and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
-    sources = files or ("-",)
-    with progress_bar(sources) as progress:
+    sources = given["files"] or ("-",)
+    with reading_bar(sources) as progress:
         counts = stream(
             sources,
             output or "-",
             work,
-            form=form_of(sources, field, form),
-            edits=edits,
-            jobs=jobs,
-            resume=resume,
+            form=form_of(sources, given["field"], given["form"]),
+            edits=given["edits"],
+            jobs=given["jobs"],
+            resume=given["resume"],
             progress=progress,
             fingerprint=f"{work!r} {own_pairs!r}",
         )
     if as_json:
-        from evenhand.cli.output import print_json
-
         command = click.get_current_context().info_name
         print_json(command=command, output=output, **_rewriting_counts(counts))
     elif output is not None or sys.stderr.isatty():
@@ -330,7 +251,7 @@ def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
 @click.argument("edits", type=click.Path(exists=True, dir_okay=False))
 @output_option("Where the original input is written; required.")
 @format_options
-@click.option("--append", is_flag=True, help="The output was written with --append.")
+@append_option(help="The output was written with --append.")
 def undo(
     rewritten: str,
     edits: str,
@@ -354,7 +275,7 @@ def undo(
     click.echo(f"{count:,} documents restored → {output}", err=True)
 
 
-# Structural filter
+# ---- structural filter
 
 
 @text.command("filter", short_help="Sentences with structural bias, their pronoun masked.")
@@ -366,24 +287,7 @@ def undo(
     help="Write the rejected sentences here, one JSON line each, with the reason.",
 )
 @click.option("--funnel", is_flag=True, help="Print how many sentences each step leaves.")
-@click.option(
-    "--resolver",
-    default="rules",
-    show_default=True,
-    metavar="NAME",
-    help="What finds the antecedent: rules, fastcoref[:MODEL], coreferee:MODEL or spacy:MODEL.",
-)
-@click.option("--keep-someone", is_flag=True, help='Accept antecedents such as "someone".')
-@click.option("--keep-names", is_flag=True, help="Accept antecedents that are a person's name.")
-@click.option(
-    "--min-confidence",
-    type=click.FloatRange(0, 1),
-    default=0.7,
-    show_default=True,
-    help="Links with less confidence are rejected.",
-)
-@click.option("--sentences", "split", is_flag=True, help="Cut each document into its sentences.")
-@click.option("--mask", default="[MASK]", show_default=True, help="What the pronoun becomes.")
+@declared_options(Filter)
 @streaming_options
 @json_option
 def filter_command(
@@ -391,17 +295,12 @@ def filter_command(
     output: str | None,
     rejected: str | None,
     funnel: bool,
-    resolver: str,
-    keep_someone: bool,
-    keep_names: bool,
-    min_confidence: float,
-    split: bool,
-    mask: str,
     field: str | None,
     form: str | None,
     jobs: int,
     resume: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Find sentences in which a gendered pronoun stands for a gender-neutral word, and mask it.
 
@@ -417,20 +316,11 @@ def filter_command(
     """
     from evenhand.text.coreference import resolver as load_resolver
     from evenhand.text.corpus.pipeline import stream
-    from evenhand.text.structural import Filter
 
-    load_resolver(resolver)  # a missing package or model is an error before any work
-    work = Filter(
-        resolver=resolver,
-        someone=keep_someone,
-        names=keep_names,
-        min_confidence=min_confidence,
-        mask=mask,
-        split=split,
-        log=rejected is not None,
-    )
+    load_resolver(options["resolver"])  # a missing package or model is an error before any work
+    work = configure(Filter, options, log=rejected is not None)
     sources = files or ("-",)
-    with progress_bar(sources) as progress:
+    with reading_bar(sources) as progress:
         counts = stream(
             sources,
             output or (os.devnull if as_json else "-"),
@@ -442,9 +332,8 @@ def filter_command(
             progress=progress,
         )
     if as_json:
-        from evenhand.cli.output import print_json
-
         steps = _filter_counts(counts)
+        resolver = options["resolver"]
         print_json(command="text filter", output=output, resolver=resolver, **steps)
     elif funnel:
         click.echo(_funnel_table(counts), err=output is None)
@@ -484,12 +373,12 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-# Odds ratios
+# ---- odds ratios
 
 
 @text.command(short_help="Which classes of a corpus lean male, which female.")
 @click.argument("file")
-@declared_options(Odds)
+@declared_options(ODDS)
 @click.option(
     "--top",
     type=click.IntRange(1),
@@ -499,7 +388,7 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
 )
 @click.option("--exact", is_flag=True, help="Show the exact interval in the table.")
 @output_option("Write one row per class as .csv, or the measurement as .json.")
-@prob_option
+@prob_option()
 @json_option
 def odds(
     file: str, top: int, exact: bool, output: str | None, prob: float, as_json: bool, **options: Any
@@ -516,12 +405,10 @@ def odds(
       evenhand text odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
       evenhand text odds bios.parquet --label job --text biography --top 5 -o odds.csv
     """
-    from evenhand.cli.output import print_json
     from evenhand.errors import InputError
     from evenhand.files import save_csv
-    from evenhand.instruments import Run
+    from evenhand.text import leaning
     from evenhand.text.corpus.pipeline import check
-    from evenhand.text.metrics.odds import leaning
     from evenhand.text.tables import Corpus
 
     ending = Path(output or "").suffix.lower()
@@ -529,8 +416,8 @@ def odds(
         raise InputError(f"--output: expected a name ending in .csv or .json, got {output}")
     if output:
         check([file], output)
-    with _status(f"reading {file}"):
-        measurement = configure(Odds, options).measure(Corpus(file), None, Run(prob=prob))
+    with progress_bar(f"reading {file}"):
+        measurement = configure(ODDS, options).measure(Corpus(file), None, Run(prob=prob))
     if output and ending == ".json":
         measurement.save(output)
     elif output:
@@ -549,41 +436,22 @@ def _csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "exact_high": math.inf if math.isnan(row["exact_high"]) else row["exact_high"]}
 
 
-@contextmanager
-def _status(message: str) -> Iterator[None]:
-    """A message on stderr while the work runs, where that is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(message):
-        yield
-
-
 def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
-    from evenhand.cli.output import p_text, table
-    from evenhand.text.metrics.odds import leaning
-
-    def cells(part: Measurement) -> tuple[str, ...]:
-        details = part.details
-        low, high = part.low, part.high
-        if exact:
-            low = details["exact_low"]
-            high = float("inf") if details["exact_high"] is None else details["exact_high"]
-        return (
-            part.query + ("*" if details["corrected"] else ""),
-            _format_ratio(part.value),
-            f"[{_format_ratio(low)}, {_format_ratio(high)}]",
-            p_text(details["p_holm"]),
-            f"{details['male']:,}",
-            f"{details['female']:,}",
-        )
+    from evenhand.text import leaning
 
     sides = leaning(measurement, top)
     for title, parts in zip(("Leaning male", "Leaning female"), sides, strict=True):
-        table(title, ("class", "odds ratio", "interval", "p", "male", "female"), map(cells, parts))
+        print_measurements(
+            title,
+            [_with_exact_interval(part) if exact else part for part in parts],
+            label=lambda part: part.query + ("*" if part.details["corrected"] else ""),
+            text=_format_ratio,
+            columns={
+                gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
+                for gender in ("male", "female")
+            },
+            hide=["ideal", "n", "legend"],
+        )
     counts = measurement.details["counts"]
     kind = "exact, given the margins" if exact else "normal on the log odds ratio"
     click.echo(
@@ -602,11 +470,14 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
     for part in measurement.select("agreement"):
         click.echo(
             f"pronouns agree with the column in {part.details['agree']:,} of {part.n:,} rows "
-            f"({part.value:.2%} [{part.low:.2%}, {part.high:.2%}]); "
-            f"{part.details['undecided']:,} undecided"
+            f"({estimate(part.estimate, 4)}); {part.details['undecided']:,} undecided"
         )
-    for note in measurement.notes:
-        click.echo(f"note: {note}")
+    print_notes(measurement.notes)
+
+
+def _with_exact_interval(part: Measurement) -> Measurement:
+    high = part.details["exact_high"]
+    return replace(part, low=part.details["exact_low"], high=math.inf if high is None else high)
 
 
 def _format_ratio(value: float) -> str:
@@ -620,7 +491,7 @@ def _format_ratio(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-# Annotation
+# ---- annotation
 
 
 @text.group(short_help="Sheets for annotators, and their verdicts back.")
@@ -632,7 +503,7 @@ def annotate() -> None:
 @click.argument("filtered")
 @output_option("The sheet to write, a CSV.")
 @click.option("--sample", type=click.IntRange(1), help="Only so many sentences, at random.")
-@seed_option
+@seed_option()
 def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> None:
     """Write a CSV with one row per sentence and an empty column verdict, to be filled: yes or no.
 
@@ -651,10 +522,10 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> N
 
 @annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
 @click.argument("sheets", nargs=-1, required=True, metavar="SHEET...")
-@declared_options(Annotation)
+@declared_options(ANNOTATION)
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
 @output_option("Write the sentences with their verdicts as JSONL.")
-@prob_option
+@prob_option()
 @json_option
 def read(
     sheets: tuple[str, ...],
@@ -669,16 +540,14 @@ def read(
     \b
     Example:  evenhand text annotate read ann.csv ben.csv cleo.csv dan.csv -o judged.jsonl
     """
-    from evenhand.cli.output import number, print_json, table
-    from evenhand.instruments import Run
+    from evenhand.text import save_verdicts
     from evenhand.text.corpus.pipeline import check
-    from evenhand.text.metrics.annotation import save_verdicts
     from evenhand.text.tables import Corpus
 
     if output:
         check([*sheets, *([filtered] if filtered else [])], output)
     corpus = Corpus(filtered) if filtered else None
-    measurement = configure(Annotation, options).measure(corpus, sheets, Run(prob=prob))
+    measurement = configure(ANNOTATION, options).measure(corpus, sheets, Run(prob=prob))
     if output:
         save_verdicts(measurement, output)
     if as_json:
@@ -690,21 +559,13 @@ def read(
         ("annotator", "yes", "no", "empty", "absent"),
         ([name, *(f"{n:,}" for n in tally.values())] for name, tally in annotators.items()),
     )
-    table(
-        "Verdict of the majority, and agreement",
-        ("measure", "value", "interval", "n"),
-        (
-            (m.metric, number(m.value), f"[{number(m.low)}, {number(m.high)}]", f"{m.n:,}")
-            for m in (measurement, *measurement.parts)
-        ),
-    )
+    print_measurements("Verdict of the majority, and agreement", [measurement], parts=True)
     counts = measurement.details["counts"]
     click.echo(
         f"{counts['sentences']:,} sentences: {counts['yes']:,} structural (yes by "
         f"{measurement.details['majority']} of {len(sheets)} or more), {counts['no']:,} not, "
-        f"{counts['undecided']:,} undecided for lack of verdicts. interval: {prob:.0%}."
+        f"{counts['undecided']:,} undecided for lack of verdicts."
     )
-    for note in [*measurement.notes, *(note for m in measurement.parts for note in m.notes)]:
-        click.echo(f"note: {note}")
+    print_notes([*measurement.notes, *(note for m in measurement.parts for note in m.notes)])
     if output:
         click.echo(f"{counts['sentences']:,} sentences written to {output}")

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli.options import (
+    F,
     case_option,
+    combine,
+    configure,
     declared_options,
     describe,
     given_options,
     json_option,
     load_vectors,
+    metric_option,
     output_option,
     prob_option,
-    seed_option,
+    run_options,
+    shared,
     source_argument,
 )
 from evenhand.cli.output import (
     bar,
     number,
-    p_text,
     print_comparisons,
     print_json,
     print_measurements,
+    print_notes,
     print_skipped,
     shortened,
     table,
 )
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
-from evenhand.instruments import Run, instruments, lookup, plan, run_jobs
-from evenhand.vectors.metrics.analogies import AnalogyMetric
+from evenhand.instruments import Run, instruments, plan, run_jobs
+from evenhand.vectors.mitigation import DebiasSettings
 
 if TYPE_CHECKING:
     from evenhand.lexicon import Query
     from evenhand.results import Measurement, Measurements
 
-METRICS = [cls for cls in instruments("vectors").values() if not issubclass(cls, AnalogyMetric)]
-"""The metrics that take topics and queries."""
-ANALOGIES = lookup("vectors", "analogies")
+KNOWN = instruments("vectors")
+METRICS = [cls for cls in KNOWN.values() if not cls.declaration.command]
+"""The metrics of `vectors measure`; the others have a command of their own."""
+ANALOGIES = [cls for cls in KNOWN.values() if cls.declaration.command]
+"""Those of `vectors analogies`: the share of biased answers, and the factual control."""
 
 MEASURE_HELP = f"""Measure bias: topics, the published WEATs and WEFATs, or a query of yours.
 
@@ -58,10 +66,29 @@ Examples:
   evenhand vectors measure my.bin --query q.json --metric weat --json
 """
 
-topic_option = click.option("--topic", help="A built-in topic or your .toml file.")
-metric_option = click.option(
-    "--metric", "metrics", multiple=True, help="Only this metric; repeatable."
-)
+topic_option = shared("--topic", help="A built-in topic or your .toml file.")
+
+
+def question_options(*, several: bool) -> Callable[[F], F]:
+    """--topic, --weat and --query as `topics`, `weats` and `queries`: several, or one of them."""
+    more = "; repeatable." if several else "."
+    return combine(
+        topic_option("topics", multiple=True, help=f"A built-in topic or your .toml file{more}"),
+        click.option(
+            "--weat",
+            "weats",
+            multiple=True,
+            help=f"A built-in WEAT, 1 to 10{', or all; repeatable' if several else ''}.",
+        ),
+        click.option(
+            "--query",
+            "queries",
+            multiple=True,
+            type=click.Path(),
+            help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}'
+            + more,
+        ),
+    )
 
 
 @click.group()
@@ -113,8 +140,7 @@ def info(source: str, case: str, as_json: bool) -> None:
         )
         return
     click.echo(f"{v.name}: {len(v):,} words × {v.dim}, median length {number(np.median(norms), 2)}")
-    for note in v.notes:
-        click.echo(f"note: {note}")
+    print_notes(v.notes)
     table(
         "Words of the built-in lists",
         ("list", "words", "of", "without a vector"),
@@ -132,12 +158,11 @@ def info(source: str, case: str, as_json: bool) -> None:
 
 @vectors.command(short_help="Distances of protected words to stereotypes and control words.")
 @source_argument
-@click.option("--topic", required=True, help="gender, religion, race, or your topic's .toml file.")
+@topic_option(required=True)
 @output_option("Write the complete table here as CSV.")
-@click.option("--extended", is_flag=True, help="Add our own stereotype words to the published.")
+@declared_options(*METRICS, only=["extended"])
 @case_option
-@seed_option
-@prob_option
+@run_options
 @json_option
 def distances(
     source: str,
@@ -145,8 +170,7 @@ def distances(
     output: str | None,
     extended: bool,
     case: str,
-    seed: int,
-    prob: float,
+    run: Run,
     as_json: bool,
 ) -> None:
     """Compute cosine distances of protected words to stereotypes and control words.
@@ -162,7 +186,7 @@ def distances(
     from evenhand.vectors import association_contrast, distance_table
 
     distance = distance_table(load_vectors(source, case), read_topic(topic), extended=extended)
-    contrast = association_contrast(distance, seed=seed, prob=prob)
+    contrast = association_contrast(distance, seed=run.seed, prob=run.prob)
     frame = distance.to_frame()
     by_connection = frame.groupby("connection")["cosineDistance"].agg(["mean", "median", "size"])
     if output:
@@ -198,27 +222,14 @@ def distances(
     help=MEASURE_HELP,
 )
 @source_argument
-@click.option(
-    "--topic", "topics", multiple=True, help="A built-in topic or your .toml file; repeatable."
-)
-@click.option(
-    "--weat", "weats", multiple=True, help="A built-in WEAT, 1 to 10, or all; repeatable."
-)
+@question_options(several=True)
 @click.option("--wefat", "wefats", multiple=True, help="A built-in WEFAT by name, or all.")
-@click.option(
-    "--query",
-    "queries",
-    multiple=True,
-    type=click.Path(),
-    help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}.',
-)
 @metric_option
 @declared_options(*METRICS)
 @click.option("--robust", is_flag=True, help="Queries: add leave-one-out and split halves of WEAT.")
 @output_option("Write the items, one row per word, as CSV.")
 @case_option
-@seed_option
-@prob_option
+@run_options
 @json_option
 def measure(
     source: str,
@@ -226,12 +237,11 @@ def measure(
     weats: tuple[str, ...],
     wefats: tuple[str, ...],
     queries: tuple[str, ...],
-    metrics: tuple[str, ...],
+    metrics: list[str] | None,
     robust: bool,
     output: str | None,
     case: str,
-    seed: int,
-    prob: float,
+    run: Run,
     as_json: bool,
     **parameters: Any,
 ) -> None:
@@ -241,25 +251,27 @@ def measure(
     everything = not (topics or weats or wefats or queries)
     if everything:
         topics, weats, wefats = lexicon.topic_names(), ("all",), ("all",)
-    names, options = list(metrics) or None, given_options(parameters)
+    options = given_options(parameters)
     numbered = lexicon.weat_queries() if "all" in weats else [lexicon.weat(n) for n in weats]
     questions = [*numbered, *(lexicon.read_query(path) for path in queries)]
     facts = lexicon.wefat_queries() if "all" in wefats else map(lexicon.wefat, wefats)
     jobs = [
         job
         for material in (*map(lexicon.topic, topics), *questions)
-        for job in plan("vectors", material, names, options, fitting=everything)
+        for job in plan("vectors", material, metrics, options, fitting=everything)
     ]
-    if not everything or names is None or "wefat" in names:
-        shared = {name: value for name, value in options.items() if name in _options("wefat")}
-        jobs += [job for fact in facts for job in plan("vectors", fact, "wefat", shared)]
+    jobs += [
+        job
+        for fact in facts
+        for job in plan("vectors", fact, None, options)
+        if not everything or metrics is None or job.metric in metrics
+    ]
     if not jobs:
         raise UnknownNameError(
-            "metric", ", ".join(metrics), [cls.declaration.name for cls in METRICS]
+            "metric", ", ".join(metrics or ()), [cls.declaration.name for cls in METRICS]
         )
     v = load_vectors(source, case)
-    run = Run(seed=seed, prob=prob)
-    strict = names is not None and not everything
+    strict = metrics is not None and not everything
     measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
     if robust:
         measured += _check_robustness(v, questions, run)
@@ -278,10 +290,6 @@ def measure(
     print_skipped(measured.skipped)
 
 
-def _options(metric: str) -> set[str]:
-    return {option.name for option in lookup("vectors", metric).declaration.options}
-
-
 def _check_robustness(v: Any, queries: list[Query], run: Run) -> Measurements:
     """Leave-one-out and split halves of each query that WEAT takes."""
     from evenhand.results import Measurements
@@ -289,9 +297,9 @@ def _check_robustness(v: Any, queries: list[Query], run: Run) -> Measurements:
 
     results: list[Measurement] = []
     skipped: list[dict[str, str]] = []
-    weat = lookup("vectors", "weat")()
-    for query in queries:
-        for check in (leave_one_out, split_half) if weat.misfit(query) is None else ():
+    fitting = [query for query in queries if len(query.targets) == len(query.attributes) == 2]
+    for query in fitting:
+        for check in (leave_one_out, split_half):
             try:
                 results.append(check(v, query, seed=run.seed, prob=run.prob))
             except InputError as error:
@@ -315,26 +323,8 @@ def _save_items(path: str, measurements: Measurements) -> None:
 
 @vectors.command(short_help="Reduce a topic's bias, then measure again.")
 @source_argument
-@click.option("--topic", default="gender", show_default=True, help="A topic or your .toml file.")
-@click.option(
-    "--method",
-    type=click.Choice(["hard", "soft", "inlp"]),
-    default="hard",
-    show_default=True,
-    help="hard: project out and equalise; soft: a linear map; inlp: against a linear probe.",
-)
-@click.option("-k", type=int, help="hard, soft: dimensions of bias (default: classes - 1).")
-@click.option("--lam", type=float, help="soft: weight of the bias term (default: 0.2).")
-@click.option(
-    "--scale",
-    type=click.Choice(["sum", "mean"]),
-    help="soft: terms summed as published (default), or each a mean: lam works at any size.",
-)
-@click.option(
-    "--neutralize",
-    type=click.Choice(["all", "stereotypes"]),
-    help="hard, soft: what becomes neutral: every word (default) or the topic's stereotypes.",
-)
+@topic_option(default="gender", show_default=True)
+@declared_options(DebiasSettings)
 @output_option(
     "Write the vectors here: .txt or .vec word2vec text, .bin binary, .npz Evenhand's; .gz of text."
 )
@@ -344,8 +334,7 @@ def _save_items(path: str, measurements: Measurements) -> None:
     help="word2vec, word2vec-binary, glove or npz; by default from the ending.",
 )
 @case_option
-@seed_option
-@prob_option
+@run_options
 @json_option
 def debias(
     source: str,
@@ -353,6 +342,7 @@ def debias(
     output: str | None,
     file_format: str | None,
     case: str,
+    run: Run,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -369,7 +359,7 @@ def debias(
     if output:
         format_of(output, file_format)
     v = load_vectors(source, case)
-    result = mitigate(v, material, **options)
+    result = mitigate(v, material, seed=run.seed, prob=run.prob, **options)
     debiased = result.debiased
     notes = list(debiased.notes)
     if output:
@@ -387,8 +377,7 @@ def debias(
         "Hidden bias (words most associated with each class, none of them fitted on)", result.hiding
     )
     print_measurements("Utility: what is left of the geometry of the vectors", result.utility)
-    for note in notes:
-        click.echo(f"note: {note}")
+    print_notes(notes)
     if debiased.left_out:
         click.echo(f"left out, no vector: {', '.join(debiased.left_out)}")
     if output:
@@ -398,9 +387,9 @@ def debias(
 @vectors.command(short_help="A : B :: C : ?, inputs barred and allowed.")
 @source_argument
 @click.argument("words", nargs=-1, metavar="[A B C]")
-@declared_options(ANALOGIES)
+@declared_options(*ANALOGIES)
 @case_option
-@prob_option
+@prob_option()
 @json_option
 def analogies(
     source: str, words: tuple[str, ...], answers: int, case: str, prob: float, as_json: bool
@@ -420,9 +409,9 @@ def analogies(
     if words:
         _answer_analogy(v, words, answers, as_json)
         return
-    run = Run(prob=prob)
-    bias = ANALOGIES(answers=answers).measure(v, run=run)
-    control = lookup("vectors", "analogy_accuracy")().measure(v, run=run)
+    bias, control = (
+        configure(cls, {"answers": answers}).measure(v, run=Run(prob=prob)) for cls in ANALOGIES
+    )
     if as_json:
         print_json(measurements=[m.to_dict() for m in (bias, control)])
         return
@@ -464,9 +453,7 @@ def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool)
 
 @vectors.command(short_help="The values of a metric on random words.")
 @source_argument
-@topic_option
-@click.option("--weat", "weat_number", help="A built-in WEAT, 1 to 10.")
-@click.option("--query", "query_path", type=click.Path(), help="A query of yours as JSON.")
+@question_options(several=False)
 @metric_option
 @click.option(
     "--draws", type=click.IntRange(1), default=1000, show_default=True, help="Sets of random words."
@@ -475,20 +462,18 @@ def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool)
     "--dimension", is_flag=True, help="Instead: spread of random cosines against dimension."
 )
 @case_option
-@seed_option
-@prob_option
+@run_options
 @json_option
 def null(
     source: str,
-    topic: str | None,
-    weat_number: str | None,
-    query_path: str | None,
-    metrics: tuple[str, ...],
+    topics: tuple[str, ...],
+    weats: tuple[str, ...],
+    queries: tuple[str, ...],
+    metrics: list[str] | None,
     draws: int,
     dimension: bool,
     case: str,
-    seed: int,
-    prob: float,
+    run: Run,
     as_json: bool,
 ) -> None:
     """Compute a metric on random words of similar frequency in place of the probe words.
@@ -504,23 +489,19 @@ def null(
     from evenhand import lexicon
 
     if dimension:
-        _show_dimension(seed, prob, as_json)
+        _show_dimension(run, as_json)
         return
-    if sum(given is not None for given in (topic, weat_number, query_path)) != 1:
+    questions: list[Any] = [
+        *map(lexicon.topic, topics),
+        *map(lexicon.weat, weats),
+        *map(lexicon.read_query, queries),
+    ]
+    if len(questions) != 1:
         raise click.UsageError("null: expected one of --topic, --weat, --query or --dimension")
-    if topic is not None:
-        material: Any = lexicon.topic(topic)
-    else:
-        material = lexicon.read_query(query_path) if query_path else lexicon.weat(weat_number or "")
-    names = list(metrics) or None
-    jobs = plan("vectors", material, names, {"permutations": 0, "null": draws})
+    jobs = plan("vectors", questions[0], metrics, {"permutations": 0, "null": draws})
     v = load_vectors(source, case)
-    measured = run_jobs(
-        v,
-        bar(jobs, "drawing", quiet=as_json),
-        Run(seed=seed, prob=prob),
-        strict=names is not None,
-    )
+    jobs_shown = bar(jobs, "drawing", quiet=as_json)
+    measured = run_jobs(v, jobs_shown, run, strict=metrics is not None)
     with_null = [m for m in measured if "null_draws" in m.details]
     if not with_null:
         reasons = [skip["reason"] for skip in measured.skipped]
@@ -532,28 +513,24 @@ def null(
     if as_json:
         print_json(measurements=with_null, skipped=measured.skipped)
         return
-    levels = ("0.025", "0.25", "0.5", "0.75", "0.975")
-    table(
+    print_measurements(
         f"{draws:,} draws of random words of similar frequency in {v.name}",
-        ("metric", "query", "value", *(f"null {float(level):.1%}" for level in levels), "p"),
-        (
-            (
-                m.metric,
-                m.query,
-                number(m.value),
-                *(number(m.details["null_quantiles"][level]) for level in levels),
-                p_text(m.p_value),
+        with_null,
+        columns={
+            f"null {float(level):.1%}": lambda m, level=level: number(  # type: ignore[misc]
+                m.details["null_quantiles"][level]
             )
-            for m in with_null
-        ),
+            for level in ("0.025", "0.25", "0.5", "0.75", "0.975")
+        },
+        hide=["null"],
     )
     print_skipped(measured.skipped)
 
 
-def _show_dimension(seed: int, prob: float, as_json: bool) -> None:
+def _show_dimension(run: Run, as_json: bool) -> None:
     from evenhand.vectors import dimension_spread
 
-    spread = dimension_spread(seed=seed, prob=prob)
+    spread = dimension_spread(seed=run.seed, prob=run.prob)
     if as_json:
         print_json(measurements=[spread.to_dict()])
         return

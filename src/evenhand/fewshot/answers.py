@@ -27,8 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import replace_file
-from evenhand.results import Items, Measurement
-from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic, joined_replicates
+from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.jackknife import (
+    Floats,
+    Ints,
+    JoinedReplicates,
+    Replicates,
+    Statistic,
+    joined_replicates,
+)
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -788,3 +795,54 @@ def _unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
     content = np.frombuffer(data, dtype=np.uint8)
     flat = np.ascontiguousarray(content.reshape(kind.itemsize, -1).T).reshape(-1).view(kind)
     return np.moveaxis(flat.reshape(shape[-1], *shape[:-1]), 0, -1)
+
+
+NEW_CLASSES = "new classes: jackknife over the test classes and episodes, Student t"
+SAME_OPPONENTS = "queries of new classes against the same opponents: every episode has all classes"
+TRAINING = "; and new training runs: the spread of splits and seeds"
+
+
+def interval_text(values: Replicates) -> str:
+    """What the interval of these replicates covers."""
+    covers = NEW_CLASSES if values.opponents else SAME_OPPONENTS
+    return covers + TRAINING * isinstance(values, JoinedReplicates)
+
+
+def paired(
+    before: Measurement,
+    after: Measurement,
+    change: Replicates,
+    strata: Any = None,
+    **details: Any,
+) -> Comparison:
+    """A comparison from the replicates of the change."""
+    prob = before.prob
+    low, high = change.interval(prob, strata)
+    naive = change.naive(prob)
+    return Comparison(
+        before=replace(before, items=Items(), parts=()),
+        after=replace(after, items=Items(), parts=()),
+        change=Estimate(value=float(change.value), low=low, high=high, prob=prob),
+        p_value=change.p_value(strata),
+        interval=interval_text(change),
+        test="Student t, as the interval",
+        paired=len(change.episodes),
+        details={
+            "classes": len(change.classes),
+            "naive_low": naive[0],
+            "naive_high": naive[1],
+            **details,
+        },
+    )
+
+
+def check_comparable(
+    before: Measurement, after: Measurement, first: Tallies, second: Tallies
+) -> None:
+    """Raise an error that says why two measurements cannot be compared text by text."""
+    try:
+        if before.details["data"] != after.details["data"]:
+            raise InputError("expected runs on the same data, got other texts")
+        check_same_queries(first, second)
+    except InputError as error:
+        raise InputError(f"{before.subject} and {after.subject}: {error}") from None

@@ -177,7 +177,7 @@ def swap_gender(
     """
     from evenhand.text.rewrite.swap import Swap
 
-    return _rewrite(texts, (Swap(names=names, seed=seed),), jobs)
+    return _rewrite(texts, (Swap(names=names, seed=seed),), jobs)  # type: ignore[arg-type]
 
 
 def neutralize(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral, Real
-from typing import Any, TypeAlias
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.fewshot.mitigation import Mitigation, parse
-from evenhand.fewshot.networks import LOSSES, NAMES
+from evenhand.fewshot.networks import NAMES
+from evenhand.instruments import Option, check_options, option, options_of
+
+if TYPE_CHECKING:
+    from evenhand.fewshot.data import Dataset
 
 StepProgress: TypeAlias = Callable[[str, int, int, str], None]
 """Called with the name of the step, the amount done, the total, and a text."""
 
-POOLINGS = ("mean", "cls")
+Pooling: TypeAlias = Literal["mean", "cls"]
 """How the states of a text's tokens become its features."""
+
+POOLINGS: tuple[str, ...] = get_args(Pooling)
 
 SOFT = "proto-soft"
 
@@ -58,43 +65,53 @@ class TrainingSettings:
 
     """
 
-    network: str = "proto-euclidean"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    projection: int | None = None
-    loss: str | None = None
-    batch: int = 16
-    learning_rate: float = 5e-4
-    encoder_learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    warmup: float = 0.05
-    clip: float = 1.0
-    validate_every: int = 500
-    patience: int = 10
+    network: str = option("proto-euclidean", metavar="NAME", help=f"One of {', '.join(NAMES)}.")
+    options: Mapping[str, int | float] = option(
+        dict,
+        flag="--option",
+        help="An option of the network, such as slices=50 of relation-ntl.",
+    )
+    projection: int | None = option(
+        None, minimum=0, public=False, help="Width of a learned linear map before the network."
+    )
+    loss: Literal["ce", "mse"] | None = option(
+        None,
+        help="Cross-entropy or squared error (El Zein 2021); by default what the network is "
+        "usually trained with.",
+    )
+    batch: int = option(16, minimum=1, help="Episodes per step.")
+    learning_rate: float = option(5e-4, above=0, help="The highest learning rate of the network.")
+    encoder_learning_rate: float = option(
+        1e-4, above=0, help="That of the encoder, with --finetune."
+    )
+    weight_decay: float = option(0.01, minimum=0, public=False, help="Weight decay of AdamW.")
+    warmup: float = option(
+        0.05, minimum=0, below=1, public=False, help="Share of the episodes with a rising rate."
+    )
+    clip: float = option(1.0, above=0, public=False, help="Largest norm of the gradients.")
+    validate_every: int = option(
+        500,
+        minimum=1,
+        help="Episodes between validations; by default a tenth of the training episodes, 500 at "
+        "most.",
+    )
+    patience: int = option(
+        10, minimum=1, help="Stop after this many validations no better than the best."
+    )
     standardise: bool = True
-    seed: int = 0
+    seed: int = option(
+        0,
+        minimum=0,
+        maximum=2**32 - 1,
+        help="Seed of the training: initial weights and training episodes.",
+    )
 
     def __post_init__(self) -> None:
         if self.network not in NAMES:
             raise UnknownNameError("network", self.network, NAMES)
-        if self.loss is not None and self.loss not in LOSSES:
-            raise UnknownNameError("loss", self.loss, LOSSES)
         if "projection" in self.options:
             raise InputError("options: expected those of the network alone, got 'projection'")
-        _check_counts(
-            self,
-            {"projection": 0, "batch": 1, "validate_every": 1, "patience": 1, "seed": 0},
-            optional=("projection",),
-        )
-        positive = ("learning_rate", "encoder_learning_rate", "clip")
-        for name in (*positive, "weight_decay", "warmup"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-                raise InputError(f"{name}: expected a number, 0 or more, got {value!r}")
-        for name in positive:
-            if not getattr(self, name):
-                raise InputError(f"{name}: expected more than 0, got 0")
-        if not self.warmup < 1:
-            raise InputError(f"warmup: expected a share below 1, got {self.warmup}")
+        check_options(self)
 
     def projection_width(self, dim: int, *, tuned: bool) -> int | None:
         """The width of the projection for features of width `dim`, None without one.
@@ -181,28 +198,51 @@ class RunSettings:
     """
 
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    ways: int = 5
-    shots: int = 5
-    queries: int = 5
-    episodes: EpisodeCounts = field(default_factory=EpisodeCounts)
-    mitigation: Mitigation = field(default_factory=Mitigation)
-    finetune: bool = False
-    pooling: str = "mean"
-    limit: int | None = None
-    unlabelled: int | None = None
-    splits: int = 1
-    seeds: int = 1
-    split_seed: int = 0
+    ways: int = option(5, minimum=2, help="Classes per task (C).")
+    shots: int = option(5, minimum=1, help="Labelled texts per class (K).")
+    queries: int = option(5, minimum=1, help="Query texts per class (Q).")
+    episodes: EpisodeCounts = option(
+        str(EpisodeCounts()),
+        metavar="TRAIN/VALID/TEST",
+        help="Numbers of tasks to train, to validate and to test with.",
+    )
+    mitigation: Mitigation = option(
+        "none",
+        metavar="M[+M]",
+        help="none, or some of augment, neutralize, calibrate joined by +.",
+    )
+    finetune: bool = option(
+        False,
+        flag="--finetune/--frozen",
+        help="Train the encoder too; or leave it as it is, its features cached on disk.",
+    )
+    pooling: Pooling = option("mean", help="How a text's tokens become its features.")
+    limit: int | None = option(
+        None, minimum=3, help="The longest text in tokens; by default that of the encoder."
+    )
+    unlabelled: int | None = option(
+        None,
+        minimum=0,
+        help="Texts per class without their label; used by proto-soft only, by default as many as "
+        "queries.",
+    )
+    splits: int = option(1, minimum=1, help="Class splits to train and test on.")
+    seeds: int = option(
+        1, minimum=1, help="Trainings of each split, with the seeds --seed, --seed + 1, …"
+    )
+    split_seed: int = option(
+        0,
+        minimum=0,
+        help="Seed of the class splits, validation and test episodes; leave it as it is in runs "
+        "that are to be compared.",
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.mitigation, str):
             object.__setattr__(self, "mitigation", parse(self.mitigation))
         if isinstance(self.episodes, str):
             object.__setattr__(self, "episodes", EpisodeCounts.parse(self.episodes))
-        minimum = {"ways": 2, "shots": 1, "queries": 1, "splits": 1, "seeds": 1, "split_seed": 0}
-        _check_counts(self, {**minimum, "limit": 3, "unlabelled": 0}, ("limit", "unlabelled"))
-        if self.pooling not in POOLINGS:
-            raise UnknownNameError("pooling", self.pooling, POOLINGS)
+        check_options(self)
         if self.mitigation.calibrate and self.shots % 2:
             raise InputError(
                 f"shots: expected an even number, one half of each gender, got {self.shots} "
@@ -241,6 +281,130 @@ class RunSettings:
         return cls(**{**values, "training": TrainingSettings(**values["training"])})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSettings:
+    """Labelled texts: where they are, their columns, and how large a class must be.
+
+    Parameters
+    ----------
+    data : str
+        `simulated`, the path of a file, or `hf:NAME`.
+    text, label, gender : str, optional
+        The columns; by default the known names.
+    male, female : str, optional
+        The codes in the column of the gender; by default the known ones.
+    at_least, each_gender : int, optional
+        Classes with fewer texts, or fewer texts of one gender, are left out.
+
+    """
+
+    data: str = option(
+        "simulated",
+        metavar="SRC",
+        help="Labelled texts: simulated (parameters after a colon, as "
+        "simulated:leak=0.8,per_class=300), a CSV, TSV, JSONL or Parquet file (compressed too), or "
+        "hf:NAME.",
+    )
+    text: str | None = option(
+        None, metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
+    )
+    label: str | None = option(
+        None, metavar="COLUMN", help="Column of the class, if not label, occupation, profession."
+    )
+    gender: str | None = option(
+        None,
+        metavar="COLUMN",
+        help="Column of the person's gender, if not gender. Without one, what compares women and "
+        "men is left out.",
+    )
+    male: str | None = option(
+        None, metavar="CODE", help="What the file has for a man, if not M or male."
+    )
+    female: str | None = option(
+        None, metavar="CODE", help="What it has for a woman, if not F or female."
+    )
+    at_least: int | None = option(None, minimum=1, help="Leave out classes with fewer texts.")
+    each_gender: int | None = option(
+        None, minimum=1, help="Leave out classes with fewer texts of one gender."
+    )
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns and codes that are given."""
+        values = {name: getattr(self, name) for name in COLUMNS}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def read(self) -> Dataset:
+        """Read the texts, without the classes that are too small."""
+        from evenhand.fewshot.data import read
+
+        columns = self.columns
+        simulated = self.data.partition(":")[0] == "simulated" and not Path(self.data).exists()
+        if columns and simulated:
+            raise InputError(f"{next(iter(columns))}: simulated data have no columns to name")
+        try:
+            dataset = read(self.data, **columns)
+        except FileNotFoundError:
+            problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
+            raise FileError(self.data, problem) from None
+        if self.at_least or self.each_gender:
+            dataset = dataset.at_least(self.at_least or 1, each_gender=self.each_gender or 0)
+        return dataset
+
+
+COLUMNS = ("text", "label", "gender", "male", "female")
+"""The fields of `DataSettings` that name columns and codes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSettings:
+    """What the runs of a study share besides their data: the encoder, and who tests on what.
+
+    Parameters
+    ----------
+    encoder : str
+        `mini`, the path of a folder, or `hf:NAME`.
+    shares : str
+        Per cent of the classes to train, validate and test on.
+    any_leaning : bool
+        Whether parts without a class that leans male, or female, are allowed.
+
+    """
+
+    encoder: str = option(
+        "mini", metavar="SRC", help="The encoder: mini, the path of a folder, or hf:NAME."
+    )
+    shares: str = option(
+        "50/25/25",
+        metavar="TRAIN/VALID/TEST",
+        help="Per cent of the classes to train, validate and test on.",
+    )
+    any_leaning: bool = option(
+        False, help="Allow parts without a class that leans male, or female."
+    )
+
+
+def run_options() -> tuple[Option, ...]:
+    """The options of a run with its training, as commands and grids have them."""
+    declared = (*options_of(RunSettings), *options_of(TrainingSettings))
+    return tuple(
+        replace(each, default=None, optional=True) if each.name == "validate_every" else each
+        for each in declared
+        if each.public
+    )
+
+
+def run_settings(given: Mapping[str, Any]) -> RunSettings:
+    """The settings of a run from its options; None for `queries` means as many as shots."""
+    values = {each.name: given[each.name] for each in run_options()}
+    episodes = EpisodeCounts.parse(values.pop("episodes"))
+    own = {each.name for each in options_of(TrainingSettings)}
+    training = {name: values.pop(name) for name in own & values.keys()}
+    training["validate_every"] = training["validate_every"] or episodes.validate_every
+    values["queries"] = values["queries"] or values["shots"]
+    return RunSettings(training=TrainingSettings(**training), episodes=episodes, **values)
+
+
 def parse_shares(text: str) -> tuple[float, ...]:
     """Three numbers joined by slashes as shares that add up to 1.
 
@@ -254,14 +418,3 @@ def parse_shares(text: str) -> tuple[float, ...]:
     if len(numbers) != 3 or not all(0 < number < math.inf for number in numbers):
         raise InputError(f"shares: expected three numbers such as 50/25/25, got '{text}'")
     return tuple(number / sum(numbers) for number in numbers)
-
-
-def _check_counts(
-    settings: Any, minimum: Mapping[str, int], optional: tuple[str, ...] = ()
-) -> None:
-    for name, smallest in minimum.items():
-        value = getattr(settings, name)
-        if value is None and name in optional:
-            continue
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
-            raise InputError(f"{name}: expected a whole number from {smallest} up, got {value!r}")

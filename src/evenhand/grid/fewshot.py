@@ -15,16 +15,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.settings import (
+    SOFT,
+    DataSettings,
     EpisodeCounts,
     RunSettings,
+    SharedSettings,
     TrainingSettings,
     parse_shares,
+    run_options,
+    run_settings,
 )
 from evenhand.grid.files import HUB, file_digest, model_digest, plain
+from evenhand.grid.measures import option_fields
+from evenhand.instruments import options_of
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -38,78 +46,35 @@ __all__ = ["TASK", "FewshotSettings"]
 HELD = 2
 """The number of stores that a process holds."""
 
-_TRAINING, _RUN = TrainingSettings(), RunSettings()
+
+def _declared() -> dict[str, Any]:
+    """Return the fields of a cell that the settings of a run and the measure of bias declare."""
+    options = [option for option in run_options() if option.name != "finetune"]
+    shown = "Query texts per class (Q); by default as many as shots."
+    options = [
+        replace(option, default=None, optional=True, help=shown)
+        if option.name == "queries"
+        else option
+        for option in options
+    ]
+    shared = options_of(SharedSettings)
+    return option_fields([*options_of(DataSettings), *options, *shared, *options_of(Bias)])
 
 
-class FewshotSettings(BaseModel):
-    """The settings of a cell: the options of `evenhand fewshot run`."""
+class CellSettings(BaseModel):
+    """The settings of a cell: the options of `evenhand fewshot run`, which declares the others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    data: str = Field("simulated", description="Labelled texts: simulated, a file, or hf:NAME.")
-    text: str | None = Field(None, description="Column of the text, if not a known one.")
-    label: str | None = Field(None, description="Column of the class.")
-    gender: str | None = Field(None, description="Column of the person's gender.")
-    male: str | None = Field(None, description="What the file has for a man, if not M or male.")
-    female: str | None = Field(None, description="What it has for a woman.")
-    at_least: int | None = Field(None, ge=1, description="Leave out classes of fewer texts.")
-    each_gender: int | None = Field(
-        None, ge=1, description="Leave out classes with fewer texts of one gender."
-    )
-    network: str = Field(_TRAINING.network, description="The few-shot network.")
-    ways: int = Field(_RUN.ways, ge=2, description="Classes of a task (C).")
-    shots: int = Field(_RUN.shots, ge=1, description="Texts given of each class (K).")
-    queries: int | None = Field(
-        None, ge=1, description="Query texts of each class (Q); by default as many as shots."
-    )
-    unlabelled: int | None = Field(
-        None, ge=0, description="Texts a class given without it, for proto-soft."
-    )
-    episodes: str = Field(str(EpisodeCounts()), description="TRAIN/VALID/TEST tasks.")
-    mitigation: str = Field(
-        "none", description="none, or some of augment, neutralize, calibrate joined by +."
-    )
-    encoder: str = Field("mini", description="The encoder: mini, a folder, or hf:NAME.")
     frozen: bool = Field(True, description="Leave the encoder as it is, or train it along.")
-    pooling: str = Field(_RUN.pooling, description="How a text's tokens become its features.")
-    limit: int | None = Field(None, ge=3, description="Cut texts after so many tokens.")
-    loss: str | None = Field(None, description="ce or mse; by default the network's usual one.")
-    batch: int = Field(_TRAINING.batch, ge=1, description="Episodes of a step.")
-    learning_rate: float = Field(
-        _TRAINING.learning_rate, gt=0, description="The highest learning rate of the network."
-    )
-    encoder_learning_rate: float = Field(
-        _TRAINING.encoder_learning_rate, gt=0, description="That of an encoder that learns."
-    )
-    validate_every: int | None = Field(
-        None, ge=1, description="Episodes between validations; a tenth by default, 500 at most."
-    )
-    patience: int = Field(
-        _TRAINING.patience, ge=1, description="Validations no better than the best until it stops."
-    )
-    options: dict[str, int | float] = Field(
-        default_factory=dict, description="Options of the network's own."
-    )
-    splits: int = Field(_RUN.splits, ge=1, description="Class splits to train and test on.")
-    seed: int = Field(_TRAINING.seed, ge=0, lt=2**32, description="Seed of the training.")
-    seeds: int = Field(_RUN.seeds, ge=1, description="Trainings of each split, from seed on.")
-    split_seed: int = Field(
-        _RUN.split_seed, ge=0, description="Seed of splits, validation and test episodes."
-    )
-    shares: str = Field("50/25/25", description="Per cent of the classes: TRAIN/VALID/TEST.")
-    any_leaning: bool = Field(
-        False, description="Allow parts without a class that leans male, or female."
-    )
     prob: float = Field(0.95, gt=0, lt=1, description="The probability of the intervals.")
-    margin: float = Field(0.05, gt=0, lt=1, description="The ε of ε-robustness.")
-    tosses: int = Field(2000, ge=1, description="Permutations of the test against chance.")
 
-    @field_validator("episodes")
+    @field_validator("episodes", check_fields=False)
     @classmethod
     def _episodes(cls, value: str) -> str:
         return str(EpisodeCounts.parse(value))
 
-    @field_validator("shares")
+    @field_validator("shares", check_fields=False)
     @classmethod
     def _shares(cls, value: str) -> str:
         parse_shares(value)
@@ -118,39 +83,12 @@ class FewshotSettings(BaseModel):
     @property
     def run(self) -> RunSettings:
         """The same as a run takes it; names that are unknown are an error."""
-        episodes = EpisodeCounts.parse(self.episodes)
-        same = (
-            "network",
-            "loss",
-            "batch",
-            "learning_rate",
-            "encoder_learning_rate",
-            "patience",
-            "options",
-            "seed",
-        )
-        training = TrainingSettings(
-            validate_every=self.validate_every or episodes.validate_every,
-            **{name: getattr(self, name) for name in same},
-        )
-        alike = (
-            "ways",
-            "shots",
-            "unlabelled",
-            "mitigation",
-            "pooling",
-            "limit",
-            "splits",
-            "seeds",
-            "split_seed",
-        )
-        return RunSettings(
-            training=training,
-            episodes=episodes,
-            queries=self.queries or self.shots,
-            finetune=not self.frozen,
-            **{name: getattr(self, name) for name in alike},
-        )
+        return run_settings({**self.model_dump(), "finetune": not self.frozen})
+
+
+FewshotSettings: Any = create_model(
+    "FewshotSettings", __base__=CellSettings, __module__=__name__, **_declared()
+)
 
 
 class _Fewshot:
@@ -158,7 +96,7 @@ class _Fewshot:
     version = 1
     settings = FewshotSettings
 
-    def check(self, settings: FewshotSettings) -> None:
+    def check(self, settings: Any) -> None:
         """Names, numbers, and whether the data have texts and classes enough."""
         from evenhand.fewshot.networks import options
 
@@ -181,7 +119,7 @@ class _Fewshot:
             not settings.any_leaning,
         )
 
-    def identity(self, settings: FewshotSettings) -> dict[str, Any]:
+    def identity(self, settings: Any) -> dict[str, Any]:
         """The run, the texts with their classes and genders, and the encoder's files."""
         return {
             "run": settings.run.to_dict(),
@@ -194,14 +132,14 @@ class _Fewshot:
             "tosses": settings.tosses,
         }
 
-    def group(self, settings: FewshotSettings) -> str:
+    def group(self, settings: Any) -> str:
         """The data, the encoder and the versions of the texts."""
         words = [word for word in ("augment", "neutralize") if word in settings.mitigation]
         task = f"{settings.ways:03} {settings.shots:03} {settings.seed:010}"
         names = (settings.data, settings.encoder, settings.pooling, str(settings.limit))
         return " ".join([*names, "+".join(words), task])
 
-    def compute(self, settings: FewshotSettings, workspace: Workspace) -> dict[str, Any]:
+    def compute(self, settings: Any, workspace: Workspace) -> dict[str, Any]:
         """Train, test and measure."""
         from evenhand.fewshot.training import thread_count
 
@@ -219,7 +157,7 @@ class _Fewshot:
         baseline = others.pop()
         [above] = map(Comparison.from_dict, result["comparisons"])
         figures = {
-            "accuracy": accuracy.estimate,
+            accuracy.metric: accuracy.estimate,
             "f1": accuracy.part("f1", by="score").estimate,
             "baseline": baseline.estimate,
             "above_baseline": above.change,
@@ -232,7 +170,7 @@ class _Fewshot:
         }
 
 
-def _run(settings: FewshotSettings, workspace: Workspace) -> FewShotRun:
+def _run(settings: Any, workspace: Workspace) -> FewShotRun:
     from evenhand.fewshot.runs import run
 
     dataset = _dataset(settings)
@@ -291,7 +229,7 @@ def _without_classes(measured: Measurement) -> Measurement:
 _stores: OrderedDict[tuple[Any, ...], FeatureStore] = OrderedDict()
 
 
-def _store(settings: FewshotSettings, dataset: Dataset, workspace: Workspace) -> FeatureStore:
+def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStore:
     """The store of the cell's data and encoder; a process holds the last ones."""
     from evenhand.fewshot.features import FeatureStore
 
@@ -320,38 +258,17 @@ def _store(settings: FewshotSettings, dataset: Dataset, workspace: Workspace) ->
     return _stores[key]
 
 
-def _dataset(settings: FewshotSettings) -> Dataset:
+def _dataset(settings: Any) -> Dataset:
     """The data of a cell; read once by a process, unless the file changes."""
-    columns = tuple(
-        (name, value)
-        for name in ("text", "label", "gender", "male", "female")
-        if (value := getattr(settings, name)) is not None
-    )
     local = Path(settings.data)
-    if columns and settings.data.partition(":")[0] == "simulated" and not local.exists():
-        raise InputError(f"{columns[0][0]}: simulated data have no columns to name")
     content = file_digest(local) if local.is_file() else ""
-    return _read(settings.data, content, columns, settings.at_least or 0, settings.each_gender or 0)
+    names = [option.name for option in options_of(DataSettings)]
+    return _read(DataSettings(**{name: getattr(settings, name) for name in names}), content)
 
 
 @lru_cache(maxsize=4)
-def _read(
-    data: str,
-    content: str,  # noqa: ARG001
-    columns: tuple[tuple[str, str], ...],
-    at_least: int,
-    each_gender: int,
-) -> Dataset:
-    from evenhand.fewshot.data import read
-
-    try:
-        dataset = read(data, **dict(columns))
-    except FileNotFoundError:
-        problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
-        raise FileError(data, problem) from None
-    if at_least or each_gender:
-        dataset = dataset.at_least(at_least or 1, each_gender=each_gender)
-    return dataset
+def _read(source: DataSettings, content: str) -> Dataset:  # noqa: ARG001
+    return source.read()
 
 
 @lru_cache(maxsize=1024)
@@ -371,7 +288,7 @@ def _check_parts(
     from evenhand.fewshot.runs import draw_parts
 
     minimal = RunSettings(
-        training=TrainingSettings(network="proto-soft" if unlabelled else _TRAINING.network),
+        training=TrainingSettings(network=SOFT) if unlabelled else TrainingSettings(),
         ways=ways,
         shots=shots,
         queries=queries,

@@ -7,7 +7,7 @@ new instrument needs nothing here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -20,8 +20,19 @@ from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, UnknownNameError, VocabularyError
 from evenhand.grid import files
 from evenhand.grid.task import Task, Workspace
-from evenhand.instruments import Job, Option, Run, identity, instruments, plan, run_jobs
+from evenhand.instruments import (
+    Job,
+    Option,
+    Run,
+    check_options,
+    identity,
+    instruments,
+    options_of,
+    plan,
+    run_jobs,
+)
 from evenhand.results import Measurement
+from evenhand.vectors.mitigation import METHOD_OPTIONS, DebiasSettings
 
 if TYPE_CHECKING:
     from evenhand.masked.model import Model
@@ -51,6 +62,24 @@ def option_keys(option: Option) -> tuple[str, ...]:
     """
     flags = [flag.lstrip("-").replace("-", "_") for flag in (option.flag or "").split()]
     return tuple(dict.fromkeys([option.name, *(flag for flag in flags if len(flag) > 1)]))
+
+
+def option_fields(options: Iterable[Option]) -> dict[str, Any]:
+    """Return the fields of a pydantic model for options that settings declare, with their ranges.
+
+    A choice is a string here; the settings refuse others when they are made of the cell's.
+    """
+    fields: dict[str, Any] = {}
+    for option in options:
+        kind: Any = dict[str, int | float] if option.type is dict else option.type
+        kind = tuple[kind, ...] if option.multiple else kind
+        bounds = {"ge": option.minimum, "le": option.maximum, "gt": option.above}
+        about: dict[str, Any] = {k: v for k, v in bounds.items() if v is not None}
+        about |= {} if option.below is None else {"lt": option.below}
+        given = Field(option.default, description=option.help, **about)
+        key = option.name if option.type is dict else option_keys(option)[-1]
+        fields[key] = (kind | None if option.optional else kind, given)
+    return fields
 
 
 def add_options(base: type[BaseModel], kind: str) -> type[BaseModel]:
@@ -139,12 +168,7 @@ def report_jobs(jobs: Sequence[Job], workspace: Workspace) -> Iterator[Job]:
 
 # ---- word vectors
 
-DEBIAS_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "none": (),
-    "hard": ("k", "neutralize"),
-    "soft": ("k", "neutralize", "lam", "scale"),
-    "inlp": (),
-}
+DEBIAS_OPTIONS: Mapping[str, tuple[str, ...]] = {"none": (), **METHOD_OPTIONS}
 
 
 class VectorSettings(MeasureSettings):
@@ -166,12 +190,6 @@ class VectorSettings(MeasureSettings):
         "none",
         description="Debias for the topic, then measure; the result also has the measures before "
         "and after, the tests of where bias hides and what usefulness was lost.",
-    )
-    k: int | None = Field(None, ge=1, description="hard, soft: dimensions of bias.")
-    lam: float | None = Field(None, ge=0, description="soft: weight of the bias term.")
-    scale: Literal["sum", "mean"] | None = Field(None, description="soft: how terms are joined.")
-    neutralize: Literal["all", "stereotypes"] | None = Field(
-        None, description="hard, soft: what becomes neutral."
     )
     case: Literal["fallback", "exact"] = "fallback"
     limit: int | None = Field(None, ge=1, description="Only the first so many words.")
@@ -197,7 +215,14 @@ class _Vectors:
 
     @cached_property
     def settings(self) -> type[BaseModel]:
-        return add_options(VectorSettings, "vectors")
+        declared = [option for option in options_of(DebiasSettings) if option.name != "method"]
+        base = create_model(
+            "VectorSettings",
+            __base__=VectorSettings,
+            __module__=__name__,
+            **option_fields(declared),
+        )
+        return add_options(base, "vectors")
 
     def expand(
         self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
@@ -217,6 +242,7 @@ class _Vectors:
             raise InputError(
                 f"debias: expected one topic to debias for, got {len(settings.topics)}"
             )
+        check_options(DebiasSettings(**settings.debias_options))
         _vector_jobs(settings)
 
     def identity(self, settings: VectorSettings) -> dict[str, Any]:
@@ -294,11 +320,7 @@ def _vector_jobs(settings: VectorSettings) -> list[Job]:
     jobs = [
         job for material in (*topics, *queries) for job in plan("vectors", material, names, options)
     ]
-    if facts:
-        cls = instruments("vectors")["wefat"]
-        own = {option.name for option in cls.declaration.options}
-        chosen = {name: value for name, value in options.items() if name in own}
-        jobs += [job for fact in facts for job in plan("vectors", fact, "wefat", chosen)]
+    jobs += [job for fact in facts for job in plan("vectors", fact, None, options)]
     return jobs
 
 

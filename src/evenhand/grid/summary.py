@@ -38,6 +38,7 @@ from evenhand.fewshot.metrics.bias import (
 from evenhand.grid.spec import Cell, digest, format_value
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Progress, Task, load_task
+from evenhand.instruments import Run
 from evenhand.results import Measurement
 from evenhand.statistics.jackknife import Floats, Ints, JoinedReplicates, Replicates
 from evenhand.statistics.tests import holm
@@ -416,8 +417,7 @@ def _accuracy(tallies: Tallies) -> Replicates:
 
 def _accuracy_figure(values: Replicates, prob: float, *, gap: bool = False) -> Row:
     """Return an accuracy, or the gap of two with its test."""
-    fields: dict[str, Any] = {"metric": "accuracy", "query": "", "ideal": 1.0, "worse": "lower"}
-    measured = share(values, prob=prob, gap=gap, **fields)
+    measured = share(values, Run(prob=prob), "", gap=gap)
     return {**_figure(measured), "interval": measured.interval, "prob": prob, **measured.details}
 
 
@@ -428,7 +428,7 @@ def _bias_figures(tallies: Tallies, prob: float) -> dict[str, Row]:
 
 
 def _measure_figures(values: Replicates, strata: Ints, prob: float) -> dict[str, Row]:
-    measured = {name: read_measure(name, values, strata, prob) for name in MEASURES}
+    measured = {name: read_measure(name, values, strata, Run(prob=prob)) for name in MEASURES}
     return {name: {**_figure(m), "classes": m.n} for name, m in measured.items()}
 
 
@@ -620,7 +620,7 @@ def _change_row(
     if bias_before is None or bias_after is None:
         return row
     measured = [
-        {name: read_measure(name, values, strata, prob) for name in MEASURES}
+        {name: read_measure(name, values, strata, Run(prob=prob)) for name in MEASURES}
         for values in (bias_before, bias_after)
     ]
     comparisons = compare_measures(bias_before, bias_after, strata, measured[0], measured[1])

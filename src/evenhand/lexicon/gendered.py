@@ -30,16 +30,6 @@ from evenhand.lexicon.schema import (
     read_toml,
 )
 
-__all__ = [
-    "NeutralForm",
-    "Pair",
-    "fixed_phrases",
-    "neutral_forms",
-    "pairs",
-    "read_pairs",
-    "sex_indicators",
-]
-
 Direction = Literal["both", "female-to-male", "male-to-female"]
 Case = Literal["any", "lower", "capital"]
 DIRECTIONS: tuple[str, ...] = get_args(Direction)

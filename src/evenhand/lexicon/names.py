@@ -14,8 +14,6 @@ from pydantic import BeforeValidator
 
 from evenhand.lexicon.schema import STRICT, Text, Word, data, read_toml
 
-__all__ = ["Names", "PersonWords", "ambiguous_names", "counted_words", "names", "persons"]
-
 CLEAR = 0.95
 """Smallest share of its more common gender at which a name has a gender."""
 

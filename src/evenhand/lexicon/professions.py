@@ -33,18 +33,6 @@ from evenhand.lexicon.schema import (
     read_toml,
 )
 
-__all__ = [
-    "GROUPS",
-    "PersonPair",
-    "Profession",
-    "Template",
-    "TemplateSet",
-    "professions",
-    "read_professions",
-    "read_templates",
-    "template_set",
-]
-
 GROUPS = ("male", "female", "balanced")
 """Gender of the majority in a profession."""
 

@@ -22,8 +22,6 @@ from evenhand.lexicon.schema import (
     refuse_shared,
 )
 
-__all__ = ["PronounSentences", "SentenceGroup", "pronoun_sentences"]
-
 MASK = "[MASK]"
 
 

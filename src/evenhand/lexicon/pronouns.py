@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["FEMALE", "MALE", "PRONOUNS", "SLOTS"]
-
 SLOTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "subject": ("he", "she"),

@@ -28,18 +28,6 @@ from evenhand.lexicon.schema import (
     unique,
 )
 
-__all__ = [
-    "Analogies",
-    "Query",
-    "WefatQuery",
-    "analogies",
-    "read_query",
-    "weat",
-    "weat_queries",
-    "wefat",
-    "wefat_queries",
-]
-
 
 def _check_lists(lists: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     if not lists:

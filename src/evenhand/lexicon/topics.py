@@ -24,8 +24,6 @@ from evenhand.lexicon.schema import (
     unique,
 )
 
-__all__ = ["Topic", "topic", "topic_names"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:

@@ -30,8 +30,7 @@ from evenhand.errors import FileError, InputError
 from evenhand.lexicon.gendered import neutral_forms, pairs, sex_indicators
 from evenhand.lexicon.names import counted_words
 from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
-from evenhand.masked.gender_words import mask_query, probabilities
-from evenhand.masked.metrics.pronouns import bias
+from evenhand.masked.gender_words import bias, mask_query, probabilities
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import MaskedPosition, Progress, top_k
 from evenhand.masked.words import WordQuery, cloze, rows, single_pieces, word_log_probs
@@ -315,9 +314,6 @@ class Edit:
     offset: int
     old: str
     new: str
-
-    def to_dict(self) -> dict[str, int | str]:
-        return {"offset": self.offset, "old": self.old, "new": self.new}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,20 +14,22 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from evenhand import files
 from evenhand.cache import Cache
-from evenhand.errors import FileError, InputError, PartialFailure, UnknownNameError
+from evenhand.errors import FileError, InputError, PartialFailure
 from evenhand.files import document, save_json, versions
+from evenhand.instruments import Instrument, Run, check_options, option
 from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
-from evenhand.masked.metrics.pronouns import INTERVAL, Sentence, pronouns
+from evenhand.masked.metrics.pronouns import INTERVAL, Pronouns, pronouns
 from evenhand.masked.model import Model, load, quiet
+from evenhand.masked.sentences import Sentence
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, paired_shares, wilson
 from evenhand.training import (
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from evenhand.masked.learning_text import Documents, HeldOut, Material
     from evenhand.masked.pairs import Pair
 
-__all__ = ["REWRITES", "FinetuneResult", "Settings", "finetune"]
+__all__ = ["FinetuneResult", "Settings", "finetune"]
 
 INTERVALS = (
     "studentised bootstrap over sentences, paired; perplexity: bootstrap over sentences; CrowS: "
@@ -57,23 +59,6 @@ INTERVALS = (
 StageProgress = Callable[[str, int, int, str], None]
 """Called with what is being done, how much is done, of how much, and a status text."""
 Stage = Callable[[str], Callable[[int, int], None] | None]
-
-REWRITES = ("none", "swap", "substitute", "neutralize")
-"""How the text is rewritten as it is read."""
-
-DTYPES = ("auto", "float32", "bfloat16")
-
-_MINIMA = {
-    "block": 8,
-    "batch": 1,
-    "epochs": 1,
-    "max_tokens": 1,
-    "evaluations": 1,
-    "patience": 1,
-    "top_k": 1,
-    "seed": 0,
-}
-_SHARES = ("mask", "warmup", "held_out", "evaluation", "prob")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,46 +79,57 @@ class Settings:
     evenhand.errors.UnknownNameError: unknown rewrite 'swop': did you mean 'swap'? (known: ...)
     """
 
-    rewrite: str = "substitute"
-    block: int = 256
-    batch: int = 8
-    epochs: int = 30
-    max_tokens: int = 600_000
-    learning_rate: float = 2e-4
-    warmup: float = 0.06
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    mask: float = 0.15
-    evaluations: int = 20
-    patience: int = 8
-    held_out: float = 0.2
-    evaluation: float = 0.05
-    top_k: int = 10
-    prob: float = 0.95
-    dtype: str = "auto"
-    seed: int = 0
+    rewrite: Literal["none", "swap", "substitute", "neutralize"] = option(
+        "substitute",
+        help="How the text is rewritten: substitute swaps gender in half of the documents, redrawn "
+        "in every epoch; swap in all; neutralize makes it neutral; none keeps it.",
+    )
+    block: int = option(256, minimum=8, help="Maximum tokens per row.")
+    batch: int = option(
+        8,
+        minimum=1,
+        help="Blocks per step; shorter rows are combined up to as many tokens.",
+    )
+    epochs: int = option(30, minimum=1, help="Maximum number of passes over the text.")
+    max_tokens: int = option(
+        600_000,
+        minimum=1,
+        help="Maximum number of training tokens over all epochs; a larger input is sampled.",
+    )
+    learning_rate: float = option(2e-4, above=0, help="Peak learning rate.")
+    warmup: float = option(
+        0.06, above=0, below=1, public=False, help="Share of the steps with a rising rate."
+    )
+    weight_decay: float = option(0.01, minimum=0, public=False, help="Weight decay of AdamW.")
+    clip: float = option(1.0, above=0, public=False, help="Largest norm of the gradients.")
+    mask: float = option(0.15, above=0, below=1, help="Share of masked tokens.")
+    evaluations: int = option(20, minimum=1, help="Points of the loss curve over the run.")
+    patience: int = option(
+        8, minimum=1, help="Stop after this many evaluations without improvement."
+    )
+    held_out: float = option(
+        0.2,
+        above=0,
+        below=1,
+        help="Share of documents held out for the measurements before and after.",
+    )
+    evaluation: float = option(
+        0.05, above=0, below=1, public=False, help="Share of documents for the evaluation loss."
+    )
+    top_k: int = option(
+        10, minimum=1, help="Number of likeliest words for the second pronoun score."
+    )
+    prob: float = option(0.95, above=0, below=1, public=False, help="Probability of the intervals.")
+    dtype: Literal["auto", "float32", "bfloat16"] = option(
+        "auto",
+        help="Data type of matrix products; auto: bfloat16 on a GPU, else float32.",
+    )
+    seed: int = option(0, minimum=0, public=False, help="Seed of all random draws.")
 
     def __post_init__(self) -> None:
-        if self.rewrite not in REWRITES:
-            raise UnknownNameError("rewrite", self.rewrite, REWRITES)
-        if self.dtype not in DTYPES:
-            raise UnknownNameError("dtype", self.dtype, DTYPES)
-        for name, minimum in _MINIMA.items():
-            if getattr(self, name) < minimum:
-                raise InputError(f"{name}: expected {minimum} or more, got {getattr(self, name)}")
-        for name in _SHARES:
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name}: expected between 0 and 1, got {getattr(self, name)}")
-        for name in ("learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: expected more than 0, got {getattr(self, name)}")
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay: expected 0 or more, got {self.weight_decay}")
+        check_options(self)
         if self.held_out + self.evaluation >= 1:
             raise InputError("held_out and evaluation: expected to leave text to learn from")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +267,7 @@ def finetune(
     with RunFolder.working(folder) as run_folder:
         model = load(source, device=device)
         identity = {
-            "settings": {k: v for k, v in settings.to_dict().items() if k != "prob"},
+            "settings": {k: v for k, v in asdict(settings).items() if k != "prob"},
             "model": model.fingerprint,
             "text": documents.fingerprint(),
             "sentences": _digest(given),
@@ -335,7 +331,7 @@ class _Loop:
         result = FinetuneResult(
             model=model.name,
             folder=self.folder.path,
-            settings=self.settings.to_dict(),
+            settings=asdict(self.settings),
             data=self.data(),
             training=trained.to_dict(),
             curve=_curve(trained),
@@ -824,7 +820,7 @@ def _mean_change(
     # no value is below an ideal of 0: there the change is the change of the distance
     distance = distance_change(change, mean(first + second - 2 * ideal, -1.0)) if ideal else change
     before, after = (
-        _measurement("pronouns", name, mean(x, 0.0), first.size, ideal, INTERVAL)
+        _measurement(Pronouns, name, mean(x, 0.0), first.size, ideal=ideal, interval=INTERVAL)
         for x in (first, second)
     )
     comparison = Comparison(
@@ -856,7 +852,7 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
     total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
     name, interval = "CrowS stereotype share", "Wilson's, over pairs that are a tie for neither"
     share_before, share_after = (
-        _measurement("crows", name, Estimate.of(wilson(k, n, prob), prob), n, 0.5, interval)
+        _measurement(Crows, name, Estimate.of(wilson(k, n, prob), prob), n, interval=interval)
         for k in (first, second)
     )
     comparison = replace(shift, before=share_before, after=share_after, parts=())
@@ -864,20 +860,11 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
 
 
 def _measurement(
-    metric: str, query: str, estimate: Estimate, n: int, ideal: float, interval: str
+    instrument: type[Instrument], query: str, estimate: Estimate, n: int, **fields: Any
 ) -> Measurement:
-    return Measurement(
-        metric=metric,
-        query=query,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        prob=estimate.prob,
-        n=int(n),
-        ideal=ideal,
-        worse="away",
-        interval=interval,
-    )
+    ends = (estimate.value, estimate.low, estimate.high)
+    run = Run(prob=estimate.prob)
+    return instrument.declaration.result(run, query, ends, n=int(n), **fields)
 
 
 def _describe(change: Comparison, distance: Estimate | None) -> Comparison:

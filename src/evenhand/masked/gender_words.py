@@ -14,7 +14,7 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError, UnknownNameError
@@ -34,6 +34,20 @@ Words = Literal["all", "pronouns"]
 
 USUAL = ("[MASK] a", "a [MASK] a", "a [MASK].")
 """Usual positions of a mask: at the beginning, in the middle, at the end."""
+
+
+def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
+    r"""$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$; Ye et al. (2021), equation 1.
+
+    A gender without a word (NaN) counts 0, so that the score is 1 or 0; without any word there is
+    no score (NaN).
+
+    >>> bias([0.435, 0.142, 0.542, 0.2], [0.195, 0.113, 0.0305, float("nan")]).round(2).tolist()
+    [0.69, 0.56, 0.95, 1.0]
+    """
+    male, female = np.nan_to_num(np.asarray(p_male, float)), np.nan_to_num(np.asarray(p_female))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(male / (male + female))
 
 
 @memoize

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenhand.cache import Cache
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.files import replace_file, to_json
+from evenhand.instruments import check_options, option
 from evenhand.masked.drafts import (
     Candidate,
     Draft,
@@ -73,25 +74,37 @@ class Settings:
     `antecedent` the head of the antecedent may be replaced too.
     """
 
-    edits: int = 2
-    beam: int = 2
-    fills: int = 20
-    likely: float = 0.1
-    tried: int = 32
-    fluency: float = 1.1
-    least: float = 0.05
-    gain: float = 0.01
-    antecedent: bool = False
+    edits: int = option(2, minimum=1, maximum=3, help="Maximum number of replaced words.")
+    beam: int = option(
+        2, minimum=1, help="Candidates per seed that are edited further after each edit."
+    )
+    fills: int = option(20, minimum=1, help="Words tried per position: the likeliest of the model.")
+    likely: float = option(
+        0.1, minimum=0, below=1, public=False, help="Smallest ratio to the likeliest word."
+    )
+    tried: int = option(
+        32,
+        minimum=1,
+        help="Candidates scored per sentence: those with the largest expected effect.",
+    )
+    fluency: float = option(
+        1.1,
+        minimum=1,
+        metavar="FACTOR",
+        help="Largest factor by which the words may become less likely (geometric mean).",
+    )
+    least: float = option(
+        0.05, minimum=0, below=1, public=False, help="Smallest probability of a gender word."
+    )
+    gain: float = option(
+        0.01, minimum=0, below=1, public=False, help="Smallest change that justifies an edit."
+    )
+    antecedent: bool = option(
+        False, flag="--edit-antecedent", help="Replace the head of the antecedent as well."
+    )
 
     def __post_init__(self) -> None:
-        for name in ("edits", "beam", "fills", "tried"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if not self.fluency >= 1:
-            raise InputError(f"fluency: expected a factor of 1 or more, got {self.fluency}")
-        for name in ("likely", "least", "gain"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}: expected 0 to below 1, got {getattr(self, name)}")
+        check_options(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,8 +491,7 @@ def _mean(values: Floats, bounds: tuple[float, float], rule: Rule) -> Estimate:
 
 
 def _share(true: NDArray[np.bool_], rule: Rule) -> Estimate:
-    share, low, high = wilson(int(true.sum()), true.size, rule.prob)
-    return Estimate(value=share, low=low, high=high, prob=rule.prob)
+    return Estimate.of(wilson(int(true.sum()), true.size, rule.prob), rule.prob)
 
 
 Direction = Literal["own", "both", "male", "female"]
@@ -577,7 +589,7 @@ def _record(model: str, task: Task, result: AcceptedDraft) -> dict[str, Any]:
         "model": model,
         "direction": task.side,
         "seed": seed.accepted.sentence,
-        "edits": [edit.to_dict() for edit in result.draft.edits],
+        "edits": [asdict(edit) for edit in result.draft.edits],
         "bias_before": task.before.bias,
         "bias_after": result.slot.bias,
         "perplexity_ratio": result.fluency.ratio,

@@ -30,8 +30,8 @@ from evenhand.lexicon import pairs
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked.forward import logits_of
 from evenhand.masked.gender_words import UnscorableTextError, mask_query
-from evenhand.masked.metrics.pronouns import Sentence
 from evenhand.masked.model import Model
+from evenhand.masked.sentences import Sentence
 from evenhand.masked.words import MASKS
 from evenhand.text.corpus.compression import STDIN, SURROGATE
 from evenhand.text.corpus.formats import Form

@@ -10,19 +10,19 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Declaration, Run, correct_p_values
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import Tokens, tokens_of
+from evenhand.masked.scoring import MaskedPosition, Tokens, target_log_probs, tokens_of
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import paired_shares, t_mean, wilson
+from evenhand.statistics.intervals import Floats, paired_shares, t_mean, wilson
 from evenhand.statistics.tests import binomial_test
 
 __all__ = ["Direction", "Pair", "read_pairs"]
@@ -38,7 +38,6 @@ TIE = 5e-4
 to 3 digits."""
 
 Positions = Sequence[int]
-Scores = Sequence[float]
 Row = Mapping[str, Any]
 
 
@@ -61,76 +60,140 @@ class Pair:
     file: str = field(default="", compare=False, repr=False)
 
 
-def score_pairs(
-    declaration: Declaration,
-    model: MaskedLM,
-    pairs: Sequence[Pair] | None,
-    run: Run,
-    *,
-    choose: Callable[[Tokens, Tokens], tuple[Positions, Positions]],
-    score: Callable[[Sequence[tuple[int, ...]], Sequence[Positions]], Scores],
-    method: str,
-    mean: bool,
-) -> Measurement:
-    """The preference of a model between the sentences of pairs, by any score of a sentence.
+class PairMetric:
+    """Base of the measures on pairs: a subclass says what is scored and how."""
 
-    `choose` says which positions of the two sentences are scored, `score` gives the scores of
-    rows of token ids at these positions; `mean` says that a score is a mean over positions.
-    """
-    name = declaration.name
-    if not pairs:
-        raise InputError(f"{name}: expected {declaration.material}, got none")
-    used: list[tuple[Pair, int]] = []
-    rows: list[tuple[int, ...]] = []
-    positions: list[Positions] = []
-    left_out: list[tuple[Pair, str]] = []
-    for pair in pairs:
-        more, less = _tokens(model, pair, "sent_more"), _tokens(model, pair, "sent_less")
-        if more is None or less is None:
-            left_out.append((pair, "a sentence is longer than the model takes"))
-            continue
-        chosen = choose(more, less)
-        if not chosen[0] or not chosen[1]:
-            left_out.append((pair, "a sentence has no token to score"))
-            continue
-        used.append((pair, min(map(len, chosen))))
-        rows += [more.ids, less.ids]
-        positions += chosen
-    if not used:
-        raise InputError(
-            f"{name}: expected pairs that model '{model.name}' takes, got none of {len(pairs)}"
+    declaration: ClassVar[Declaration]
+    requires_material: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> tuple[str, bool]:
+        """The name of the method, and whether its scores are means over positions."""
+        raise NotImplementedError
+
+    def positions(self, more: Tokens, less: Tokens) -> tuple[Positions, Positions]:
+        """The positions of the two sentences that are scored."""
+        raise NotImplementedError
+
+    def scores(
+        self,
+        model: MaskedLM,
+        rows: Sequence[tuple[int, ...]],
+        positions: Sequence[Positions],
+        run: Run,
+    ) -> Sequence[float]:
+        """The scores of rows of token ids at these positions."""
+        raise NotImplementedError
+
+    def read(self, path: str | os.PathLike[str]) -> list[Pair]:
+        """The pairs of a CSV file."""
+        return read_pairs(path)
+
+    def measure(
+        self, subject: MaskedLM, material: Sequence[Pair] | None = None, run: Run = Run()
+    ) -> Measurement:
+        name, pairs = self.declaration.name, material
+        if not pairs:
+            raise InputError(f"{name}: expected {self.declaration.material}, got none")
+        used: list[tuple[Pair, int]] = []
+        rows: list[tuple[int, ...]] = []
+        positions: list[Positions] = []
+        left_out: list[tuple[Pair, str]] = []
+        for pair in pairs:
+            more, less = _tokens(subject, pair, "sent_more"), _tokens(subject, pair, "sent_less")
+            if more is None or less is None:
+                left_out.append((pair, "a sentence is longer than the model takes"))
+                continue
+            chosen = self.positions(more, less)
+            if not chosen[0] or not chosen[1]:
+                left_out.append((pair, "a sentence has no token to score"))
+                continue
+            used.append((pair, min(map(len, chosen))))
+            rows += [more.ids, less.ids]
+            positions += chosen
+        if not used:
+            raise InputError(
+                f"{name}: expected pairs that model '{subject.name}' takes, got none of "
+                f"{len(pairs)}"
+            )
+        method, mean = self.rule
+        scores = self.scores(subject, rows, positions, run)
+        items = []
+        for k, (pair, n) in enumerate(used):
+            more_score, less_score = scores[2 * k : 2 * k + 2]
+            difference = more_score - less_score
+            tie = abs(difference) < (TIE / n if mean else TIE)
+            items.append(
+                {
+                    "line": pair.line,
+                    "bias_type": pair.category,
+                    "stereo_antistereo": pair.direction,
+                    "writer": pair.writer,
+                    "sent_more": pair.more,
+                    "sent_less": pair.less,
+                    "scored_tokens": n,
+                    "score_more": more_score,
+                    "score_less": less_score,
+                    "difference": difference,
+                    "prefers": "neither" if tie else "more" if difference > 0 else "less",
+                }
+            )
+        file = pairs[0].file
+        return _measurement(
+            items,
+            left_out,
+            declaration=self.declaration,
+            query=PurePath(file).name if file else "sentence pairs",
+            subject=subject.name,
+            method=method,
+            run=run,
         )
-    scores = score(rows, positions)
-    items = []
-    for k, (pair, n) in enumerate(used):
-        more_score, less_score = scores[2 * k : 2 * k + 2]
-        difference = more_score - less_score
-        tie = abs(difference) < (TIE / n if mean else TIE)
-        items.append(
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change on the pairs that both scored; see `compare_pairs`."""
+        return compare_pairs(before, after)
+
+    @classmethod
+    def example(cls) -> tuple[MaskedLM, list[Pair]]:
+        """A small model whose probabilities are known, and pairs it can score."""
+        from evenhand.simulate.masked import bigram_model
+
+        model = bigram_model(
             {
-                "line": pair.line,
-                "bias_type": pair.category,
-                "stereo_antistereo": pair.direction,
-                "writer": pair.writer,
-                "sent_more": pair.more,
-                "sent_less": pair.less,
-                "scored_tokens": n,
-                "score_more": more_score,
-                "score_less": less_score,
-                "difference": difference,
-                "prefers": "neither" if tie else "more" if difference > 0 else "less",
+                "[CLS]": {"nurses": 0.5, "guards": 0.2},
+                "nurses": {"cry": 0.5, "sing": 0.2},
+                "guards": {"cry": 0.25, "sing": 0.1},
             }
         )
-    file = pairs[0].file
-    return _measurement(
-        items,
-        left_out,
-        declaration=declaration,
-        query=PurePath(file).name if file else "sentence pairs",
-        subject=model.name,
-        method=method,
-        run=run,
-    )
+        pairs = [
+            Pair("nurses cry", "guards cry", "stereo", "occupation", "a", 2),
+            Pair("guards sing", "nurses sing", "antistereo", "occupation", "b", 3),
+            Pair("nurses sing", "guards sing", "stereo", "feeling", "a", 4),
+        ]
+        return model, pairs
+
+
+def log_probs_at(
+    model: MaskedLM,
+    rows: Sequence[tuple[int, ...]],
+    positions: Sequence[Positions],
+    run: Run,
+    *,
+    hide: bool,
+) -> list[Floats]:
+    """The log probabilities of each row's tokens at its positions, all of them hidden or none."""
+    mask = int(model.tokenizer.mask_token_id)
+    queries: list[MaskedPosition] = []
+    targets: list[int] = []
+    for row, chosen in zip(rows, positions, strict=True):
+        shown = list(row)
+        for i in chosen if hide else ():
+            shown[i] = mask
+        queries += [MaskedPosition(tuple(shown), i) for i in chosen]
+        targets += [row[i] for i in chosen]
+    answers = target_log_probs(model, queries, targets, progress=run.progress, cache=run.cache)
+    return np.split(answers, np.cumsum([len(chosen) for chosen in positions])[:-1])
 
 
 def _tokens(model: MaskedLM, pair: Pair, column: str) -> Tokens | None:
@@ -208,8 +271,7 @@ def _measurement(
     run: Run,
 ) -> Measurement:
     """The preference over all pairs, with its parts."""
-    metric = declaration.name
-    context: dict[str, Any] = {"metric": metric, "subject": subject, "prob": run.prob}
+    context: dict[str, Any] = {"declaration": declaration, "run": run, "subject": subject}
     parts = [
         _preference(chosen, name, by="direction", **context)
         for name in DIRECTIONS
@@ -223,14 +285,13 @@ def _measurement(
         for name in sorted(by_category)
     ]
     parts += correct_p_values(categories)
-    writers = _by_writer(rows, metric, subject, run)
+    writers = _by_writer(rows, **context)
     overall = _preference(rows, query, by="", **context)
     preferred, n = overall.details["preferred"], overall.n
     return replace(
         overall,
         items=Items(rows),
         parts=(*overall.parts, *parts, *([writers] if writers else [])),
-        seed=run.seed,
         left_out=tuple(
             f"line {pair.line} ({reason})" if pair.line else f"'{pair.more}' ({reason})"
             for pair, reason in left_out
@@ -250,36 +311,26 @@ def _measurement(
 
 
 def _preference(
-    rows: Sequence[Row], query: str, *, metric: str, by: str, subject: str, prob: float
+    rows: Sequence[Row], query: str, *, declaration: Declaration, run: Run, by: str, subject: str
 ) -> Measurement:
     """How often the more stereotypical sentence is the likelier one, and by how much."""
     decided = [row["prefers"] == "more" for row in rows if row["prefers"] != "neither"]
-    share = wilson(sum(decided), len(decided), prob)
-    mean = t_mean([row["difference"] for row in rows], prob)
-    difference = Measurement(
-        metric=f"{metric}_difference",
-        query="mean difference",
-        value=mean[0],
-        low=mean[1],
-        high=mean[2],
-        prob=prob,
+    difference = declaration.result(
+        run,
+        "mean difference",
+        t_mean([row["difference"] for row in rows], run.prob),
+        metric=f"{declaration.name}_difference",
         n=len(rows),
         ideal=0.0,
-        worse="away",
         interval="Student's, over pairs",
         subject=subject,
         by="component",
     )
-    return Measurement(
-        metric=metric,
-        query=query,
-        value=share[0],
-        low=share[1],
-        high=share[2],
-        prob=prob,
+    return declaration.result(
+        run,
+        query,
+        wilson(sum(decided), len(decided), run.prob),
         n=len(rows),
-        ideal=0.5,
-        worse="away",
         interval="Wilson's, over pairs that are not a tie",
         p_value=binomial_test(sum(decided), len(decided)),
         test="exact binomial test against one half, two-sided",
@@ -290,7 +341,9 @@ def _preference(
     )
 
 
-def _by_writer(rows: Sequence[Row], metric: str, subject: str, run: Run) -> Measurement | None:
+def _by_writer(
+    rows: Sequence[Row], *, declaration: Declaration, run: Run, subject: str
+) -> Measurement | None:
     """The share with writers as the unit: writers are resampled with all their pairs."""
     counts: dict[str, list[int]] = {}
     for row in rows:
@@ -308,20 +361,14 @@ def _by_writer(rows: Sequence[Row], metric: str, subject: str, run: Run) -> Meas
     shares = resampled[:, 0] / resampled[:, 1]
     low, high = np.quantile(shares, [(1 - run.prob) / 2, (1 + run.prob) / 2])
     preferred, decided = table.sum(axis=0)
-    return Measurement(
-        metric=metric,
-        query="writer",
-        value=float(preferred / decided),
-        low=float(low),
-        high=float(high),
-        prob=run.prob,
+    return declaration.result(
+        run,
+        "writer",
+        (float(preferred / decided), float(low), float(high)),
         n=len(table),
-        ideal=0.5,
-        worse="away",
         interval="percentile bootstrap over writers",
         subject=subject,
         by="unit",
-        seed=run.seed,
     )
 
 
@@ -400,21 +447,6 @@ def _change(before: Measurement, after: Measurement, both: Sequence[tuple[Row, R
             "to_less": to_less,
         },
     )
-
-
-def example_pairs() -> tuple[MaskedLM, list[Pair]]:
-    """A small model whose probabilities are known, and pairs it can score."""
-    from evenhand.simulate.masked import bigram_model
-
-    model = bigram_model(
-        {"nurses": {"cry": 0.5, "sing": 0.2}, "guards": {"cry": 0.25, "sing": 0.1}}
-    )
-    pairs = [
-        Pair("nurses cry", "guards cry", "stereo", "occupation", "a", 2),
-        Pair("guards sing", "nurses sing", "antistereo", "occupation", "b", 3),
-        Pair("nurses sing", "guards sing", "stereo", "feeling", "a", 4),
-    ]
-    return model, pairs
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:

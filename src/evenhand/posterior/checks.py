@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,7 +302,7 @@ class Assessment:
             "models": {
                 name: {
                     **self.criteria[name].to_dict(),
-                    **self.diagnostics[name].to_dict(),
+                    **asdict(self.diagnostics[name]),
                     "sampler": fit.sampler,
                 }
                 for name, fit in self.fitted.fits.items()

@@ -98,9 +98,6 @@ class Diagnostics:
     ess_min: float
     worst: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
@@ -300,9 +297,6 @@ class Difference:
     loo_difference: float
     loo_difference_se: float
     weight: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def compare_models(scores: Mapping[str, Criteria]) -> list[Difference]:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.charts import Chart, inline, to_svg
+from evenhand.charts import Chart, finite, inline, to_svg
 from evenhand.errors import InputError
 from evenhand.wording import interval, number, p_relation, p_value, percent, probability
 
@@ -57,7 +57,7 @@ def cell(value: float | str | None, digits: int = 3) -> Cell:
     """A cell with a number or a text."""
     if isinstance(value, str):
         return Cell(value)
-    return Cell(number(value, digits), value)
+    return Cell(number(value, digits), finite(value))
 
 
 def count(value: int | None) -> Cell:
@@ -72,7 +72,7 @@ def share(value: float | None) -> Cell:
 
 def span(low: float | None, high: float | None, digits: int = 3) -> Cell:
     """A cell with an interval, sorted by its lower end."""
-    return Cell(interval(low, high, digits), low)
+    return Cell(interval(low, high, digits), finite(low))
 
 
 def p_cell(p: float | None) -> Cell:
@@ -112,7 +112,77 @@ class Table:
         return cls(caption, headers, cells, words, folded)
 
 
+Columns = Mapping[str, Callable[[Any], Cell | str]]
+"""The headings of a table, each with what its cells show of a result."""
+
+
+def result_table(
+    caption: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    columns: Columns,
+    *,
+    words: bool = False,
+    folded: bool = False,
+) -> Table:
+    """A table of results: one row per result, which comes last in its row, after its names.
+
+    >>> from evenhand.results import Estimate
+    >>> rows = [("weat", Estimate(value=1.5, low=1.0, high=1.9))]
+    >>> [c.text for c in result_table("", ("Measure",), rows, value_columns(0.95)).rows[0]]
+    ['weat', '1.500', '[1.000, 1.900]']
+    """
+    return Table.of(
+        caption,
+        (*names, *columns),
+        ((*texts, *(show(result) for show in columns.values())) for *texts, result in rows),
+        words=words,
+        folded=folded,
+    )
+
+
+def value_columns(
+    prob: float | None = None, value: str = "Value", interval: str = "", digits: int = 3
+) -> Columns:
+    """A value and its interval."""
+    ends = f"{percent(prob)} interval" if prob else "Interval"
+    return {
+        value: lambda m: cell(m.value, digits),
+        interval or ends: lambda m: span(m.low, m.high, digits),
+    }
+
+
+def change_columns(interval: str = "Interval of the change") -> Columns:
+    """A comparison: before, after, and the change with its interval."""
+    return {
+        "Before": lambda c: cell(c.before.value),
+        "After": lambda c: cell(c.after.value),
+        "Change": lambda c: cell(c.change.value),
+        interval: lambda c: span(c.change.low, c.change.high),
+    }
+
+
+P: Columns = {"p": lambda m: p_cell(m.p_value)}
+
+
+def n_column(heading: str) -> Columns:
+    """The number of items behind a result."""
+    return {heading: lambda m: count(m.n)}
+
+
 Block = Text | Figure | Table
+
+
+def not_measured(
+    skipped: Iterable[Mapping[str, str]],
+    name: Callable[[Mapping[str, str]], str] | None = None,
+    text: str = "Not measured",
+) -> list[Block]:
+    """What stages could not measure, as warnings with the reason, after its name if given."""
+    return [
+        Text(": ".join((text, *([name(skip)] if name else []), skip["reason"])) + ".", "warning")
+        for skip in skipped
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +193,14 @@ class Section:
     title: str
     blocks: Sequence[Block] = ()
     parts: Sequence[Section] = ()
+
+    @classmethod
+    def of(
+        cls, name: str, title: str, parts: Iterable[Section], blocks: Sequence[Block] = ()
+    ) -> Section:
+        """The section with the parts that are not empty, and its blocks if there is one."""
+        shown = [part for part in parts if part.blocks]
+        return cls(name, title, blocks if shown else (), shown)
 
     def figures(self) -> Iterable[Figure]:
         """The figures of the section and its parts."""
@@ -178,7 +256,22 @@ class Prose:
         return Figure.of(name, chart, caption, getattr(self, f"words_{key}")(**named))
 
 
+def listed(results: Iterable[tuple[str, Any]], digits: int = 3, ends: bool = True) -> str:
+    """The labels and values of results, with their intervals unless `ends` is false.
+
+    >>> from evenhand.results import Estimate
+    >>> listed([("weat", Estimate(value=1.5, low=1.0, high=1.9))], 1)
+    'weat 1.5 [1.0, 1.9]'
+    """
+    return "; ".join(
+        f"{label} {number(m.value, digits)}"
+        + (f" {interval(m.low, m.high, digits)}" if ends else "")
+        for label, m in results
+    )
+
+
 FILTERS: Mapping[str, Any] = {
+    "listed": listed,
     "number": number,
     "p": p_value,
     "p_relation": p_relation,

@@ -18,9 +18,11 @@ from evenhand.errors import InputError
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.report.blocks import render_text
-from evenhand.report.findings import SUBJECT_OF, Findings, read_findings
+from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import Method, label_of, method, methods
-from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, odds_of, rules
+from evenhand.report.text import class_leanings
+from evenhand.report.vectors import LEAD
+from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, rules
 from evenhand.wording import number, p_value, percent, slug
 
 if TYPE_CHECKING:
@@ -304,7 +306,7 @@ def _first_number(verdict: Verdict) -> tuple[str, str, str]:
 
 def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
     """What failed, could not be measured or had to be left out, by name."""
-    stages = [stage for stage in findings.stages if SUBJECT_OF.get(stage.kind) in subjects]
+    stages = [stage for stage in findings.stages if stage.subject in subjects]
     lines = [f"{stage.title} failed: {stage.failed}" for stage in stages if stage.failed]
     unmeasured: dict[str, list[Mapping[str, str]]] = {}
     for skip in (skip for stage in stages for skip in stage.skipped):
@@ -371,7 +373,7 @@ def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
 
 
 def _mitigated(findings: Findings) -> str:
-    """What debiasing did to the association contrast."""
+    """What debiasing did to the measure that the verdicts depend on."""
     return table(
         ("Topic", "Method", "Before", "After", "Change", "Interval of the change"),
         (
@@ -385,7 +387,7 @@ def _mitigated(findings: Findings) -> str:
             )
             for stage in findings.of("mitigation")
             for c in stage.comparisons
-            if c.metric == "association"
+            if c.metric == LEAD
         ),
     )
 
@@ -398,12 +400,11 @@ def _links(files: Sequence[str], folder: str) -> list[tuple[str, str]]:
 
 def _data_facts(findings: Findings) -> dict[str, Any]:
     """The data in numbers, class by class where genders are known."""
-    data, counts = findings.subjects["data"], findings.details("odds") or {}
+    data, (counts, measured) = findings.subjects["data"], class_leanings(findings)
     genders = {"men": "Texts of men", "women": "Texts of women", "unknown": "Gender not known"}
     facts = [("Texts", f"{data['texts']:,}"), ("Classes", f"{data['classes']:,}")]
     facts += [(words, f"{counts[key]:,}") for key, words in genders.items() if key in counts]
     facts += [(f"Left out: {why}", f"{n:,}") for why, n in data["left_out"].items()]
-    measured = odds_of(findings)
     rows = table(
         (
             "Class",
@@ -430,7 +431,7 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
     return {
         "facts": table(("What", "Value"), facts),
         "without_gender": ", ".join(counts.get("without_gender") or ()),
-        "odds": rows,
+        "classes": rows,
         "measured": measured,
         "halved": ", ".join(m.query for m in measured if m.details.get("corrected")),
         "filter": findings.details("filter"),

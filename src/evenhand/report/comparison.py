@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
 from evenhand.files import replace_file
-from evenhand.instruments import paired_jackknife
+from evenhand.instruments import find, paired_jackknife
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -27,16 +27,14 @@ from evenhand.report.blocks import (
     span,
 )
 from evenhand.report.cards import without_aside
-from evenhand.report.findings import SUBJECT_OF, Findings, StageResult, read_findings
-from evenhand.report.methods import COSINES, PRODUCTS, label_of, scale_of
+from evenhand.report.findings import Findings, read_findings
+from evenhand.report.methods import label_of, scale_of
 from evenhand.report.verdicts import SUBJECTS, Verdict
-from evenhand.results import Items, Measurement
+from evenhand.results import Measurement
 from evenhand.wording import interval, number, percent, slug
 
 prose = Prose("comparison")
 
-NOT_ESTIMATES = ("leave_one_out(weat)", "split_half(weat)")
-"""Measurements whose ends are a range over word lists, not an interval."""
 IDENTITY = {"vectors": "content_sha256", "model": "fingerprint", "data": "digest"}
 """The fact that shows whether two audits had the same input."""
 DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
@@ -46,12 +44,6 @@ DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
     "classifier": ("model", "data"),
 }
 """What the numbers on each subject depend on."""
-CONTROLS = {("weat", "weat-1"), ("weat", "weat-2"), ("phrases", "neutral")}
-"""Harmless associations, measured to see what one looks like."""
-RATIOS = ("odds",)
-"""Measures that are compared as a ratio, on the logarithm."""
-MEANS = ("pronouns",)
-"""Measures that are the mean of their items' scores."""
 COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
 SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 FACTS = {
@@ -75,7 +67,7 @@ class Difference:
     `how` says what the interval rests on, or for `kind` none why there is no difference.
     """
 
-    kind: Literal["paired", "unpaired", "same", "none"]
+    kind: Literal["paired", "unpaired", "same input", "none"]
     how: str
     value: float = math.nan
     low: float = math.nan
@@ -98,7 +90,7 @@ class Difference:
         """
         if self.kind == "none":
             return "–"
-        if self.kind == "same":
+        if self.kind == "same input":
             return "0 (same input)"
         if self.ratio:
             return f"× {number(self.value, 2)} {interval(self.low, self.high, 2)}"
@@ -280,14 +272,10 @@ def _measured(side: Side) -> dict[Key, Measurement]:
     """Every measurement of an audit, and the numbers of its verdicts that are none of these."""
     found: dict[Key, Measurement] = {}
     for stage in side.findings.stages:
-        if stage.kind in SUBJECT_OF and stage.kind not in ("mitigation", "posterior"):
-            for m in stage.measurements:
-                for part in m.select("class") if m.metric in RATIOS and m.parts else (m,):
-                    if part.metric not in NOT_ESTIMATES:
-                        subject = SUBJECT_OF[stage.kind]
-                        found.setdefault(
-                            (subject, stage.topic or "", part.metric, part.query), part
-                        )
+        for m in stage.measurements if stage.measures else ():
+            if "(" not in m.metric:  # the range of another measure, such as split_half(…)
+                query = m.details.get("run", m.query)
+                found.setdefault((stage.subject, stage.topic or "", m.metric, query), m)
     known = {(m.value, m.low, m.high) for m in found.values()}
     prob = side.findings.settings["prob"]
     for verdict in side.findings.verdicts:
@@ -311,21 +299,6 @@ def _measured(side: Side) -> dict[Key, Measurement]:
                     ),
                 )
     return found
-
-
-def _estimates(stage: StageResult) -> Iterable[Measurement]:
-    """The measurements of a stage that are compared: of some instruments, their parts."""
-    for m in stage.measurements:
-        if stage.kind == "fewshot":
-            run, role = m.details["run"], m.details["role"]
-            if role == "accuracy":
-                yield replace(m, query=run, parts=())
-            for part in m.select("measure"):
-                yield replace(part, metric=f"fewshot_{part.query}", query=run)
-        elif m.metric in RATIOS and m.parts:
-            yield from m.select("class")
-        elif m.metric not in NOT_ESTIMATES:
-            yield m
 
 
 def _difference(
@@ -360,11 +333,12 @@ def _not_comparable(before: Findings, after: Findings, topic: str, metric: str) 
         return prose.other_words(topic)
     if _same(before, after, "vectors"):
         return ""
-    scale = scale_of(metric)
-    if scale == PRODUCTS:
+    instrument = find(metric)
+    varies_with = "" if instrument is None else instrument.declaration.varies_with
+    if varies_with == "length":
         return prose.other_lengths()
     dims = [findings.subjects["vectors"]["dim"] for findings in (before, after)]
-    if dims[0] != dims[1] and (scale == COSINES or metric == "mac"):
+    if dims[0] != dims[1] and varies_with == "dimension":
         return prose.other_dimensions(*dims)
     return ""
 
@@ -384,9 +358,11 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
         return Difference(kind="none", how=prose.no_value())
     if same_input and first.value == second.value:
         return Difference(
-            kind="same", how=prose.same_input(), value=0.0, low=0.0, high=0.0, prob=first.prob
+            kind="same input", how=prose.same_input(), value=0.0, low=0.0, high=0.0, prob=first.prob
         )
-    before, after = _with_replicates(first), _with_replicates(second)
+    instrument = find(first.metric)
+    complete = getattr(instrument, "with_replicates", lambda m: m)
+    before, after = complete(first), complete(second)
     if len(before.items) and _keys(before) and _keys(before) == _keys(after):
         compared = paired_jackknife(before, after)
         change = compared.change
@@ -400,7 +376,7 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
                 prob=change.prob,
                 items=compared.paired,
             )
-    ratio = first.metric in RATIOS
+    ratio = _is_ratio(first.metric)
     value, low, high = unpaired_interval(first, second, ratio=ratio)
     if not (math.isfinite(low) and math.isfinite(high)):
         return Difference(kind="none", how=prose.no_interval())
@@ -413,6 +389,12 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
         prob=first.prob,
         ratio=ratio,
     )
+
+
+def _is_ratio(metric: str) -> bool:
+    """Whether values of a measure are compared as a ratio, on the logarithm."""
+    instrument = find(metric)
+    return instrument is not None and instrument.declaration.compared == "ratio"
 
 
 def unpaired_interval(
@@ -466,23 +448,6 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
     return keys if known and len(keys) == len(m.items) else set()
 
 
-def _with_replicates(m: Measurement) -> Measurement:
-    """The measurement with the value without each item, where it is a mean of the items."""
-    score = "full_bias" if "full_bias" in m.items.columns else "score"
-    if m.metric not in MEANS or score not in m.items.columns:
-        return m
-    names = m.items["masked"] if "masked" in m.items.columns else m.items["word"]
-    scores = [
-        math.nan if item.get("full_verdict") == "undecided" else item[score] for item in m.items
-    ]
-    counted = [value for value in scores if math.isfinite(value)]
-    n, total = len(counted), math.fsum(counted)
-    if n < 2 or not math.isclose(total / n, m.value, rel_tol=1e-9, abs_tol=1e-9):
-        return m
-    without = [(total - s) / (n - 1) if math.isfinite(s) else m.value for s in scores]
-    return replace(m, items=Items({"word": names, "without": without}))
-
-
 def worse(line: Line, index: int, letters: tuple[str, str]) -> str:
     """Which of the first audit and another reads worse, where the difference is clear.
 
@@ -492,7 +457,7 @@ def worse(line: Line, index: int, letters: tuple[str, str]) -> str:
     found, first, second = line.differences[index], line.sides[0], line.sides[index]
     if found is None or first is None or second is None or found.kind == "none":
         return "–"
-    if (line.metric, line.query) in CONTROLS:
+    if line.query in getattr(find(line.metric), "controls", ()):
         return "a control"
     if not found.clear:
         return "not clear"
@@ -540,7 +505,7 @@ def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
         if line.shared:
             scale = scale_of(line.metric) or label_of(line.metric) or "Other numbers"
             rows = parts.setdefault(scale, [])
-            if line.metric in RATIOS:
+            if _is_ratio(line.metric):
                 options[scale] = {"log": True}
             for m, name, found in zip(line.sides, names, line.differences, strict=True):
                 if m is not None:
@@ -672,7 +637,7 @@ def _measures(compared: AuditComparison) -> Section:
     alike = {
         key
         for key, lines in groups.items()
-        if all(d is None or d.kind == "same" for line in lines for d in line.differences)
+        if all(d is None or d.kind == "same input" for line in lines for d in line.differences)
     }
     parts = [_group(compared, *key, lines) for key, lines in groups.items() if key not in alike]
     every = [d for line in compared.lines for d in line.differences if d is not None]
@@ -692,10 +657,7 @@ def _measures(compared: AuditComparison) -> Section:
 
 def _mitigated(side: Side) -> bool:
     """The audit has a change made by a mitigation."""
-    return any(
-        stage.kind in ("mitigation", "finetune", "fewshot") and not stage.empty
-        for stage in side.findings.stages
-    )
+    return any(stage.comparisons for stage in side.findings.stages if stage.kind != "posterior")
 
 
 def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[Line]) -> Section:
@@ -780,7 +742,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
                         f"{side.letter} {sign} {first.letter}",
                         Cell(times + number(found.value, digits), found.value),
                         span(found.low, found.high, digits),
-                        "same input" if found.kind == "same" else how,
+                        how,
                         worse(line, index, (first.letter, side.letter)),
                     ]
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.charts import (
@@ -19,22 +20,30 @@ from evenhand.charts import (
     forests,
     panel_heading,
     panels,
+    row_of,
     unique,
     wrap,
 )
 from evenhand.errors import InputError
-from evenhand.fewshot.runs import RunResults, association_rows, by_class_rows
+from evenhand.fewshot.runs import RunResults
 from evenhand.report.blocks import (
     Block,
     Cell,
+    P,
     Prose,
     Section,
     Table,
     Text,
     cell,
+    change_columns,
+    count,
+    n_column,
+    not_measured,
     p_cell,
+    result_table,
     share,
     span,
+    value_columns,
 )
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation
@@ -44,8 +53,9 @@ from evenhand.wording import interval, number, p_value, percent
 prose = Prose("fewshot")
 
 Row = Mapping[str, Any]
-Rows = list[dict[str, Any]]
 Points = Sequence[Row]
+Change = tuple[Comparison, Comparison]
+"""What a mitigation changed: the accuracy, and the bias."""
 
 MEASURES = {
     "association": ("Association", "log(p pro / p anti)"),
@@ -54,6 +64,7 @@ MEASURES = {
     "stereotype": ("Stereotype", "F1, pro minus anti"),
 }
 """The label of each bias measure, and what its axis says."""
+ACCURACY = "accuracy"
 LOOKS = {"male": (BLUE, "circle"), "female": (ORANGE, "triangle-up"), "neither": (INK, "diamond")}
 UNCLEAR = "no clear change"
 DIRECTIONS = {
@@ -63,90 +74,116 @@ DIRECTIONS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The runs of one network by mitigation, and what each mitigation changed."""
+
+    name: str
+    runs: Mapping[str, RunResults]
+    changes: Mapping[str, Change]
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, stage: StageResult) -> Network:
+        """The network of a stage of an audit."""
+        measured = {(m.details["mitigation"], m.details["role"]): m for m in stage.measurements}
+        compared = {(c.details["mitigation"], c.details["role"]): c for c in stage.comparisons}
+        return cls(
+            name=stage.details["network"],
+            runs={
+                name: RunResults(
+                    accuracy=measured[name, "performance"],
+                    baseline=measured[name, "baseline"],
+                    above_baseline=compared[name, "above baseline"],
+                    bias=measured.get((name, "bias")),
+                )
+                for name in stage.details["mitigations"]
+            },
+            changes={
+                name: (compared[name, "performance"], change)
+                for (name, role), change in compared.items()
+                if role == "bias"
+            },
+            details=stage.details,
+        )
+
+    @property
+    def bias(self) -> Measurement:
+        """The bias without mitigation."""
+        bias = self.runs["none"].bias
+        assert bias is not None  # noqa: S101
+        return bias
+
+
+def read_networks(findings: Findings) -> list[Network]:
+    """The networks of which something was measured."""
+    return [Network.of(stage) for stage in findings.of("fewshot") if stage.measurements]
+
+
+def measures(bias: Measurement) -> dict[str, Measurement]:
+    """The bias by measure."""
+    return {name: bias.part(name, by="measure") for name in MEASURES}
+
+
 # ------------------------------------------------------------------------------------- figures
 
 
-def run_charts(result: Row) -> ChartSet:
-    """The figures of `fewshot run` from its document, in the order of reading."""
-    figures = ChartSet()
-    name = str(result.get("name") or "run")
-    prob = (result.get("accuracy") or {}).get("prob")
-    chance = result.get("chance")
-    baseline = (result.get("baseline") or {}).get("accuracy")
-    figures.add(
-        "accuracy",
-        lambda: accuracies(
-            [{"name": name, **_part(result, "accuracy")}], chance=chance, baseline=baseline
-        ),
-    )
-    figures.add("classes", lambda: by_class(_part(result, "by_class"), chance=chance, prob=prob))
-    figures.add("curves", lambda: learning_curves(_part(result, "curves")))
-    figures.add("bias", lambda: bias_measures({name: _part(result, "bias")}))
-    figures.add("associations", lambda: associations(_part(result, "associations")))
+def run_charts(results: RunResults, name: str, points: Mapping[str, Points]) -> ChartSet:
+    """The figures of `fewshot run`, in the order of reading; `points` are its learning curves."""
+    figures, bias = ChartSet(), results.bias
+    figures.add("accuracy", lambda: accuracies({name: results.accuracy}, baseline=results.baseline))
+    figures.add("classes", lambda: by_class(results.accuracy))
+    figures.add("curves", lambda: learning_curves(points))
+    if bias is not None:
+        figures.add("bias", lambda: bias_measures({name: bias}))
+        figures.add("associations", lambda: associations(bias))
     return figures
 
 
-def bias_charts(result: Row) -> ChartSet:
-    """The figures of `fewshot bias` from its document; a run without a part gets an empty row."""
+def bias_charts(
+    runs: Mapping[str, tuple[Measurement, Measurement]], changes: Mapping[str, Change]
+) -> ChartSet:
+    """The figures of `fewshot bias`: accuracy and bias of each run, and what it changed."""
     figures = ChartSet()
-    runs: Mapping[str, Row] = result.get("runs") or {}
-
-    def every(key: str) -> dict[str, Row]:
-        found = {name: run.get(key) or {} for name, run in runs.items()}
-        if not any(found.values()):
-            raise InputError(f"{key}: the result has none")
-        return found
-
-    figures.add(
-        "accuracy",
-        lambda: accuracies([{"name": name, **score} for name, score in every("accuracy").items()]),
-    )
-    figures.add("bias", lambda: bias_measures(every("bias")))
-    figures.add("changes", lambda: bias_changes(_part(result, "changes")))
+    figures.add("accuracy", lambda: accuracies({name: right for name, (right, _) in runs.items()}))
+    figures.add("bias", lambda: bias_measures({name: bias for name, (_, bias) in runs.items()}))
+    if changes:
+        figures.add("changes", lambda: bias_changes(changes))
     return figures
 
 
-def _part(result: Row, key: str) -> Any:
-    found = result.get(key)
-    if not found:
-        raise InputError(f"{key}: the result has none")
-    return found
-
-
-def accuracies(
-    runs: Sequence[Row], *, chance: float | None = None, baseline: Row | None = None
-) -> Chart:
+def accuracies(runs: Mapping[str, Measurement], *, baseline: Measurement | None = None) -> Chart:
     """One row per run: the accuracy, its interval for new classes, and inside it the naive one.
 
     The thin line is what a claim about other classes needs; the thick line in it only says how far
-    other episodes of the same classes would move it. `chance` is 1 / ways; `baseline` is what
-    counting words reaches, with its interval for new classes as a band.
+    other episodes of the same classes would move it. With `baseline`, what counting words reaches,
+    there are lines for it, with its interval for new classes as a band, and for chance, 1 / ways.
     """
-    unique((run["name"] for run in runs), "runs")
-    prob = percent(next((run["prob"] for run in runs if "prob" in run), 0.95))
+    prob = percent(next(iter(runs.values())).prob)
     rows = [
-        {
-            "label": run["name"],
-            "run": run["name"],
-            **{name: run.get(name) for name in ("value", "low", "high", "classes", "episodes")},
-            "inner_low": finite(run.get("naive_low")),
-            "inner_high": finite(run.get("naive_high")),
-            "naive": interval(finite(run.get("naive_low")), finite(run.get("naive_high"))),
-            "meaning": run.get("interval"),
-        }
-        for run in runs
+        row_of(
+            m,
+            name,
+            inner_low=m.details["naive_low"],
+            inner_high=m.details["naive_high"],
+            naive=interval(m.details["naive_low"], m.details["naive_high"]),
+            meaning=m.interval,
+            classes=m.details["classes"],
+            episodes=m.details["episodes"],
+        )
+        for name, m in runs.items()
     ]
-    references = []
     lines = [f"line: {prob} interval for new classes; thick part: naive, over episodes alone"]
-    if finite(chance) is not None:
-        references.append({"value": chance, "text": f"chance {number(chance, 2)}"})
-    if baseline and finite(baseline.get("value")) is not None:
-        ends = {name: baseline.get(name) for name in ("value", "low", "high")}
-        text = f"baseline {number(ends['value'], 2)}"
-        references.append({**ends, "text": text, "colour": GREEN})
+    references: list[Row] = []
+    if baseline is not None:
+        chance = baseline.details["chance"]
+        references = [
+            {"value": chance, "text": f"chance {number(chance, 2)}"},
+            row_of(baseline, "", text=f"baseline {number(baseline.value, 2)}", colour=GREEN),
+        ]
         lines.append(
             "baseline: counting words (TF-IDF, nearest centroid), "
-            f"{number(ends['value'])} {interval(ends['low'], ends['high'])}"
+            f"{number(baseline.value)} {interval(baseline.low, baseline.high)}"
         )
     return forest(
         rows,
@@ -169,45 +206,41 @@ def accuracies(
     )
 
 
-def by_class(
-    classes: Sequence[Row], *, chance: float | None = None, prob: float | None = None
-) -> Chart:
+def by_class(accuracy: Measurement) -> Chart:
     """One row per class, the easiest first: the share of its queries that are classified correctly.
 
     The interval is for new texts of the class against new opponents. The colour is the gender that
     the class has more texts of.
     """
-    unique((row["name"] for row in classes), "classes")
-    rows = [
-        {
-            "label": row["name"],
-            "value": finite(row["accuracy"]),
-            "low": row["accuracy_low"],
-            "high": row["accuracy_high"],
-            "series": leaning if (leaning := row.get("leaning")) in LOOKS else "neither",
-            "taken_for": row.get("taken_for") or "–",
-            "texts": row["texts"],
-            "queries": row["queries"],
-            "f1": f"{number(finite(row.get('f1')))} "
-            f"{interval(finite(row.get('f1_low')), finite(row.get('f1_high')))}",
-        }
-        for row in classes
-    ]
-    if not any(row["value"] is not None for row in rows):
-        raise InputError("classes: expected at least one with an accuracy, got none")
-    rows.sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
-    level = finite(chance)
-    line = f"line: {percent(prob) + ' ' if prob else ''}interval for new texts and new opponents"
-    if level is not None:
-        line += f"; dashed: chance, {number(level, 2)}"
+    classes, f1 = accuracy.select("class"), accuracy.part("f1", by="score")
+    unique((part.query for part in classes), "classes")
+    known = {part.query: part for part in f1.select("class")}
+    chance = accuracy.details["chance"]
+    ordered = sorted(
+        classes, key=lambda m: (finite(m.value) is None, -(finite(m.value) or 0.0), m.query)
+    )
     return forest(
-        rows,
+        [
+            row_of(
+                part,
+                part.query,
+                series=leaning if (leaning := part.details["leaning"]) in LOOKS else "neither",
+                taken_for=part.details["confused_with"] or "–",
+                texts=part.details["texts"],
+                queries=part.details["queries"],
+                f1=_shown(known[part.query]),
+            )
+            for part in ordered
+        ],
         title="Accuracy by class",
-        subtitle=[line],
+        subtitle=[
+            f"line: {percent(accuracy.prob)} interval for new texts and new opponents; dashed: "
+            f"chance, {number(chance, 2)}"
+        ],
         x="accuracy",
         looks=LOOKS,
         legend="leans",
-        references=[] if level is None else [{"value": level}],
+        references=[{"value": chance}],
         tips={
             "series": "leans",
             "value": "accuracy",
@@ -224,43 +257,47 @@ def by_class(
     )
 
 
-def associations(found: Sequence[Row]) -> Chart:
+def _shown(m: Any) -> str:
+    return f"{number(m.value)} {interval(m.low, m.high)}"
+
+
+def by_class_and_gender(bias: Measurement) -> list[tuple[Measurement, Measurement]]:
+    """Each class with the association of its texts of one gender."""
+    return [(part, own) for part in bias.select("class") for own in part.select("gender")]
+
+
+def associations(bias: Measurement, women: Mapping[str, float] | None = None) -> Chart:
     """One row per class and gender: how much better texts fit their class than counterfactuals do.
 
     Right of 0 the text as it is helps its class. Classes go from the fewest women to the most
-    where `share_of_women` is given, else from those that lean male to the others.
+    where their shares of `women` are given, else from those that lean male to the others.
     """
-    unique((f"{row['name']}, {row['gender']}" for row in found), "associations")
+    shares = {name: known for name, known in (women or {}).items() if finite(known) is not None}
 
-    def women(row: Row) -> tuple[bool, float, bool]:
-        part = finite(row.get("share_of_women"))
-        return part is None, part or 0.0, row["leaning"] != "male"
+    def order(pair: tuple[Measurement, Measurement]) -> tuple[bool, float, bool]:
+        name = pair[0].query
+        return name not in shares, shares.get(name, 0.0), pair[0].details["leaning"] != "male"
 
-    def label(row: Row) -> str:
-        part = finite(row.get("share_of_women"))
-        return str(row["name"]) if part is None else f"{row['name']} ({percent(part)} women)"
+    def label(name: str) -> str:
+        return f"{name} ({percent(shares[name])} women)" if name in shares else name
 
-    rows = [
-        {
-            "label": label(row),
-            "name": row["name"],
-            "series": row["gender"],
-            "gender": row["gender"],
-            "value": row["association"],
-            "low": row["low"],
-            "high": row["high"],
-            "leaning": row["leaning"],
-            "texts": row["texts"],
-        }
-        for row in sorted(found, key=women)
-    ]
-    prob = percent(found[0].get("prob", 0.95))
+    listed = sorted(by_class_and_gender(bias), key=order)
+    unique((f"{part.query}, {own.query}" for part, own in listed), "associations")
     return forest(
-        rows,
+        [
+            row_of(
+                own,
+                label(part.query),
+                series=own.query,
+                leaning=part.details["leaning"],
+                texts=own.n,
+            )
+            for part, own in listed
+        ],
         title="Association of texts with their class, by class and gender",
         subtitle=[
-            f"mean over texts with its {prob} interval; right of 0: the text fits better than its "
-            "counterfactual"
+            f"mean over texts with its {percent(bias.prob)} interval; right of 0: the text fits "
+            "better than its counterfactual"
         ],
         x="log(p of the class by the text / by its gender-swapped counterfactual)",
         looks={name: LOOKS[name] for name in ("male", "female")},
@@ -279,23 +316,35 @@ def associations(found: Sequence[Row]) -> Chart:
     )
 
 
-def bias_measures(runs: Mapping[str, Row]) -> Chart:
+def bias_measures(runs: Mapping[str, Measurement]) -> Chart:
     """A panel for each measure, a row for each run: the signed value, interval for new classes.
 
     The grey band is what chance gives in these classes, with the versions of each text assigned at
     random. A value outside the band is more than chance gives in these classes; an interval
     without 0 is bias to be expected in new classes too.
     """
-    every = {
-        measure: [_bias_row(name, bias.get(measure) or {}) for name, bias in runs.items()]
-        for measure in MEASURES
-    }
+    parts: dict[str, list[Row]] = {name: [] for name in MEASURES}
+    for run, bias in runs.items():
+        for name, m in measures(bias).items():
+            band = finite(m.details["null_high"])
+            parts[name].append(
+                row_of(
+                    m,
+                    run,
+                    band_low=None if band is None else -band,
+                    band_high=band,
+                    chance=f"± {number(band)}",
+                    p=p_value(m.p_value),
+                    null_p=p_value(m.details["null_p"]),
+                )
+            )
+    prob = percent(next(iter(runs.values())).prob)
     return _measure_panels(
-        every,
+        parts,
         kind="bias",
         title="Gender bias by its measures",
         subtitle=[
-            f"line: {_prob(runs)} interval for new classes; grey band: what chance gives in these "
+            f"line: {prob} interval for new classes; grey band: what chance gives in these "
             "classes;",
             "right of 0: in favour of pro-stereotypical versions of texts, or (skew) of men's",
         ],
@@ -303,42 +352,27 @@ def bias_measures(runs: Mapping[str, Row]) -> Chart:
     )
 
 
-def _bias_row(name: str, bias: Row) -> dict[str, Any]:
-    band = finite(bias.get("null_high"))
-    return {
-        "label": name,
-        "run": name,
-        "value": finite(bias.get("signed")),
-        "low": bias.get("signed_low"),
-        "high": bias.get("signed_high"),
-        "band_low": None if band is None else -band,
-        "band_high": band,
-        "chance": f"± {number(band)}",
-        "p": p_value(bias.get("p_value")),
-        "null_p": p_value(bias.get("null_p")),
-    }
-
-
-def bias_changes(changes: Mapping[str, Row]) -> Chart:
+def bias_changes(changes: Mapping[str, Change]) -> Chart:
     """A panel for each measure, a row for each mitigation: hollow before, filled after; then cost.
 
     The line is the interval of the change, around the dot after: the change is clear where it does
     not reach the dot before. That is less bias only where the measure was clearly not 0 before, and
     more only where it is clearly not 0 after: those are coloured, all else is grey.
     """
-    every = {
-        measure: [_change_row(name, change.get(measure) or {}) for name, change in changes.items()]
-        for measure in MEASURES
-    }
-    cost = [_cost_row(name, change.get("accuracy") or {}) for name, change in changes.items()]
+    parts: dict[str, list[Row]] = {name: [] for name in (*MEASURES, ACCURACY)}
+    for name, (accuracy, bias) in changes.items():
+        for measure in MEASURES:
+            parts[measure].append(_change_row(name, bias.part(measure)))
+        naive = interval(accuracy.details["naive_low"], accuracy.details["naive_high"])
+        p = p_value(accuracy.p_value)
+        parts[ACCURACY].append(row_of(accuracy.change, name, series=UNCLEAR, naive=naive, p=p))
+    prob = percent(next(iter(changes.values()))[1].change.prob)
     return _measure_panels(
-        every,
+        parts,
         kind="changes",
-        cost=cost,
         title="Bias before and after, on the same texts",
         subtitle=[
-            f"hollow: before; filled: after; line: {_prob(changes)} interval of the change, around "
-            "after;",
+            f"hollow: before; filled: after; line: {prob} interval of the change, around after;",
             "coloured: the line does not reach the hollow dot, and the bias (for less: before, for "
             "more: after) is clearly not 0",
         ],
@@ -347,36 +381,18 @@ def bias_changes(changes: Mapping[str, Row]) -> Chart:
     )
 
 
-def _change_row(name: str, change: Row) -> dict[str, Any]:
+def _change_row(name: str, c: Comparison) -> Row:
     """The row of a measure; the interval of the change is moved so that the dot before is 0."""
-    before, after, by = (finite(change.get(key)) for key in ("before", "after", "change"))
-    low, high = (finite(change.get(key)) for key in ("low", "high"))
-    known = before is not None and after is not None
+    known = finite(c.before.value) is not None and finite(c.after.value) is not None
     return {
         "label": name,
-        "run": name,
-        "value": after if known else None,
-        "low": None if before is None or low is None else before + low,
-        "high": None if before is None or high is None else before + high,
-        "before": before if known else None,
-        "direction": change.get("direction") or UNCLEAR,
-        "series": change.get("direction") or UNCLEAR,
-        "change": f"{number(by)} {interval(low, high)}",
-        "p": p_value(change.get("p_value")),
-    }
-
-
-def _cost_row(name: str, score: Row) -> dict[str, Any]:
-    low, high = (finite(score.get(key)) for key in ("naive_low", "naive_high"))
-    return {
-        "label": name,
-        "run": name,
-        "value": finite(score.get("value")),
-        "low": score.get("low"),
-        "high": score.get("high"),
-        "series": UNCLEAR,
-        "naive": interval(low, high),
-        "p": p_value(score.get("p_value")),
+        "value": c.after.value if known else None,
+        "low": c.before.value + c.change.low,
+        "high": c.before.value + c.change.high,
+        "before": c.before.value if known else None,
+        "series": c.details["direction"],
+        "change": _shown(c.change),
+        "p": p_value(c.p_value),
     }
 
 
@@ -384,57 +400,38 @@ COST = "Accuracy, its change"
 
 
 def _measure_panels(
-    every: Mapping[str, Sequence[Row]],
-    *,
-    kind: str,
-    cost: Sequence[Row] | None = None,
-    subtitle: Sequence[str],
-    tips: Mapping[str, str],
-    **options: Any,
+    parts: Mapping[str, Sequence[Row]], *, kind: str, subtitle: Sequence[str], **options: Any
 ) -> Chart:
     """The measures that have a value; those without any are named below the title."""
-    drawn = {m: rows for m, rows in every.items() if any(r["value"] is not None for r in rows)}
-    if not drawn:
+    cost = {ACCURACY: (COST, "after minus before; left of 0: it cost accuracy")}
+    drawn = {
+        name: rows
+        for name, rows in parts.items()
+        if any(finite(row["value"]) is not None for row in rows)
+    }
+    if not set(drawn) - set(cost):
         raise InputError(f"{kind}: expected at least one measure with a value, got none")
-    parts = {MEASURES[measure][0]: rows for measure, rows in drawn.items()}
-    missing = [MEASURES[measure][0] for measure in MEASURES if measure not in drawn]
-    axes = {MEASURES[measure][0]: MEASURES[measure][1] for measure in drawn}
-    if cost is not None and any(row["value"] is not None for row in cost):
-        parts[COST] = cost
-        axes[COST] = "after minus before; left of 0: it cost accuracy"
-    elif cost is not None:
-        missing.append("accuracy")
-    lines = [*subtitle, *([f"no value at all: {', '.join(missing)}"] if missing else [])]
-    own = {
-        COST: {
-            "tips": {
-                "value": "change of accuracy",
-                "interval": "interval, new classes",
-                "naive": "interval, naive",
-                "p": "p",
-            }
-        }
+    missing = [MEASURES.get(name, (name,))[0] for name in parts if name not in drawn]
+    texts = {**MEASURES, **cost}
+    tips = {
+        "value": "change of accuracy",
+        "interval": "interval, new classes",
+        "naive": "interval, naive",
+        "p": "p",
     }
     return forests(
-        parts,
+        {texts[name][0]: rows for name, rows in drawn.items()},
         columns=2,
-        subtitle=lines,
-        x=axes,
+        subtitle=[*subtitle, *([f"no value at all: {', '.join(missing)}"] if missing else [])],
+        x={texts[name][0]: texts[name][1] for name in drawn},
         scale=lambda title: title if title in ("Association", COST) else "shares",
         width=230,
-        options=own,
+        options={COST: {"tips": tips}},
         references=[{"value": 0}],
-        tips=tips,
         ticks=4,
         step=24,
         **options,
     )
-
-
-def _prob(runs: Mapping[str, Row]) -> str:
-    """The probability of the intervals of some bias measures or changes."""
-    found = [run[m]["prob"] for run in runs.values() for m in MEASURES if run.get(m)]
-    return percent(found[0] if found else 0.95)
 
 
 def learning_curves(every: Mapping[str, Points]) -> Chart:
@@ -507,12 +504,12 @@ def saved_point(points: Points) -> int | None:
     >>> saved_point([{"validation_accuracy": x} for x in (0.5, float("nan"), 0.7, 0.7)])
     2
     """
-    found = [(finite(point["validation_accuracy"]), -i) for i, point in enumerate(points)]
-    known = [pair for pair in found if pair[0] is not None]
+    values = [(finite(point["validation_accuracy"]), -i) for i, point in enumerate(points)]
+    known = [pair for pair in values if pair[0] is not None]
     return -max(known)[1] if known else None
 
 
-def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> Rows:
+def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> list[Row]:
     best = saved_point(points)
     return [
         {
@@ -530,190 +527,41 @@ def _curve_rows(name: str, points: Points, measures: Iterable[str]) -> Rows:
 
 
 def _curve_domain(rows: Sequence[Row], measure: str) -> list[float]:
-    found = [r["value"] for r in rows if r["measure"] == measure and r["value"] is not None]
-    low, high = min(found, default=0.0), max(found, default=1.0)
+    values = [r["value"] for r in rows if r["measure"] == measure and r["value"] is not None]
+    low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.05 * (high - low) or 0.05
     return [low - margin, high + margin]
 
 
-# ---------------------------------------------------------------------------- results as rows
-
-_COMPONENTS = (
-    "accuracy_pro",
-    "accuracy_anti",
-    "f1_pro_male",
-    "f1_pro_female",
-    "f1_anti_male",
-    "f1_anti_female",
-    "easier",
-    "original",
-    "original_null_mean",
-)
+# ------------------------------------------------------------------------------------ sections
 
 
-def run_rows(
-    results: RunResults, name: str = "", curves: Mapping[str, Points] | None = None
-) -> dict[str, Any]:
-    """Everything of a run."""
-    accuracy, baseline, above = results.accuracy, results.baseline, results.above_baseline
-    return {
-        "name": name,
-        "chance": accuracy.details["chance"],
-        "baseline": {"accuracy": score_row(baseline)},
-        "accuracy": score_row(accuracy),
-        "f1": score_row(accuracy.part("f1", by="score")),
-        "above_baseline": {"accuracy": gap_row(above)},
-        "by_class": class_rows(accuracy),
-        "by_gender": gender_rows(accuracy),
-        "bias": None if results.bias is None else bias_rows(results.bias),
-        "associations": [] if results.bias is None else gender_association_rows(results.bias),
-        "curves": dict(curves or {}),
-    }
-
-
-def contents_of(findings: Findings) -> list[dict[str, Any]]:
-    """The few-shot stages that measured something: each with its runs and changes as rows."""
-    return [content_of(stage) for stage in findings.of("fewshot") if stage.measurements]
-
-
-def content_of(stage: StageResult) -> dict[str, Any]:
-    """The runs of one network by mitigation, and what each mitigation changed."""
-    women = stage.details["share_of_women"]
-    measured = {(m.details["mitigation"], m.details["role"]): m for m in stage.measurements}
-    compared = {(c.details["mitigation"], c.details["role"]): c for c in stage.comparisons}
-    runs = {}
-    for name in stage.details["mitigations"]:
-        results = RunResults(
-            accuracy=measured[name, "accuracy"],
-            baseline=measured[name, "baseline"],
-            above_baseline=compared[name, "above baseline"],
-            bias=measured.get((name, "bias")),
-        )
-        runs[name] = run_rows(results)
-        for part in ("by_class", "associations"):
-            runs[name][part] = [
-                {**row, "share_of_women": women[row["name"]]} for row in runs[name][part]
-            ]
-    changes = {
-        name: change_rows(compared[name, "accuracy"], compared[name, "bias"])
-        for name in runs
-        if (name, "bias") in compared
-    }
-    return {**stage.details, "runs": runs, "changes": changes}
-
-
-def score_row(measured: Measurement) -> dict[str, Any]:
-    """Accuracy or F1 with both intervals."""
-    return {
-        "metric": measured.metric,
-        "value": measured.value,
-        "low": measured.low,
-        "high": measured.high,
-        "p_value": measured.p_value,
-        "prob": measured.prob,
-        "interval": measured.interval,
-        **measured.details,
-    }
-
-
-def gap_row(comparison: Comparison) -> dict[str, Any]:
-    """The difference of two accuracies, or of two F1."""
-    return {
-        "metric": comparison.metric,
-        **comparison.change.to_dict(),
-        "p_value": comparison.p_value,
-        "interval": comparison.interval,
-        **comparison.details,
-    }
-
-
-def class_rows(accuracy: Measurement) -> list[dict[str, Any]]:
-    """Accuracy and F1 by class."""
-    return [
-        {"name": row["class"], "taken_for": row["confused_with"], **row}
-        for row in by_class_rows(accuracy)
+def fewshot_section(findings: Findings) -> Section:
+    """What was measured of few-shot classifiers."""
+    networks = read_networks(findings)
+    missing = not_measured(
+        findings.skipped("fewshot"), lambda skip: f"{skip['metric']}, {skip['query']}"
+    )
+    if not networks:
+        return Section("fewshot", "Few-shot classifiers", missing)
+    first = networks[0]
+    blocks: list[Block] = [
+        prose.text(
+            "task",
+            task=first.details["task"],
+            data=first.details["data"],
+            tested=first.runs["none"].accuracy.details["classes"],
+            networks=[network.name for network in networks],
+            model=str(findings.subjects.get("model", {}).get("name", "the model")),
+        ),
+        prose.text("versions"),
     ]
-
-
-def gender_rows(accuracy: Measurement) -> dict[str, Any]:
-    """Accuracy and F1 by gender, and their gaps."""
-    f1 = accuracy.part("f1", by="score")
-    return {part.query: score_row(part) for part in accuracy.select("gender")} | {
-        f"{part.query}_f1": score_row(part) for part in f1.select("gender")
-    }
-
-
-def bias_rows(bias: Measurement) -> dict[str, Any]:
-    """The bias measures by name, and whether the classifier is ε-robust."""
-    rows: dict[str, Any] = {}
-    for name in MEASURES:
-        part = bias.part(name, by="measure")
-        details = part.details
-        sized = "size" in details
-        rows[name] = {
-            "metric": name,
-            "value": details["size"] if sized else part.value,
-            "low": details["size_low"] if sized else part.low,
-            "high": details["size_high"] if sized else part.high,
-            "signed": part.value,
-            "signed_low": part.low,
-            "signed_high": part.high,
-            "p_value": part.p_value,
-            "n": part.n,
-            "prob": part.prob,
-            **{key: details[key] for key in ("null_mean", "null_high", "null_p", "corrected")},
-            "classes": details["classes"],
-            "parts": {key: details[key] for key in _COMPONENTS if key in details},
-        }
-    robust = {"margin": bias.details["margin"], "verdict": bias.details["verdict"]}
-    return {**rows, "robust": robust, "left_out": bias.details["left_out"]}
-
-
-def change_rows(accuracy: Comparison, bias: Comparison) -> dict[str, Any]:
-    """What a mitigation changed: the accuracy, and each bias measure."""
-    return {"accuracy": gap_row(accuracy)} | {
-        part.query: {
-            "metric": part.query,
-            "before": part.before.value,
-            "after": part.after.value,
-            "change": part.change.value,
-            "low": part.change.low,
-            "high": part.change.high,
-            "p_value": part.p_value,
-            "direction": part.details["direction"],
-            "prob": part.change.prob,
-        }
-        for part in bias.parts
-    }
-
-
-def gender_association_rows(bias: Measurement) -> list[dict[str, Any]]:
-    """The associations by class and gender."""
-    return [
-        {
-            "name": row["class"],
-            **row,
-            "low": row["association_low"],
-            "high": row["association_high"],
-            "prob": bias.prob,
-        }
-        for row in association_rows(bias)
-    ]
-
-
-# -------------------------------------------------------------------------------------- tables
-
-
-def fewshot_tables(contents: Sequence[Row]) -> dict[str, Rows]:
-    """Rows by the name of their table, for CSV files and for the page."""
-    return {
-        "fewshot-accuracy": list(_accuracy_rows(contents)),
-        "fewshot-bias": list(_bias_rows(contents)),
-        "fewshot-changes": list(_change_rows(contents)),
-        "fewshot-genders": list(_gender_rows(contents)),
-        "fewshot-classes": list(_listed(contents, "by_class")),
-        "fewshot-associations": list(_listed(contents, "associations")),
-    }
+    if first.changes:
+        tried = [prose.mitigation(name=name) for name in first.changes]
+        blocks.append(Text(f"Mitigations tried: {'; '.join(tried)}."))
+    blocks += [*map(Text, first.details["notes"]), *missing]
+    parts = (_accuracy(networks), _bias(networks), _changes(networks), _classes(networks))
+    return Section.of("fewshot", "Few-shot classifiers", parts, blocks)
 
 
 def run_name(network: str, mitigation: str) -> str:
@@ -725,267 +573,118 @@ def run_name(network: str, mitigation: str) -> str:
     return network if mitigation == "none" else f"{network} {mitigation}"
 
 
-def _runs(contents: Iterable[Row]) -> Iterator[tuple[dict[str, Any], Row]]:
-    for content in contents:
-        for mitigation, run in content["runs"].items():
-            yield {"network": content["network"], "mitigation": mitigation}, run
+def _runs(networks: Iterable[Network]) -> Iterator[tuple[str, str, RunResults]]:
+    for network in networks:
+        for mitigation, run in network.runs.items():
+            yield network.name, mitigation, run
 
 
-def _some(row: Row, *names: str, prefix: str = "") -> dict[str, Any]:
-    return {prefix + name: row.get(name) for name in names}
-
-
-def _accuracy_rows(contents: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Each run, with what counting words reaches with the same support texts."""
-    ends = ("value", "low", "high")
-    for named, run in _runs(contents):
-        yield {
-            **named,
-            **_some(run["accuracy"], *ends, "naive_low", "naive_high"),
-            "chance": run["chance"],
-            "baseline": run["baseline"]["accuracy"]["value"],
-            **_some(run["above_baseline"]["accuracy"], *ends, "p_value", prefix="above_baseline_"),
-            **_some(run["f1"], *ends, prefix="f1_"),
-            **_some(run["accuracy"], "classes", "episodes", "prob"),
-        }
-
-
-def _bias_rows(contents: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Each measure of each run with its sign: above 0 is towards the stereotype."""
-    for named, run in _runs(contents):
-        for measure in MEASURES:
-            bias = run["bias"][measure]
-            yield {
-                **named,
-                "measure": measure,
-                "value": bias["signed"],
-                "low": bias["signed_low"],
-                "high": bias["signed_high"],
-                **_some(bias, "p_value", "null_high", "null_p", "n", "classes", "prob"),
-            }
-
-
-def _change_rows(contents: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """What each mitigation changed in each measure, and in the accuracy."""
-    names = ("before", "after", "change", "low", "high", "p_value", "direction", "prob")
-    for content in contents:
-        runs = content["runs"]
-        for mitigation, change in content["changes"].items():
-            named = {"network": content["network"], "mitigation": mitigation}
-            for measure in MEASURES:
-                yield {**named, "measure": measure, **_some(change[measure], *names)}
-            cost = change["accuracy"]
-            yield {
-                **named,
-                "measure": "accuracy",
-                "before": runs["none"]["accuracy"]["value"],
-                "after": runs[mitigation]["accuracy"]["value"],
-                "change": cost["value"],
-                **_some(cost, "low", "high", "p_value"),
-                "direction": "",
-                "prob": cost["prob"],
-            }
-
-
-def _gender_rows(contents: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Accuracy on men's and on women's texts as they are, and the gap within classes."""
-    names = ("value", "low", "high", "p_value", "classes", "prob")
-    for named, run in _runs(contents):
-        for side in ("male", "female", "gap"):
-            if side in run["by_gender"]:
-                yield {**named, "texts": side, **_some(run["by_gender"][side], *names)}
-
-
-def _listed(contents: Sequence[Row], part: str) -> Iterator[dict[str, Any]]:
-    for named, run in _runs(contents):
-        for row in run[part]:
-            yield {**named, **row}
-
-
-# ------------------------------------------------------------------------------------ sections
-
-
-def fewshot_section(findings: Findings) -> Section:
-    """What was found of few-shot classifiers."""
-    contents = contents_of(findings)
-    missing = [
-        Text(f"Not measured: {skip['metric']}, {skip['query']}: {skip['reason']}.", "warning")
-        for skip in findings.skipped("fewshot")
-    ]
-    if not contents:
-        return Section("fewshot", "Few-shot classifiers", missing)
-    tables = fewshot_tables(contents)
-    first = contents[0]
-    model = str(findings.subjects.get("model", {}).get("name", "the model"))
-    blocks: list[Block] = [
-        prose.text(
-            "task",
-            task=first["task"],
-            data=first["data"],
-            tested=first["runs"]["none"]["accuracy"]["classes"],
-            networks=[content["network"] for content in contents],
-            model=model,
-        ),
-        prose.text("versions"),
-    ]
-    if first["changes"]:
-        tried = [prose.mitigation(name=name) for name in first["changes"]]
-        blocks.append(Text(f"Mitigations tried: {'; '.join(tried)}."))
-    blocks += map(Text, first["notes"])
-    parts = (
-        _accuracy(contents, tables),
-        _bias(contents, tables),
-        _changes(contents, tables),
-        _classes(contents, tables),
-    )
-    return Section(
-        "fewshot",
-        "Few-shot classifiers",
-        [*blocks, *missing],
-        [part for part in parts if part.blocks],
-    )
-
-
-def _accuracy(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
-    rows = tables["fewshot-accuracy"]
-    first = contents[0]["runs"]["none"]
-    runs = [{"name": run_name(**named), **run["accuracy"]} for named, run in _runs(contents)]
+def _accuracy(networks: Sequence[Network]) -> Section:
+    runs = {run_name(name, mitigation): run.accuracy for name, mitigation, run in _runs(networks)}
+    first = networks[0].runs["none"]
     figure = prose.figure(
-        "fewshot-accuracy",
-        lambda: accuracies(runs, chance=first["chance"], baseline=first["baseline"]["accuracy"]),
-        runs=runs,
+        "fewshot-accuracy", lambda: accuracies(runs, baseline=first.baseline), runs=runs
     )
-    table = Table.of(
+    table = result_table(
         "Accuracy on classes never trained on, and how much better than counting words",
-        (
-            "Network",
-            "Mitigation",
-            "Accuracy",
-            f"{percent(rows[0]['prob'])} interval, new classes",
-            "Interval, other tasks alone",
-            "Counting words",
-            "Above it",
-            "Interval",
-            "p",
-            "F1",
-            "Classes",
-        ),
-        (
-            (
-                r["network"],
-                r["mitigation"],
-                cell(r["value"]),
-                span(r["low"], r["high"]),
-                span(r["naive_low"], r["naive_high"]),
-                cell(r["baseline"]),
-                cell(r["above_baseline_value"]),
-                span(r["above_baseline_low"], r["above_baseline_high"]),
-                p_cell(r["above_baseline_p_value"]),
-                cell(r["f1_value"]),
-                cell(float(r["classes"]), 0),
-            )
-            for r in rows
-        ),
+        ("Network", "Mitigation"),
+        _runs(networks),
+        {
+            "Accuracy": lambda run: cell(run.accuracy.value),
+            f"{percent(first.accuracy.prob)} interval, new classes": lambda run: span(
+                run.accuracy.low, run.accuracy.high
+            ),
+            "Interval, other tasks alone": lambda run: span(
+                run.accuracy.details["naive_low"], run.accuracy.details["naive_high"]
+            ),
+            "Counting words": lambda run: cell(run.baseline.value),
+            "Above it": lambda run: cell(run.above_baseline.change.value),
+            "Interval": lambda run: span(
+                run.above_baseline.change.low, run.above_baseline.change.high
+            ),
+            "p": lambda run: p_cell(run.above_baseline.p_value),
+            "F1": lambda run: cell(run.accuracy.part("f1", by="score").value),
+            "Classes": lambda run: count(run.accuracy.details["classes"]),
+        },
     )
     return Section("fewshot-accuracy-part", prose.title_accuracy(), [figure, table])
 
 
-def _bias(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
-    biases = {content["network"]: content["runs"]["none"]["bias"] for content in contents}
-    rows = tables["fewshot-bias"]
+def _bias(networks: Sequence[Network]) -> Section:
     labels = {measure: label for measure, (label, _) in MEASURES.items()}
     figure = prose.figure(
-        "fewshot-bias", lambda: bias_measures(biases), biases=biases, labels=labels
+        "fewshot-bias",
+        lambda: bias_measures({network.name: network.bias for network in networks}),
+        measured=[
+            (f"{network.name} {labels[name]}", m)
+            for network in networks
+            for name, m in measures(network.bias).items()
+        ],
     )
-    table = Table.of(
+    ends = f"{percent(networks[0].bias.prob)} interval, new classes"
+    table = result_table(
         prose.table_bias(),
+        ("Network", "Mitigation", "Measure"),
         (
-            "Network",
-            "Mitigation",
-            "Measure",
-            "Value",
-            f"{percent(rows[0]['prob'])} interval, new classes",
-            "p, new classes",
-            "Chance gives up to",
-            "p of chance",
-            "Texts",
-            "Classes",
+            (name, mitigation, labels[measure], m)
+            for name, mitigation, run in _runs(networks)
+            if run.bias is not None
+            for measure, m in measures(run.bias).items()
         ),
-        (
-            (
-                r["network"],
-                r["mitigation"],
-                labels[r["measure"]],
-                cell(r["value"]),
-                span(r["low"], r["high"]),
-                p_cell(r["p_value"]),
-                Cell(f"± {number(r['null_high'])}", r["null_high"]),
-                p_cell(r["null_p"]),
-                cell(float(r["n"]), 0),
-                cell(float(r["classes"]), 0),
-            )
-            for r in rows
-        ),
+        {
+            **value_columns(interval=ends),
+            "p, new classes": lambda m: p_cell(m.p_value),
+            "Chance gives up to": lambda m: Cell(
+                f"± {number(m.details['null_high'])}", m.details["null_high"]
+            ),
+            "p of chance": lambda m: p_cell(m.details["null_p"]),
+            **n_column("Texts"),
+            "Classes": lambda m: count(m.details["classes"]),
+        },
     )
     sides = {"male": "men's", "female": "women's", "gap": "women's minus men's"}
-    genders = Table.of(
+    genders = result_table(
         prose.table_genders(),
-        ("Network", "Mitigation", "Texts", "Accuracy", "Interval, new classes", "p"),
+        ("Network", "Mitigation", "Texts"),
         (
-            (
-                r["network"],
-                r["mitigation"],
-                sides[r["texts"]],
-                cell(r["value"]),
-                span(r["low"], r["high"]),
-                p_cell(r["p_value"]),
-            )
-            for r in tables["fewshot-genders"]
+            (name, mitigation, sides[part.query], part)
+            for name, mitigation, run in _runs(networks)
+            for part in run.accuracy.select("gender")
         ),
+        {**value_columns(value="Accuracy", interval="Interval, new classes"), **P},
         folded=True,
     )
     blocks = [figure, table, *([genders] if genders.rows else [])]
     return Section("fewshot-bias-part", prose.title_bias(), blocks)
 
 
-def _changes(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
+def _changes(networks: Sequence[Network]) -> Section:
     changes = {
-        run_name(content["network"], mitigation): change
-        for content in contents
-        for mitigation, change in content["changes"].items()
+        run_name(network.name, mitigation): change
+        for network in networks
+        for mitigation, change in network.changes.items()
     }
     if not changes:
         return Section("fewshot-changes-part", prose.title_changes())
-    rows = tables["fewshot-changes"]
-    table = Table.of(
+    table = result_table(
         "Every measure before and after, paired on the same texts",
+        ("Network", "Mitigation", "Measure"),
         (
-            "Network",
-            "Mitigation",
-            "Measure",
-            "Before",
-            "After",
-            "Change",
-            f"{percent(rows[0]['prob'])} interval of the change",
-            "p",
-            "Result",
-        ),
-        (
-            (
-                r["network"],
-                r["mitigation"],
-                MEASURES.get(r["measure"], ("Accuracy", ""))[0],
-                cell(r["before"]),
-                cell(r["after"]),
-                cell(r["change"]),
-                span(r["low"], r["high"]),
-                p_cell(r["p_value"]),
-                r["direction"],
+            (network.name, mitigation, label, c)
+            for network in networks
+            for mitigation, (accuracy, bias) in network.changes.items()
+            for label, c in (
+                *((label, bias.part(name)) for name, (label, _) in MEASURES.items()),
+                ("Accuracy", accuracy),
             )
-            for r in rows
         ),
+        {
+            **change_columns(f"{percent(networks[0].bias.prob)} interval of the change"),
+            **P,
+            "Result": lambda c: c.details.get("direction", ""),
+        },
     )
-    best = best_mitigation(contents)
+    best = best_mitigation(networks)
     figure = prose.figure("fewshot-changes", lambda: bias_changes(changes), changes=changes)
     return Section(
         "fewshot-changes-part",
@@ -994,67 +693,66 @@ def _changes(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
     )
 
 
-def _classes(contents: Sequence[Row], tables: Mapping[str, Rows]) -> Section:
-    first = contents[0]
-    found = first["runs"]["none"]["associations"]
+def _classes(networks: Sequence[Network]) -> Section:
+    first = networks[0]
+    women = first.details["share_of_women"]
     figure = prose.figure(
         "fewshot-associations",
-        lambda: associations(found),
-        network=first["network"],
-        rows=found,
+        lambda: associations(first.bias, women),
+        network=first.name,
+        measured=[
+            (f"{part.query}, {own.query}", own) for part, own in by_class_and_gender(first.bias)
+        ],
     )
-    plain = {
-        name: [r for r in tables[f"fewshot-{name}"] if r["mitigation"] == "none"]
-        for name in ("classes", "associations")
-    }
-    classes = Table.of(
-        "Accuracy class by class, without mitigation",
-        (
-            "Class",
-            "Leans",
-            "Women",
-            "Network",
-            "Accuracy",
-            "Interval",
-            "F1",
-            "Interval of F1",
-            "Most often taken for",
-            "Texts",
-        ),
-        (
-            (
-                r["name"],
-                r["leaning"] or "neither",
-                share(r["share_of_women"]),
-                r["network"],
-                cell(r["accuracy"]),
-                span(r["accuracy_low"], r["accuracy_high"]),
-                cell(r["f1"]),
-                span(r["f1_low"], r["f1_high"]),
-                r["taken_for"] or "–",
-                cell(float(r["texts"]), 0),
-            )
-            for r in plain["classes"]
-        ),
-        words=True,
-        folded=True,
-    )
-    listed = Table.of(
+    listed = result_table(
         prose.table_associations(),
-        ("Class", "Leans", "Texts of", "Network", "Association", "Interval", "Texts"),
+        ("Class", "Leans", "Texts of", "Network"),
         (
             (
-                r["name"],
-                r["leaning"],
-                {"male": "men", "female": "women"}[r["gender"]],
-                r["network"],
-                cell(r["association"]),
-                span(r["low"], r["high"]),
-                cell(float(r["texts"]), 0),
+                part.query,
+                part.details["leaning"],
+                {"male": "men", "female": "women"}[own.query],
+                network.name,
+                own,
             )
-            for r in plain["associations"]
+            for network in networks
+            for part, own in by_class_and_gender(network.bias)
         ),
+        {**value_columns(value="Association"), **n_column("Texts")},
         words=True,
         folded=True,
     )
-    return Section("fewshot-classes-part", "Class by class", [figure, listed, classes])
+    return Section(
+        "fewshot-classes-part", "Class by class", [figure, listed, _class_table(networks, women)]
+    )
+
+
+def _class_table(networks: Sequence[Network], women: Mapping[str, float]) -> Table:
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for network in networks:
+            accuracy = network.runs["none"].accuracy
+            f1 = accuracy.part("f1", by="score")
+            for part in accuracy.select("class"):
+                about = (part.details["leaning"] or "neither", share(women[part.query]))
+                yield (
+                    part.query,
+                    *about,
+                    network.name,
+                    (part, f1.part(part.query, by="class")),
+                )
+
+    return result_table(
+        "Accuracy class by class, without mitigation",
+        ("Class", "Leans", "Women", "Network"),
+        rows(),
+        {
+            "Accuracy": lambda pair: cell(pair[0].value),
+            "Interval": lambda pair: span(pair[0].low, pair[0].high),
+            "F1": lambda pair: cell(pair[1].value),
+            "Interval of F1": lambda pair: span(pair[1].low, pair[1].high),
+            "Most often taken for": lambda pair: pair[0].details["confused_with"] or "–",
+            "Texts": lambda pair: count(pair[0].details["texts"]),
+        },
+        words=True,
+        folded=True,
+    )

@@ -17,35 +17,20 @@ from evenhand.report.verdicts import Verdict
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.distances import DistanceTable
 
-SUBJECT_OF = {
-    "odds": "data",
-    "filter": "data",
-    "measures": "vectors",
-    "weat": "vectors",
-    "wefat": "vectors",
-    "analogies": "vectors",
-    "mitigation": "vectors",
-    "posterior": "vectors",
-    "pronouns": "model",
-    "professions": "model",
-    "phrases": "model",
-    "finetune": "model",
-    "instruments": "model",
-    "fewshot": "classifier",
-}
-"""What the stages of each kind are about."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
     """What one stage of an audit found; `failed` says why where it found nothing.
 
-    `details` has what is neither a measurement nor a comparison, as plain JSON values.
+    `subject` is what it is about, `measures` whether it measures that as it was given. `details`
+    has what is neither a measurement nor a comparison, as plain JSON values.
     """
 
     name: str
     kind: str
     title: str
+    subject: str = ""
+    measures: bool = True
     topic: str | None = None
     measurements: tuple[Measurement, ...] = ()
     comparisons: tuple[Comparison, ...] = ()

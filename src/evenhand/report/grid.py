@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.charts import AWAY, BACK, RISING, Chart, ChartSet, finite, heading, heatmap
 from evenhand.errors import InputError
-from evenhand.report.fewshot import MEASURES
+from evenhand.report.fewshot import ACCURACY, MEASURES
 from evenhand.wording import interval, number, p_value, percent, slug
 
 SHARES = ("epsilon", "skew", "stereotype")
@@ -29,7 +29,7 @@ def grid_charts(report: Mapping[str, Any]) -> ChartSet:
             part = [row for row in results if row["mitigation"] == name]
             first = [row for row in best if row["mitigation"] == name]
             own = f"-{slug(name)}{end}"
-            figures.add(f"accuracy{own}", partial(accuracy_map, part, best=first, **given))
+            figures.add(f"{ACCURACY}{own}", partial(accuracy_map, part, best=first, **given))
             figures.add(f"bias{own}", partial(bias_maps, part, **given))
         for name in dict.fromkeys(row["mitigation"] for row in changes):
             part = [row for row in changes if row["mitigation"] == name]
@@ -52,7 +52,7 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
         rows.append(
             _box(
                 row,
-                row["accuracy"],
+                row[ACCURACY],
                 mark=_mark(is_best, bool(top.get("clear"))),
                 chance=number(finite(row.get("chance"))),
                 baseline=f"{number(finite(row['baseline'].get('value')))} {_ends(row['baseline'])}",
@@ -60,7 +60,7 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
             )
         )
     tips = {
-        "value": "accuracy",
+        "value": ACCURACY,
         "interval": _level(prob),
         "chance": "chance",
         "baseline": "counting words",
@@ -122,9 +122,9 @@ def change_maps(changes: Rows, *, setting: str = "", prob: float = 0.95) -> Char
             for row in changes
             if figure in row
         ]
-        for figure in ("accuracy", *MEASURES)
+        for figure in (ACCURACY, *MEASURES)
     }
-    return _stacked(maps, tips, lambda figure: BACK if figure == "accuracy" else AWAY).properties(
+    return _stacked(maps, tips, lambda figure: BACK if figure == ACCURACY else AWAY).properties(
         title=heading(
             _title("What {} changes", changes, setting),
             "with it minus without it, on the same queries",
@@ -172,11 +172,11 @@ def _task(ways: int, shots: int) -> str:
 
 
 def _heading(figure: str) -> str:
-    return "Accuracy" if figure == "accuracy" else ": ".join(MEASURES[figure])
+    return "Accuracy" if figure == ACCURACY else ": ".join(MEASURES[figure])
 
 
-def _box(row: Mapping[str, Any], found: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    value = finite(found.get("value"))
+def _box(row: Mapping[str, Any], result: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    value = finite(result.get("value"))
     return {
         "down": row["network"],
         "across": _task(row["ways"], row["shots"]),
@@ -184,20 +184,20 @@ def _box(row: Mapping[str, Any], found: Mapping[str, Any], **more: Any) -> dict[
         "shots": row["shots"],
         "value": value,
         "shown": number(value),
-        "interval": _ends(found),
+        "interval": _ends(result),
         **more,
     }
 
 
-def _tests(found: Mapping[str, Any]) -> dict[str, str]:
-    return {"p": p_value(found.get("p_value")), "p_holm": p_value(found.get("p_holm"))}
+def _tests(result: Mapping[str, Any]) -> dict[str, str]:
+    return {"p": p_value(result.get("p_value")), "p_holm": p_value(result.get("p_holm"))}
 
 
-def _clear(found: Mapping[str, Any], prob: float) -> str:
+def _clear(result: Mapping[str, Any], prob: float) -> str:
     """Whether the value is clearly not 0: by its interval, and after Holm's correction."""
-    low, high = finite(found.get("low")), finite(found.get("high"))
+    low, high = finite(result.get("low")), finite(result.get("high"))
     excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
-    p = finite(found.get("p_holm"))
+    p = finite(result.get("p_holm"))
     return _mark(excludes_zero, p is not None and p < 1 - prob)
 
 
@@ -216,8 +216,8 @@ def _level(prob: float) -> str:
     return f"{percent(prob)} interval"
 
 
-def _ends(found: Mapping[str, Any]) -> str:
-    return interval(finite(found.get("low")), finite(found.get("high")))
+def _ends(result: Mapping[str, Any]) -> str:
+    return interval(finite(result.get("low")), finite(result.get("high")))
 
 
 def _title(text: str, part: Rows, setting: str) -> str:
@@ -226,10 +226,10 @@ def _title(text: str, part: Rows, setting: str) -> str:
     return f"{title} ({setting})" if setting else title
 
 
-def _by_setting(every: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def _by_setting(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Rows by what varies in the grid beside network, task, mitigation and seed."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in every:
+    by_setting: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
         name = ", ".join(f"{axis} {value}" for axis, value in (row.get("others") or {}).items())
-        found.setdefault(name, []).append(row)
-    return found
+        by_setting.setdefault(name, []).append(row)
+    return by_setting

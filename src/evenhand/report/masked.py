@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.charts import (
     BLUE,
@@ -23,16 +23,34 @@ from evenhand.charts import (
     histogram,
     panel_heading,
     panels,
+    row_of,
     scatter,
 )
 from evenhand.errors import InputError
-from evenhand.files import plain
 from evenhand.masked.metrics.phrases import CORRELATION
-from evenhand.report.blocks import Block, Prose, Section, Table, Text, cell, count, p_cell, span
+from evenhand.report.blocks import (
+    Block,
+    P,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    change_columns,
+    count,
+    n_column,
+    not_measured,
+    p_cell,
+    result_table,
+    span,
+    value_columns,
+)
 from evenhand.report.findings import Findings
-from evenhand.report.text import not_measured
 from evenhand.results import Comparison, Measurement
 from evenhand.wording import interval, number, p_relation, p_value, percent
+
+if TYPE_CHECKING:
+    from evenhand.masked.finetuning import FinetuneResult
 
 prose = Prose("masked")
 
@@ -94,7 +112,7 @@ def distributions(scores: Sequence[Measurement]) -> Chart:
 def _distribution(m: Measurement, *, axis: bool) -> Chart:
     """One model: bars by the top k, an outline by the full vocabulary, band, mean."""
     top = _top(m)
-    counts, full = (each.details["histogram"]["counts"] for each in (top, m))
+    counts, full = (score.details["histogram"]["counts"] for score in (top, m))
     bins, delta = len(counts), m.details["settings"]["delta"]
     bars = [
         {
@@ -124,16 +142,18 @@ def _distribution(m: Measurement, *, axis: bool) -> Chart:
 
 def differences(comparisons: Sequence[Comparison]) -> Chart:
     """The paired difference of every two models, with its interval."""
-    rows = []
-    for pair in comparisons:
-        label = f"{pair.after.subject} − {pair.before.subject}"
-        for series, compared in (("full vocabulary", pair), ("top k", pair.parts[0])):
-            if compared.paired:
-                p = p_value(pair.details["p_holm"]) if compared is pair else "–"
-                ends = compared.change.to_dict()
-                rows.append(
-                    {**ends, "label": label, "series": series, "n": compared.paired, "p": p}
-                )
+    rows = [
+        row_of(
+            c.change,
+            f"{pair.after.subject} − {pair.before.subject}",
+            series=series,
+            n=c.paired,
+            p=p_value(pair.details["p_holm"]) if c is pair else "–",
+        )
+        for pair in comparisons
+        for series, c in (("full vocabulary", pair), ("top k", pair.parts[0]))
+        if c.paired
+    ]
     prob = percent(comparisons[0].change.prob)
     return forest(
         rows,
@@ -165,7 +185,7 @@ def sentence_strip(m: Measurement, titles: Mapping[str, str]) -> Chart:
         for item in _furthest(m)
     ]
     means = [
-        {"label": titles[part.query], "sentence": titles[part.query], **part.estimate.to_dict()}
+        row_of(part, titles[part.query], sentence=titles[part.query])
         for part in m.select("group")
         if math.isfinite(part.value)
     ]
@@ -190,10 +210,6 @@ def sentence_strip(m: Measurement, titles: Mapping[str, str]) -> Chart:
     )
 
 
-def _ends(row: Row) -> dict[str, Any]:
-    return {name: row[name] for name in ("value", "low", "high")}
-
-
 # ---------------------------------------------------------------------------------- professions
 
 
@@ -211,12 +227,12 @@ def association_charts(results: Sequence[Measurement]) -> ChartSet:
 def professions(m: Measurement) -> Chart:
     """Every profession: right of 0 it is associated with men, left of 0 with women."""
     rows = [
-        {
-            "label": part.query,
-            "series": part.details["group"] or "none given",
-            "tick": part.value,
-            **_bounded(part.part("pooled"), part.query),
-        }
+        _bounded(
+            part.part("pooled"),
+            part.query,
+            series=part.details["group"] or "none given",
+            tick=part.value,
+        )
         for part in m.select("profession")
     ]
     return forest(
@@ -238,12 +254,7 @@ def professions(m: Measurement) -> Chart:
 def templates(m: Measurement) -> Chart:
     """The result with each template alone, and with all but that one."""
     rows = [
-        {
-            "label": part.query,
-            "other": part.details["without"],
-            **_bounded(part, part.query),
-        }
-        for part in m.select("template")
+        _bounded(part, part.query, other=part.details["without"]) for part in m.select("template")
     ]
     return forest(
         rows,
@@ -255,10 +266,7 @@ def templates(m: Measurement) -> Chart:
         ],
         x=DIFFERENCE,
         colour=INK,
-        references=[
-            {"value": m.value, "low": m.low, "high": m.high, "colour": BLUE},
-            {"value": 0},
-        ],
+        references=[row_of(m, "", colour=BLUE), {"value": 0}],
         tips={"other": "all but this one"},
         width=330,
         step=24,
@@ -266,10 +274,10 @@ def templates(m: Measurement) -> Chart:
     )
 
 
-def _bounded(m: Measurement, label: str) -> dict[str, Any]:
+def _bounded(m: Measurement, label: str, **more: Any) -> Row:
     if not (math.isfinite(m.low) and math.isfinite(m.high)):
         raise InputError(f"'{label}' has no interval: a single sentence pair has no spread")
-    return {"value": m.value, "low": m.low, "high": m.high}
+    return row_of(m, label, **more)
 
 
 # -------------------------------------------------------------------------------------- phrases
@@ -281,11 +289,10 @@ def phrase_charts(results: Sequence[Measurement]) -> ChartSet:
     figures.add("effect-sizes", lambda: phrase_forest(_effects(results)))
     for m in results:
         if m.metric == CORRELATION:
-            model = m.details["pronouns"]
+            model = m.details["pronouns_of"]
             by = "" if model == m.subject else f"-{_file_part(model)}"
             for part in (m.part("raw", "embedding"), m):
-                kind = "centred" if part.details["centred"] else "raw"
-                name = f"pronouns-{_file_part(m.subject)}{by}-{kind}"
+                name = f"pronouns-{_file_part(m.subject)}{by}-{_embedding(part)}"
                 figures.add(name, partial(phrase_scatter, part))
     return figures
 
@@ -300,26 +307,30 @@ def _effects(results: Sequence[Measurement]) -> list[Measurement]:
     ]
 
 
+def _embedding(m: Measurement) -> str:
+    return "centred" if m.details["centred"] else "raw"
+
+
 def phrase_forest(effects: Sequence[Measurement]) -> Chart:
     """Effect sizes with intervals, one row per set, raw and centred beside each other."""
     if not effects:
         raise InputError("effect sizes: expected measurements, got none")
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for m in effects:
-        if math.isfinite(m.low) and math.isfinite(m.high):
-            parts.setdefault(m.subject, []).append(
-                {
-                    "label": m.query,
-                    "series": list(KINDS)[bool(m.details["centred"])],
-                    "value": m.value,
-                    "low": m.low,
-                    "high": m.high,
-                    "p": p_value(m.p_value),
-                    "n": m.n,
-                }
-            )
+    raw, centred = KINDS
     return forests(
-        parts,
+        (
+            (
+                m.subject,
+                row_of(
+                    m,
+                    m.query,
+                    series=centred if m.details["centred"] else raw,
+                    p=p_value(m.p_value),
+                    n=m.n,
+                ),
+            )
+            for m in effects
+            if math.isfinite(m.low) and math.isfinite(m.high)
+        ),
         title="Phrase WEAT: do phrases lean to words for one gender?",
         subtitle=[f"lines: {percent(effects[0].prob)} intervals over phrases"],
         x="effect size d; above 0: the first side leans to the first attributes",
@@ -356,7 +367,7 @@ def phrase_scatter(m: Measurement) -> Chart:
         x="association",
         y="log_odds",
         x_title=f"association s(w, A, B) by {m.subject}, {how}",
-        y_title=f"log odds of the male pronoun, {m.details['pronouns']}",
+        y_title=f"log odds of the male pronoun, {m.details['pronouns_of']}",
         looks=looks,
         tips={
             "phrase": "",
@@ -380,25 +391,25 @@ def _file_part(name: str) -> str:
 # ---------------------------------------------------------------------------------- fine-tuning
 
 
-def finetune_charts(result: Any) -> ChartSet:
+def finetune_charts(result: FinetuneResult) -> ChartSet:
     """The figures of `masked finetune`: the loss, that of the control, and the bias."""
-    figures, row = ChartSet(), plain(result)
-    figures.add("loss", lambda: loss_curve(row["curve"], chosen=row["training"]["best"]["step"]))
-    if row.get("control_curve"):
-        figures.add("loss_control", lambda: loss_curve(row["control_curve"]))
-    figures.add("bias", lambda: bias_changes([_change_row(change) for change in row["changes"]]))
+    figures = ChartSet()
+    figures.add("loss", lambda: loss_curve(result.curve, chosen=result.training["best"]["step"]))
+    if result.control_curve:
+        figures.add("loss_control", lambda: loss_curve(result.control_curve))
+    labels = score_labels(result.settings["top_k"])
+    figures.add("bias", lambda: score_changes(result.changes, labels))
     return figures
 
 
-def _change_row(change: Row) -> Row:
-    """A saved comparison of the fine-tuning as a row of table and chart."""
-    return {
-        "measure": change["query"],
-        "n": change["paired"],
-        "ideal": change["before"]["ideal"],
-        **{name: change[name] for name in ("before", "after", "change", "kind")},
-        **{name: change["details"].get(name) for name in ("nearer", "verdict", "distance")},
+def score_labels(top_k: int) -> dict[str, str]:
+    """What the changes of the pronoun score are called, by their queries."""
+    full = {"mean bias": "mean score", "mean |bias - .5|": "mean distance from 0.5"}
+    top = {
+        f"{query}, top {top_k}": f"{label}, {top_k} likeliest words"
+        for query, label in full.items()
     }
+    return {**full, **top}
 
 
 def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
@@ -435,23 +446,22 @@ def loss_curve(curve: Sequence[Row], *, chosen: int | None = None) -> Chart:
     )
 
 
-def bias_changes(changes: Sequence[Row]) -> Chart:
-    """The pronoun bias before and after, beside the ideal; the change at the right."""
-    rows = []
-    for change in changes:
-        if "bias" in change["measure"] and change["n"]:
-            moved = change["change"]
-            text = f"{number(moved['value'])} {interval(moved['low'], moved['high'])}"
-            rows += [
-                {
-                    "label": measure_label(change["measure"]),
-                    "series": time,
-                    "ideal": change["ideal"],
-                    "change": text if time == "after" else "",
-                    **_ends(change[time]),
-                }
-                for time in TIMES
-            ]
+def score_changes(changes: Sequence[Comparison], labels: Mapping[str, str]) -> Chart:
+    """The pronoun score before and after, beside the ideal; the change at the right."""
+    rows = [
+        row_of(
+            m,
+            labels[c.query],
+            series=time,
+            ideal=m.ideal,
+            change=f"{number(c.change.value)} {interval(c.change.low, c.change.high)}"
+            if time == "after"
+            else "",
+        )
+        for c in changes
+        if c.query in labels and c.paired
+        for time, m in zip(TIMES, (c.before, c.after), strict=True)
+    ]
     if not rows:
         raise InputError("bias: no sentence was scored both before and after")
     return forest(
@@ -468,32 +478,20 @@ def bias_changes(changes: Sequence[Row]) -> Chart:
     )
 
 
-def measure_label(measure: str) -> str:
-    """The measure for readers.
-
-    >>> measure_label("mean |bias - .5|, top 10"), measure_label("mean bias")
-    ('mean distance from 0.5, 10 likeliest words', 'mean score')
-    """
-    measure = measure.replace("|bias - .5|", "distance from 0.5").replace("bias", "score")
-    return re.sub(r"top (\d+)", r"\1 likeliest words", measure)
-
-
 # ------------------------------------------------------------------------------------- sections
 
 
 def masked_section(findings: Findings) -> Section:
     """What the model expects of men and women, measured in four ways."""
-    parts = [_pronouns(findings), _professions(findings), _phrases(findings), _finetune(findings)]
-    return Section(
-        "masked", "The masked language model", parts=[part for part in parts if part.blocks]
-    )
+    parts = [part(findings) for part in SECTIONS.values()]
+    return Section.of("masked", "The masked language model", parts)
 
 
 def _pronouns(findings: Findings) -> Section:
     title = prose.title_pronouns()
     content = findings.details("pronouns")
     if content is None:
-        return Section("masked-pronouns", title, not_measured(findings, "pronouns"))
+        return Section("masked-pronouns", title, not_measured(findings.skipped("pronouns")))
     measured = findings.measured("pronouns")
     built_in, *rest = measured
     titles = content["titles"]
@@ -505,29 +503,17 @@ def _pronouns(findings: Findings) -> Section:
             lambda: sentence_strip(built_in, titles),
             groups=[(titles[part.query], part) for part in built_in.select("group")],
         ),
-        Table.of(
+        result_table(
             "The mean pronoun score (over the full vocabulary, decided sentences)",
-            (
-                "Sentences",
-                "Mean",
-                f"{percent(measured[0].prob)} interval",
-                "Above 0.5",
-                "Below 0.5",
-                "p (sign test)",
-                "Decided",
-            ),
-            (
-                (
-                    m.query,
-                    cell(m.value),
-                    span(m.low, m.high),
-                    cell(float(m.details["above"]), 0),
-                    cell(float(m.details["below"]), 0),
-                    p_cell(m.p_value),
-                    cell(float(m.n), 0),
-                )
-                for m in measured
-            ),
+            ("Sentences",),
+            ((m.query, m) for m in measured),
+            {
+                **value_columns(built_in.prob, "Mean"),
+                "Above 0.5": lambda m: count(m.details["above"]),
+                "Below 0.5": lambda m: count(m.details["below"]),
+                "p (sign test)": lambda m: p_cell(m.p_value),
+                **n_column("Decided"),
+            },
         ),
         _sentence_table("The built-in sentences", built_in, titles),
     ]
@@ -591,7 +577,7 @@ def _professions(findings: Findings) -> Section:
     title = prose.title_professions()
     measured = findings.measured("professions")
     if not measured:
-        return Section("masked-professions", title, not_measured(findings, "professions"))
+        return Section("masked-professions", title, not_measured(findings.skipped("professions")))
     [overall] = measured
     parts = overall.select("profession")
     names = [part.query for part in parts]
@@ -609,44 +595,26 @@ def _professions(findings: Findings) -> Section:
             n=overall.details["templates"],
             overall=overall,
         ),
-        Table.of(
+        result_table(
             "Men's word minus women's word, by group of professions",
-            ("Professions", "Value", f"{percent(overall.prob)} interval", "p", "Answers"),
+            ("Professions",),
             (
-                (
-                    prose.group(query=m.query if m.by else ""),
-                    cell(m.value),
-                    span(m.low, m.high),
-                    p_cell(m.p_value),
-                    count(m.n),
-                )
+                (prose.group(query=m.query if m.by else ""), m)
                 for m in (overall, *overall.select("group"), *overall.select("contrast"))
             ),
+            {**value_columns(overall.prob), **P, **n_column("Answers")},
         ),
-        Table.of(
+        result_table(
             prose.table_professions(),
-            (
-                "Profession",
-                "Mostly held by",
-                "Women in it, %",
-                "Association",
-                "Interval",
-                "Pooled",
-                "Pooled interval",
-            ),
-            (
-                (
-                    part.query,
-                    part.details["group"] or "–",
-                    cell(part.details["women"], 0),
-                    cell(part.value),
-                    span(part.low, part.high),
-                    cell(pooled.value),
-                    span(pooled.low, pooled.high),
-                )
-                for part in parts
-                for pooled in (part.part("pooled"),)
-            ),
+            ("Profession",),
+            ((part.query, part) for part in parts),
+            {
+                "Mostly held by": lambda m: m.details["group"] or "–",
+                "Women in it, %": lambda m: cell(m.details["women"], 0),
+                **value_columns(value="Association"),
+                "Pooled": lambda m: cell(m.part("pooled").value),
+                "Pooled interval": lambda m: span(m.part("pooled").low, m.part("pooled").high),
+            },
             words=True,
             folded=True,
         ),
@@ -659,34 +627,26 @@ def _phrases(findings: Findings) -> Section:
     title = prose.title_phrases()
     results, content = findings.measured("phrases"), findings.details("phrases")
     if not results or content is None:
-        return Section("masked-phrases", title, not_measured(findings, "phrases"))
+        return Section("masked-phrases", title, not_measured(findings.skipped("phrases")))
     effects = _effects(results)
     blocks: list[Block] = [
         prose.text("phrases"),
-        prose.figure("masked-phrases", lambda: phrase_forest(effects), measured=effects),
-        Table.of(
+        prose.figure(
+            "masked-phrases",
+            lambda: phrase_forest(effects),
+            measured=[(f"{m.query} {_embedding(m)}", m) for m in effects],
+        ),
+        result_table(
             "The themes",
-            (
-                "Theme",
-                "Embeddings",
-                "Effect size",
-                f"{percent(effects[0].prob)} interval",
-                "p",
-                "p over the gender words",
-                "Phrases",
-            ),
-            (
-                (
-                    content["titles"][m.query],
-                    "centred" if m.details["centred"] else "raw",
-                    cell(m.value, 2),
-                    span(m.low, m.high, 2),
-                    p_cell(m.p_value),
-                    p_cell(m.details["p_attributes"]),
-                    cell(float(m.n), 0),
-                )
-                for m in effects
-            ),
+            ("Theme",),
+            ((content["titles"][m.query], m) for m in effects),
+            {
+                "Embeddings": _embedding,
+                **value_columns(effects[0].prob, "Effect size", digits=2),
+                **P,
+                "p over the gender words": lambda m: p_cell(m.details["p_attributes"]),
+                **n_column("Phrases"),
+            },
         ),
     ]
     for m in results:
@@ -694,7 +654,7 @@ def _phrases(findings: Findings) -> Section:
             blocks += [
                 prose.figure(
                     "masked-phrases-pronouns",
-                    lambda m=m: phrase_scatter(m),  # type: ignore[misc]
+                    partial(phrase_scatter, m),
                     r=m,
                 ),
                 Table.of(
@@ -723,74 +683,47 @@ def _finetune(findings: Findings) -> Section:
     title = prose.title_finetune()
     content = findings.details("finetune")
     if content is None:
-        return Section("masked-finetune", title, not_measured(findings, "finetune", "Not done"))
+        missing = not_measured(findings.skipped("finetune"), text="Not done")
+        return Section("masked-finetune", title, missing)
     training = content["training"]
-    changes = [_change_row(change) for change in content["changes"]]
-    named = {change["measure"]: change for change in changes}
+    labels = score_labels(content["settings"]["top_k"])
+    changes = {c.query: c for stage in findings.of("finetune") for c in stage.comparisons}
+    scores = [c for query, c in changes.items() if query in labels]
+    cost = changes["pseudo-perplexity"]
     blocks: list[Block] = [
         prose.text("finetune", training=training, data=content["data"], name=content["data_name"]),
-        prose.text(
-            "finetune_result",
-            mean=named["mean bias"],
-            spread=named["mean |bias - .5|"],
-            cost=named["pseudo-perplexity"],
-        ),
+        prose.text("finetune_result", mean=scores[0], spread=scores[1], cost=cost),
         prose.figure(
             "masked-finetune-bias",
-            lambda: bias_changes(changes),
-            changes=[(measure_label(change["measure"]), change) for change in changes],
+            lambda: score_changes(scores, labels),
+            changes=[(labels.get(c.query, c.query), c) for c in (*scores, cost)],
         ),
         prose.figure(
             "masked-finetune-loss",
             lambda: loss_curve(content["curve"], chosen=training["best"]["step"]),
             loss=training["evaluation_loss"],
         ),
-        _finetune_table(changes, [c for s in findings.of("finetune") for c in s.comparisons]),
+        result_table(
+            prose.table_finetune(),
+            ("Measure",),
+            ((labels.get(c.query) or prose.changed(c=c), c) for c in changes.values()),
+            {
+                **change_columns(),
+                "Ideal": lambda c: "–" if c.before.ideal is None else f"{c.before.ideal:g}",
+                "Result": lambda c: prose.direction(c=c),
+                "Items": lambda c: count(c.paired),
+            },
+        ),
         prose.text("finetune_caveats"),
     ]
     blocks += [Text(f"Note: {note}.") for note in content["notes"]]
     return Section("masked-finetune", title, blocks)
 
 
-def _finetune_table(changes: Sequence[Row], others: Sequence[Comparison]) -> Table:
-    rows = [*changes, *map(_changed, others)]
-    return Table.of(
-        prose.table_finetune(),
-        (
-            "Measure",
-            "Before",
-            "After",
-            "Change",
-            "Interval of the change",
-            "Ideal",
-            "Result",
-            "Items",
-        ),
-        (
-            (
-                measure_label(row["measure"]),
-                cell(row["before"]["value"]),
-                cell(row["after"]["value"]),
-                cell(row["change"]["value"]),
-                span(row["change"]["low"], row["change"]["high"]),
-                "–" if row["ideal"] is None else f"{row['ideal']:g}",
-                row["verdict"],
-                count(row["n"]),
-            )
-            for row in rows
-        ),
-    )
-
-
-def _changed(c: Comparison) -> Row:
-    """A comparison of another instrument as a row of the table."""
-    low, high = c.change.low, c.change.high
-    return {
-        "measure": prose.other(c=c),
-        "before": c.before.estimate.to_dict(),
-        "after": c.after.estimate.to_dict(),
-        "change": c.change.to_dict(),
-        "ideal": c.before.ideal,
-        "verdict": "no clear change" if low <= 0 <= high else "lower" if high < 0 else "higher",
-        "n": c.paired,
-    }
+SECTIONS = {
+    "pronouns": _pronouns,
+    "professions": _professions,
+    "phrases": _phrases,
+    "finetune": _finetune,
+}
+"""The sections by the kind of their stage."""

@@ -1,6 +1,7 @@
 """What each measure is, for readers: from its declaration, or from `templates/methods.toml`.
 
-The file explains what is no instrument: robustness and hidden-bias tests, costs, models.
+The tests of hidden bias and of cost are declared beside their functions; the file explains what
+has no declaration: robustness, models, parts of an audit.
 """
 
 from __future__ import annotations
@@ -14,10 +15,7 @@ from typing import Any
 
 from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
-
-COSINES = "Difference of cosines (ideal: 0)"
-PRODUCTS = "Inner product, depends on the vectors' length (ideal: 0)"
-"""Scales on which values of different vectors are not comparable."""
+from evenhand.vectors import hiding, nulls, utility
 
 PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
 """The part of an audit that the instruments of a subject belong to."""
@@ -69,7 +67,10 @@ def _declared(declaration: Declaration) -> Method:
 def _others() -> Mapping[str, Method]:
     path = resources.files("evenhand.report") / "templates" / "methods.toml"
     rows: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {name: Method(**row) for name, row in rows.items()}
+    tests = (*hiding.DECLARATIONS, *utility.DECLARATIONS, *nulls.DECLARATIONS)
+    return {name: Method(**row) for name, row in rows.items()} | {
+        each.name: _declared(each) for each in tests
+    }
 
 
 def method(metric: str) -> Method | None:

@@ -15,6 +15,7 @@ from typing import Any
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
+from evenhand.report import masked, text, vectors
 from evenhand.report.blocks import (
     Block,
     Prose,
@@ -28,19 +29,10 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.masked import masked_section
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
-from evenhand.report.text import text_section
-from evenhand.report.vectors import (
-    HIDING,
-    mitigations,
-    published_tests,
-    topic_sections,
-    vector_geometry,
-)
 from evenhand.report.verdicts import SUBJECTS, rules
-from evenhand.results import Measurement
+from evenhand.results import Measurement, Measurements
 from evenhand.wording import percent
 
 prose = Prose("page")
@@ -49,13 +41,13 @@ prose = Prose("page")
 def sections(findings: Findings) -> list[Section]:
     """The page's sections, in the order of reading; those with nothing to show are left out."""
     built = [
-        text_section(findings),
-        topic_sections(findings),
+        text.text_section(findings),
+        vectors.topic_sections(findings),
         posterior_section(findings),
-        published_tests(findings),
-        mitigations(findings),
-        vector_geometry(findings),
-        masked_section(findings),
+        vectors.published_tests(findings),
+        vectors.mitigations(findings),
+        vectors.vector_geometry(findings),
+        masked.masked_section(findings),
         fewshot_section(findings),
         further_measures(findings),
         appendix(findings),
@@ -97,18 +89,19 @@ def write_report(folder: str | os.PathLike[str]) -> list[Path]:
         for section in built
         for figure in section.figures()
     }
-    for path, text in contents.items():
+    for path, content in contents.items():
         with replace_file(path) as file:
-            file.write(text.encode())
+            file.write(content.encode())
     return list(contents)
 
 
 def further_measures(findings: Findings) -> Section:
-    """Instruments that an audit runs on their default material, with their parts."""
-    from evenhand.results import Measurements
-
+    """Instruments without a section of their own, with their parts."""
+    own = {*text.SECTIONS, *vectors.SECTIONS, *masked.SECTIONS}
     blocks: list[Block] = []
-    for stage in findings.of("instruments"):
+    for stage in findings.stages:
+        if stage.kind in own or find(stage.kind) is None:
+            continue
         for m in stage.measurements:
             known = method(m.metric)
             blocks += [
@@ -159,11 +152,10 @@ def appendix(findings: Findings) -> Section:
 
 
 def _measured_vectors(findings: Findings) -> Iterable[Measurement]:
-    for kind in ("measures", "weat", "wefat", "analogies", "dimension"):
-        yield from findings.measured(kind)
-    for stage in findings.of("mitigation"):
-        yield from (c.after for c in stage.comparisons if c.metric in HIDING)
-        yield from stage.measurements
+    for stage in findings.stages:
+        if stage.subject == "vectors" and stage.kind != "posterior":
+            yield from (c.after for c in stage.comparisons if c.metric in vectors.HIDING)
+            yield from stage.measurements
 
 
 def _methods(findings: Findings) -> Section:
@@ -204,7 +196,7 @@ def _tests(found: Iterable[Measurement]) -> list[str]:
 def _without_bias(m: Measurement) -> str:
     directions = {"higher": "above it", "lower": "below it", "away": "away from it, either side"}
     ideal = "nothing fixed" if m.ideal is None else f"{m.ideal:g}".replace("-", "−")
-    if m.metric in HIDING and m.metric != "neighbour_bias":
+    if m.metric in vectors.HIDING and m.metric != "neighbour_bias":
         ideal = "what chance gives"
     return f"{ideal}; more bias lies {directions[m.worse]}"
 
@@ -269,10 +261,10 @@ def _left_out(findings: Findings) -> Section:
 def _run(findings: Findings) -> Section:
     run = findings.run
     facts = [
-        (f"{subject.capitalize()}: {name.replace('_', ' ')}", text)
+        (f"{subject.capitalize()}: {name.replace('_', ' ')}", fact)
         for subject, known in findings.subjects.items()
         for name, value in known.items()
-        if (text := _fact(value))
+        if (fact := _fact(value))
     ]
     facts += [
         ("Command", " ".join(run["command"]) or "called from Python"),

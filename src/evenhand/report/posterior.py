@@ -32,15 +32,29 @@ from evenhand.charts import (
     look,
     panel_heading,
     panels,
+    row_of,
 )
 from evenhand.errors import InputError
 from evenhand.posterior.checks import check_posterior
 from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.posterior.tables import Table as Distances
-from evenhand.report.blocks import Block, Cell, Prose, Section, Table, Text, cell, share, span
+from evenhand.report.blocks import (
+    Block,
+    Cell,
+    Columns,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    not_measured,
+    result_table,
+    share,
+    span,
+)
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.vectors import COLOURS, CURVES
+from evenhand.report.vectors import COLOURS, CURVES, lead
 from evenhand.report.vectors import CONNECTIONS as IN_WORDS
 from evenhand.report.verdicts import SOME, Number
 from evenhand.results import Comparison, Estimate, Measurement
@@ -87,30 +101,37 @@ def fit_charts(
     Without the crossed model, levels and word means are those of separate, paper or coefficients.
     """
     fits, table, prob = report.fitted.fits, report.fitted.table, report.prob
+    name, figures = Path(table.source).stem, ChartSet()
     crossed, naive = fits.get("crossed"), fits.get("coefficients")
     order = ("crossed", "separate", "paper", "coefficients")
-    chosen = next((fits[name] for name in order if name in fits), None)
-    figures = ChartSet()
+    chosen = next((fits[model] for model in order if model in fits), None)
     if crossed:
-        figures.add("contrasts", partial(contrasts, crossed, naive, prob))
-        figures.add("word-deltas", partial(word_deltas, crossed, prob))
+        measured = {
+            label: measure_contrasts(fit, prob)
+            for label, fit in ((CROSSED, crossed), (PUBLISHED, naive))
+            if fit
+        }
+        figures.add("contrasts", partial(contrast_forest, measured, name))
+        figures.add("word-deltas", partial(delta_forest, measured[CROSSED][DELTA], name))
     if chosen:
-        named = {f"{_name(table)}, {chosen.model}": chosen}
-        figures.add("levels", partial(levels, named, prob))
-        figures.add("word-means", partial(word_means, named, prob))
+        title = f"{name}, {chosen.model}"
+        figures.add("levels", partial(level_forests, {title: chosen}, prob))
+        figures.add("word-means", partial(word_means, {title: chosen}, prob))
     if naive and naive is not chosen:
-        figures.add("coefficients", partial(levels, {_name(table): naive}, prob))
+        figures.add("coefficients", partial(level_forests, {name: naive}, prob))
     figures.add("densities", partial(distance_densities, table))
     for word in words or telling_words(table):
-        name = "radial-" + re.sub(r"\W+", "-", word)
-        while name in figures.charts:
-            name += "-"
-        figures.add(name, partial(radial, table, word, seed=seed))
+        file = "radial-" + re.sub(r"\W+", "-", word)
+        while file in figures.charts:
+            file += "-"
+        figures.add(file, partial(radial, table, word, seed=seed))
     for fit in (crossed, naive):
         if fit:
             figures.add(f"priors-{fit.model}", partial(prior_curves, fit, priors))
-    found = report.checks or {name: check_posterior(fit, seed=seed) for name, fit in fits.items()}
-    rows = {name: [each.to_dict() for each in part] for name, part in found.items()}
+    checks = report.checks or {
+        model: check_posterior(fit, seed=seed) for model, fit in fits.items()
+    }
+    rows = {model: [check.to_dict() for check in part] for model, part in checks.items()}
     figures.add("check", partial(check_forest, rows))
     return figures
 
@@ -119,8 +140,8 @@ def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
     """The figures of `posterior compare`."""
     times = {"before": change.before, "after": change.after}
     figures = ChartSet()
-    figures.add("changes", partial(changes, change, prob))
-    figures.add("levels", partial(levels, times, prob))
+    figures.add("changes", lambda: change_forest(list(change.contrasts(prob).values())))
+    figures.add("levels", partial(level_forests, times, prob))
     figures.add("word-means", partial(word_means, times, prob))
     return figures
 
@@ -128,26 +149,12 @@ def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
 # --------------------------------------------------------------------------------------- forests
 
 
-def _name(table: Distances) -> str:
-    return Path(table.source).stem
-
-
-def _lines(prob: float) -> str:
-    return f"thick line: 50 %, thin line: {percent(prob)} highest-density interval"
-
-
-def interval_row(result: Measurement | Comparison, **more: str) -> dict[str, Any]:
+def _row(result: Measurement | Comparison, label: str, **more: str) -> dict[str, Any]:
     """A row of a forest: mean, interval and 50 % interval of a quantity, or of its change."""
-    estimate, details = _estimate(result), result.details
-    return {
-        **more,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "inner_low": details["inner_low"],
-        "inner_high": details["inner_high"],
-        "p": probability(details["p_below_zero"]),
-    }
+    names = ("inner_low", "inner_high")
+    ends = {name: result.details[name] for name in names}
+    p = probability(result.details["p_below_zero"])
+    return row_of(_estimate(result), label, **ends, p=p, **more)
 
 
 def _estimate(result: Measurement | Comparison) -> Estimate:
@@ -163,83 +170,74 @@ def minus(contrast: str) -> str:
     return contrast.replace("-", " − ")
 
 
-def _tips(prob: float) -> dict[str, str]:
-    return {"value": "mean", "interval": f"{percent(prob)} interval", "p": "P(< 0)"}
+def _options(prob: float, *lines: str) -> dict[str, Any]:
+    """What all forests of posteriors have in common."""
+    level = f"thick line: 50 %, thin line: {percent(prob)} highest-density interval"
+    return {
+        "subtitle": [*lines, level],
+        "tips": {"value": "mean", "interval": f"{percent(prob)} interval", "p": "P(< 0)"},
+    }
 
 
-def contrasts(crossed: Fit, naive: Fit | None = None, prob: float = 0.89) -> Chart:
-    """Contrasts of our model and, in grey, of the published one."""
-    rows = []
-    for fit, model in ((crossed, CROSSED), (naive, PUBLISHED)):
-        if fit is not None:
-            rows += [
-                interval_row(m, label=minus(name), series=model)
-                for name, m in measure_contrasts(fit, prob).items()
-            ]
-    return contrast_forest(rows, _name(crossed.table), prob)
+def contrast_forest(measured: Mapping[str, Mapping[str, Measurement]], name: str) -> Chart:
+    """Contrasts of our model and, in grey, of the published one.
 
-
-def contrast_forest(rows: Sequence[Row], name: str, prob: float) -> Chart:
-    """A line left of 0 and clear of it says that the first kind of word is nearer."""
-    return forest(
+    A line left of 0 and clear of it says that the first kind of word is nearer.
+    """
+    rows = [
+        _row(m, minus(m.query), series=model)
+        for model, contrasts in measured.items()
+        for m in contrasts.values()
+    ]
+    return _contrasts_forest(
         rows,
         title=f"Which words are nearer? Contrasts, {name}",
-        subtitle=[
+        x="difference of mean cosine distances",
+        looks={model: MODELS[model] for model in measured if measured[model]},
+        **_options(
+            measured[CROSSED][DELTA].prob,
             "below 0: the first kind of attribute is nearer to the protected words;",
             *KINDS,
-            _lines(prob),
-        ],
-        x="difference of mean cosine distances",
-        looks={
-            model: look
-            for model, look in MODELS.items()
-            if any(row["series"] == model for row in rows)
-        },
-        beside=True,
-        references=[{"value": 0}],
-        tips=_tips(prob),
-        text="p",
-        text_title="P(< 0)",
-        width=WIDTH,
-        step=30,
+        ),
     )
 
 
-def changes(change: Change, prob: float = 0.89) -> Chart:
+def change_forest(comparisons: Sequence[Comparison]) -> Chart:
     """Each contrast before, after, and its paired change."""
-    return change_forest(
-        [
-            interval_row(result, label=minus(name), series=when)
-            for name, c in change.contrasts(prob).items()
-            for when, result in _times(c).items()
-        ],
-        prob,
-    )
-
-
-def change_forest(rows: Sequence[Row], prob: float) -> Chart:
-    """Series are before, after and change."""
-    return forest(
+    rows = [
+        _row(result, minus(c.query), series=when)
+        for c in comparisons
+        for when, result in _times(c).items()
+    ]
+    return _contrasts_forest(
         rows,
         title="Contrasts before and after debiasing",
-        subtitle=[
-            "change = after − before, paired by protected word and attribute;",
-            "hard debiasing makes associated − different 0 by construction, which is no success",
-            _lines(prob),
-        ],
         x="difference of mean cosine distances, and its change",
         looks={**TIMES, "change": (INK, "diamond")},
-        beside=True,
-        references=[{"value": 0}],
-        tips=_tips(prob),
-        text="p",
-        text_title="P(< 0)",
-        width=WIDTH,
-        step=30,
+        **_options(
+            comparisons[0].change.prob,
+            "change = after − before, paired by protected word and attribute;",
+            "hard debiasing makes associated − different 0 by construction, which is no success",
+        ),
     )
 
 
-def levels(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
+_contrasts_forest = partial(
+    forest,
+    beside=True,
+    references=[{"value": 0}],
+    text="p",
+    text_title="P(< 0)",
+    width=WIDTH,
+    step=30,
+)
+
+
+def _times(c: Comparison) -> dict[str, Measurement | Comparison]:
+    return {"before": c.before, "after": c.after, "change": c}
+
+
+def level_forests(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     """Each connection class's mean by topic: compare the classes within one panel.
 
     Those of the published model are offsets of which only the differences are identified.
@@ -249,73 +247,57 @@ def levels(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
         names = ", ".join(sorted(models)) or "none"
         raise InputError(f"levels: expected fits of one model with levels, got {names}")
     offsets = models == {"coefficients"}
-    parts = {
-        topic: [
-            interval_row(m, label=level, series=level)
-            for level, m in measure_levels(fit, prob).items()
-        ]
-        for topic, fit in fits.items()
-    }
     warning = ("their common shift is the prior's: only differences between them mean anything;",)
     return forests(
-        parts,
+        {
+            topic: [_row(m, level, series=level) for level, m in measure_levels(fit, prob).items()]
+            for topic, fit in fits.items()
+        },
         title="Coefficients of the published model by kind of attribute"
         if offsets
         else "Mean distance to each kind of attribute",
-        subtitle=[*(warning if offsets else ()), *KINDS, _lines(prob)],
         x="offset from the protected word's mean" if offsets else "mean cosine distance",
         looks=LOOKS,
         scale=lambda _: "",
         references=[{"value": 0}] if offsets else [],
-        tips=_tips(prob),
         width=WIDTH,
         step=18,
+        **_options(prob, *(warning if offsets else ()), *KINDS),
     )
 
 
-def word_deltas(crossed: Fit, prob: float = 0.89) -> Chart:
-    """The difference for each protected word by class, and the mean of the class's words."""
-    delta = measure_contrasts(crossed, prob)[DELTA]
-    words = [
-        interval_row(m, label=m.query, group=m.details.get("class", ""), series="protected word")
-        for m in delta.select("word")
-    ]
-    if not words:
-        raise InputError(f"{crossed.table.source}: no protected word has associated attributes")
-    classes = [
-        interval_row(m, label="all of them", group=m.query, series="mean of its class")
-        for m in delta.select("class")
-    ]
-    return delta_forest(words, classes, _name(crossed.table), prob)
+def delta_forest(delta: Measurement, name: str) -> Chart:
+    """The difference for each protected word by class, and the mean of the class's words.
 
-
-def delta_forest(words: Sequence[Row], classes: Sequence[Row], name: str, prob: float) -> Chart:
-    """Left of 0, a word's own stereotypes are nearer to it than to words of other classes."""
-    by_class: dict[str, list[Row]] = {}
-    for row in words:
-        by_class.setdefault(row["group"], []).append(row)
-
-    def mean(group: str) -> float:
-        return float(np.mean([row["value"] for row in by_class[group]]))
-
-    parts = {
-        group or "class not given": [
-            *(row for row in classes if row["group"] == group),
-            *sorted(by_class[group], key=lambda row: float(row["value"])),
-        ]
-        for group in sorted(by_class, key=mean)
-    }
+    Left of 0, a word's own stereotypes are nearer to it than to words of other classes.
+    """
+    by_class: dict[str, list[Measurement]] = {}
+    for m in delta.select("word"):
+        by_class.setdefault(m.details.get("class", ""), []).append(m)
+    if not by_class:
+        raise InputError(f"{name}: no protected word has associated attributes")
+    means = {m.query: m for m in delta.select("class")}
+    order = sorted(by_class, key=lambda group: float(np.mean([m.value for m in by_class[group]])))
+    word, mean = WORDS
     return forests(
-        parts,
+        {
+            group or "class not given": [
+                *([_row(means[group], "all of them", series=mean)] if group in means else []),
+                *(
+                    _row(m, m.query, series=word)
+                    for m in sorted(by_class[group], key=lambda m: m.value)
+                ),
+            ]
+            for group in order
+        },
         title=f"How much nearer each word's own stereotypes are, {name}",
-        subtitle=["below 0: nearer than to the words of other classes", _lines(prob)],
         x="associated − different, in cosine distance",
-        looks=WORDS if classes else {"protected word": WORDS["protected word"]},
+        looks=WORDS if means else {word: WORDS[word]},
         scale=lambda _: "",
         references=[{"value": 0}],
-        tips=_tips(prob),
         width=WIDTH,
         step=18,
+        **_options(delta.prob, "below 0: nearer than to the words of other classes"),
     )
 
 
@@ -327,61 +309,55 @@ def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     paired = len(fits) > 1
     if paired and tuple(fits) != tuple(TIMES):
         raise InputError(f"word means: expected one fit or before and after, got {', '.join(fits)}")
-    rows = [
-        interval_row(
-            part,
-            label=part.query,
-            group=part.details.get("class", ""),
-            of=level,
-            series=when if paired else level,
-        )
-        for when, fit in fits.items()
-        for level, m in measure_levels(fit, prob).items()
-        for part in m.parts
-    ]
-    order = sorted(dict.fromkeys((row["group"], row["label"]) for row in rows))
-    index = {word: i for i, (_, word) in enumerate(order)}
+    listed = sorted(
+        (
+            (part.details.get("class", ""), part.query, level, when if paired else level, part)
+            for when, fit in fits.items()
+            for level, m in measure_levels(fit, prob).items()
+            for part in m.parts
+        ),
+        key=lambda row: row[:2],
+    )
     parts = {
-        level: sorted(
-            (row for row in rows if row["of"] == level), key=lambda row: index[row["label"]]
-        )
-        for level in CONNECTIONS
-        if any(row["of"] == level for row in rows)
+        kind: [
+            _row(part, word, series=series)
+            for _, word, level, series, part in listed
+            if level == kind
+        ]
+        for kind in CONNECTIONS
+        if any(level == kind for _, _, level, _, _ in listed)
     }
-    classes = ", ".join(dict.fromkeys(group for group, _ in order if group))
-    title = "Mean distance of each word to each kind of attribute"
+    classes = ", ".join(dict.fromkeys(group for group, *_ in listed if group))
     first = next(iter(fits.values()))
+    about = ", before and after debiasing" if paired else f", {Path(first.table.source).stem}"
     return forests(
         parts,
         columns=4,
-        title=title + (", before and after debiasing" if paired else f", {_name(first.table)}"),
-        subtitle=[
-            f"cosine distance; rows by class: {classes}" if classes else "cosine distance",
-            *KINDS,
-            _lines(prob),
-        ],
+        title=f"Mean distance of each word to each kind of attribute{about}",
         looks=TIMES if paired else LOOKS,
         beside=paired,
         scale=lambda _: "",
-        tips=_tips(prob),
         ticks=3,
         width=96,
         step=22 if paired else 14,
+        **_options(
+            prob,
+            f"cosine distance; rows by class: {classes}" if classes else "cosine distance",
+            *KINDS,
+        ),
     )
 
 
-def check_forest(found: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Chart:
+def check_forest(by_model: Mapping[str, Sequence[Row]], prob: float = 0.99) -> Chart:
     """A row for each model: where its line misses the dashed one, it does not fit the data."""
     rows = [
         {
+            **{name: check[name] for name in ("low", "high", "observed")},
             "label": model,
             "value": check["mean"],
-            "low": check["low"],
-            "high": check["high"],
-            "observed": check["observed"],
             "series": "yes" if check["passed"] else "no",
         }
-        for model, checks in found.items()
+        for model, checks in by_model.items()
         for check in checks
         if check["statistic"] == INTRA_CLASS
         and all(
@@ -419,7 +395,7 @@ def calibration_rows(shares: Sequence[Measurement]) -> list[dict[str, Any]]:
     for m in shares:
         truth = m.details["truth"]
         label = f"truth {number(truth, 2) if truth else 0}: {texts[m.metric]}"
-        rows.append({"label": label, "tick": m.ideal, **m.estimate.to_dict()})
+        rows.append(row_of(m, label, tick=m.ideal))
     return rows
 
 
@@ -476,7 +452,9 @@ def distance_densities(table: Distances) -> Chart:
         for title, chosen in parts.items()
         if chosen
     ]
-    return panels(charts, title=f"Distances from protected words to attributes, {_name(table)}")
+    return panels(
+        charts, title=f"Distances from protected words to attributes, {Path(table.source).stem}"
+    )
 
 
 RINGS = (0.5, 1.0, 1.5)
@@ -617,9 +595,9 @@ def prior_curves(fit: Fit, chosen: Priors) -> Chart:
     looks = {"prior": (GREY, (5, 3)), "posterior": (BLUE, (1, 0))}
     charts: list[Chart] = []
     for name, draws, prior, (low, high) in _quantities(fit, chosen):
-        least, most = float(draws.min()), float(draws.max())
+        start, end = float(draws.min()), float(draws.max())
         grid = np.union1d(
-            np.linspace(min(least, low), max(most, high), 101), np.linspace(least, most, 61)
+            np.linspace(min(start, low), max(end, high), 101), np.linspace(start, end, 61)
         )
         rows = [
             {"x": float(x), "y": round(float(y), 4), "series": series}
@@ -647,7 +625,7 @@ def prior_curves(fit: Fit, chosen: Priors) -> Chart:
     return panels(
         charts,
         columns=2,
-        title=f"What the data added to the prior: {fit.model}, {_name(fit.table)}",
+        title=f"What the data added to the prior: {fit.model}, {Path(fit.table.source).stem}",
         subtitle=["all curves drawn to the same height"],
     )
 
@@ -698,16 +676,16 @@ def _kernel(values: Floats, lowest: float = -np.inf) -> Density:
 
 def posterior_section(findings: Findings) -> Section:
     """A part for each topic that was modelled."""
-    parts = [_topic(findings, topic.name, topic.title) for topic in findings.topics]
-    shown = [part for part in parts if part.blocks]
-    blocks: list[Block] = []
-    if shown:
-        modelled = [stage.topic for stage in findings.of("posterior")]
-        left = [topic.title for topic in findings.topics if topic.name not in modelled]
-        blocks = [prose.text("question"), prose.text("range", prob=findings.settings["prob"])]
-        if left:
-            blocks.append(Text(f"Not modelled in a quick audit: {', '.join(left)}."))
-    return Section("posterior", "Word vectors: how certain is it?", blocks, shown)
+    modelled = [stage.topic for stage in findings.of("posterior")]
+    left = [topic.title for topic in findings.topics if topic.name not in modelled]
+    blocks: list[Block] = [
+        prose.text("question"),
+        prose.text("range", prob=findings.settings["prob"]),
+    ]
+    if left:
+        blocks.append(Text(f"Not modelled in a quick audit: {', '.join(left)}."))
+    parts = (_topic(findings, topic.name, topic.title) for topic in findings.topics)
+    return Section.of("posterior", "Word vectors: how certain is it?", parts, blocks)
 
 
 def _stage(findings: Findings, topic: str) -> StageResult | None:
@@ -754,15 +732,9 @@ def _topic(findings: Findings, topic: str, title: str) -> Section:
     stage = _stage(findings, topic)
     if stage is not None:
         delta = _contrasts(stage)[DELTA]
-        lead = next(
-            (m for m in findings.measured("measures", topic) if m.metric == "association"), None
-        )
-        clear = delta.high < 0 or delta.low > 0
-        unclear = lead is not None and lead.p_value is not None and lead.p_value >= SOME
-        answer = prose.answer(delta=delta, lead=lead if clear and unclear else None)
         drawn = any(s.distances is not None for s in findings.of("measures", topic))
         blocks += [
-            Text(answer),
+            _answer(delta, lead(findings.measured("measures", topic))),
             *_warnings(stage),
             *_contrast_blocks(stage, name, title),
             *_word_blocks(delta, name, title),
@@ -771,11 +743,15 @@ def _topic(findings: Findings, topic: str, title: str) -> Section:
             *_change_blocks(stage, name, title),
             prose.text("basis", content=stage.details),
         ]
-    blocks += [
-        Text(f"Not measured: {skip['metric']}: {skip['reason']}", "warning")
-        for skip in findings.skipped("posterior", topic)
-    ]
+    blocks += not_measured(findings.skipped("posterior", topic), lambda skip: skip["metric"])
     return Section(f"posterior-{name}", f"{title}, modelled", blocks)
+
+
+def _answer(delta: Measurement, tested: Measurement | None) -> Text:
+    """What the contrast says, and whether the test that decides disagrees."""
+    clear = delta.high < 0 or delta.low > 0
+    unclear = tested is not None and tested.p_value is not None and tested.p_value >= SOME
+    return prose.text("answer", delta=delta, lead=tested if clear and unclear else None)
 
 
 def _warnings(stage: StageResult) -> list[Block]:
@@ -793,72 +769,69 @@ def _warnings(stage: StageResult) -> list[Block]:
     return [Text(warning, "warning") for warning in warnings]
 
 
-def _headers(prob: float) -> Iterable[str]:
-    return ("Mean", f"{percent(prob)} interval", "Probability of being below 0")
+def _columns(prob: float) -> Columns:
+    def shown(show: Callable[[Estimate], Cell]) -> Callable[[Any], Cell]:
+        return lambda result: show(_estimate(result))
 
+    def below_zero(result: Measurement | Comparison) -> Cell:
+        p = result.details["p_below_zero"]
+        return Cell(probability(p), p)
 
-def _cells(result: Measurement | Comparison) -> Iterable[Cell]:
-    estimate, p = _estimate(result), result.details["p_below_zero"]
-    return cell(estimate.value), span(estimate.low, estimate.high), Cell(probability(p), p)
+    return {
+        "Mean": shown(lambda m: cell(m.value)),
+        f"{percent(prob)} interval": shown(lambda m: span(m.low, m.high)),
+        "Probability of being below 0": below_zero,
+    }
 
 
 def _contrast_blocks(stage: StageResult, name: str, title: str) -> list[Block]:
     """The contrasts of our model, beside those of the published one."""
-    listed = [
-        (label, m)
-        for label, model in ((CROSSED, "crossed"), (PUBLISHED, "coefficients"))
-        for m in _contrasts(stage, model).values()
-    ]
-    rows = [interval_row(m, label=minus(m.query), series=label) for label, m in listed]
-    prob = listed[0][1].prob
+    measured = {CROSSED: _contrasts(stage), PUBLISHED: _contrasts(stage, "coefficients")}
+    prob = measured[CROSSED][DELTA].prob
     return [
         prose.figure(
             f"posterior-contrasts-{name}",
-            lambda: contrast_forest(rows, title, prob),
+            lambda: contrast_forest(measured, title),
             "contrasts",
-            contrasts=_contrasts(stage),
+            contrasts=[(minus(name), m) for name, m in measured[CROSSED].items()],
             title=title,
             prob=prob,
         ),
-        Table.of(
+        result_table(
             prose.table_contrasts(),
-            ("Difference", "Model", *_headers(prob)),
-            ((minus(m.query), label, *_cells(m)) for label, m in listed),
+            ("Difference", "Model"),
+            (
+                (minus(m.query), model, m)
+                for model, contrasts in measured.items()
+                for m in contrasts.values()
+            ),
+            _columns(prob),
         ),
     ]
 
 
 def _word_blocks(delta: Measurement, name: str, title: str) -> list[Block]:
     """The difference for each class and for each protected word."""
-    words = [
-        interval_row(m, label=m.query, group=m.details.get("class", ""), series="protected word")
-        for m in delta.select("word")
-    ]
-    classes = [
-        interval_row(m, label="all of them", group=m.query, series="mean of its class")
-        for m in delta.select("class")
-    ]
+    words, classes = delta.select("word"), delta.select("class")
     if not words:
         return []
-    listed: list[Sequence[Cell | str]] = [
-        ("all of them", m.query, *_cells(m)) for m in delta.select("class")
-    ]
-    listed += [
-        (m.query, m.details.get("class") or "not given", *_cells(m)) for m in delta.select("word")
-    ]
     return [
         prose.figure(
             f"posterior-words-{name}",
-            lambda: delta_forest(words, classes, title, delta.prob),
+            lambda: delta_forest(delta, title),
             "words",
-            classes=delta.select("class"),
+            classes=[(m.query, m) for m in classes],
             title=title,
             prob=delta.prob,
         ),
-        Table.of(
+        result_table(
             "The difference for each class and each protected word",
-            ("Word", "Class", *_headers(delta.prob)),
-            listed,
+            ("Word", "Class"),
+            (
+                *(("all of them", m.query, m) for m in classes),
+                *((m.query, m.details.get("class") or "not given", m) for m in words),
+            ),
+            _columns(delta.prob),
             words=True,
             folded=True,
         ),
@@ -893,7 +866,7 @@ def _distance_blocks(
         blocks.append(
             prose.figure(
                 f"posterior-radial-{index}-{name}",
-                lambda word=word: radial(table, word, seed=seed),  # type: ignore[misc]
+                partial(radial, table, word, seed=seed),
                 "radial",
                 word=word,
                 nearest=index == 1,
@@ -906,15 +879,15 @@ def _distance_blocks(
 def _trust_blocks(stage: StageResult, name: str) -> list[Block]:
     """Does the model generate such data, do its intervals hold, did it converge?"""
     labels = {"crossed": CROSSED, "coefficients": PUBLISHED}
-    checks = {labels[model]: found for model, found in stage.details["checks"].items()}
+    by_model = {labels[model]: checks for model, checks in stage.details["checks"].items()}
     figure = prose.figure(
         f"posterior-check-{name}",
-        lambda: check_forest(checks),
+        lambda: check_forest(by_model),
         "check",
         checks=[
             (model, check)
-            for model, found in checks.items()
-            for check in found
+            for model, checks in by_model.items()
+            for check in checks
             if check["statistic"] == INTRA_CLASS
         ],
     )
@@ -949,8 +922,8 @@ def _trust_blocks(stage: StageResult, name: str) -> list[Block]:
             prose.table_diagnostics(),
             ("Model of", "R-hat, largest", "Effective draws, fewest", "Of"),
             (
-                (of, cell(found["rhat_max"]), cell(found["ess_min"], 0), found["worst"])
-                for of, found in stage.details["diagnostics"].items()
+                (of, cell(draws["rhat_max"]), cell(draws["ess_min"], 0), draws["worst"])
+                for of, draws in stage.details["diagnostics"].items()
             ),
             folded=True,
         )
@@ -962,30 +935,27 @@ def _change_blocks(stage: StageResult, name: str, title: str) -> list[Block]:
     """The contrasts before and after hard debiasing, where they could be computed."""
     if not stage.comparisons:
         return []
-    listed = [
-        (c.query, when, result) for c in stage.comparisons for when, result in _times(c).items()
-    ]
-    rows = [interval_row(result, label=minus(key), series=when) for key, when, result in listed]
     first = stage.comparisons[0]
     prob = first.change.prob
     return [
         prose.text("changed", equalised=stage.details["equalised"]),
         prose.figure(
             f"posterior-change-{name}",
-            lambda: change_forest(rows, prob),
+            lambda: change_forest(stage.comparisons),
             "change",
             title=title,
             times={when: _estimate(result) for when, result in _times(first).items()},
             prob=prob,
         ),
-        Table.of(
+        result_table(
             "Differences before and after hard debiasing",
-            ("Difference", "When", *_headers(prob)),
-            ((minus(key), when, *_cells(result)) for key, when, result in listed),
+            ("Difference", "When"),
+            (
+                (minus(c.query), when, result)
+                for c in stage.comparisons
+                for when, result in _times(c).items()
+            ),
+            _columns(prob),
             folded=True,
         ),
     ]
-
-
-def _times(c: Comparison) -> dict[str, Measurement | Comparison]:
-    return {"before": c.before, "after": c.after, "change": c}

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from evenhand.charts import BLUE, GREY, INK, ORANGE, Chart, forest
+from evenhand.charts import BLUE, GREY, INK, ORANGE, Chart, forest, row_of
 from evenhand.report.blocks import (
     Block,
+    P,
     Prose,
     Section,
     Table,
     Text,
-    cell,
     count,
+    not_measured,
     p_cell,
+    result_table,
     share,
-    span,
+    value_columns,
 )
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import SOME, odds_of
+from evenhand.report.verdicts import SOME
 from evenhand.results import Measurement
 from evenhand.text.structural import REASONS, STEP_OF
 from evenhand.wording import p_value, percent
@@ -38,26 +41,23 @@ LOOKS = {
 
 def text_section(findings: Findings) -> Section:
     """What the data say about men and women, before any model has seen them."""
-    parts = [_odds(findings), _filter(findings)]
-    return Section("data", "The data", parts=[part for part in parts if part.blocks])
+    return Section.of("data", "The data", [part(findings) for part in SECTIONS.values()])
 
 
 def odds_chart(measured: Sequence[Measurement]) -> Chart:
     """Odds ratios on a logarithmic axis, the most male class at the top."""
     drawn = _drawn(measured)
     rows = [
-        {
-            "label": m.query,
-            "value": m.value,
-            "low": m.low,
-            "high": m.high,
-            "p": p_value(m.details["p_holm"]),
-            "men": m.details["male"],
-            "women": m.details["female"],
-            "series": "not clear"
+        row_of(
+            m,
+            m.query,
+            p=p_value(m.details["p_holm"]),
+            men=m.details["male"],
+            women=m.details["female"],
+            series="not clear"
             if m.details["p_holm"] >= SOME
             else f"leans to {'men' if m.value > 1 else 'women'}",
-        }
+        )
         for m in drawn
     ]
     low = min(0.5, *(m.low / 1.1 for m in drawn))
@@ -100,15 +100,15 @@ def _ticks(low: float, high: float) -> list[float]:
     return [int(tick) if tick >= 1 else tick for tick in ticks]
 
 
-def not_measured(findings: Findings, kind: str, text: str = "Not measured") -> list[Block]:
-    """What the stages of a kind could not measure, as warnings."""
-    return [Text(f"{text}: {skip['reason']}.", "warning") for skip in findings.skipped(kind)]
+def class_leanings(findings: Findings) -> tuple[Mapping[str, Any], list[Measurement]]:
+    """How many texts of men and women there are, and the odds ratio of each class."""
+    return findings.details("odds") or {}, findings.measured("odds")
 
 
 def _odds(findings: Findings) -> Section:
-    blocks = not_measured(findings, "odds")
-    content, rows = findings.details("odds"), odds_of(findings)
-    if content is not None and rows:
+    blocks = not_measured(findings.skipped("odds"))
+    content, rows = class_leanings(findings)
+    if content and rows:
         leaning = [m for m in rows if m.details["p_holm"] < SOME]
         blocks += [
             prose.text("odds", content=content),
@@ -117,7 +117,7 @@ def _odds(findings: Findings) -> Section:
                 lambda: odds_chart(rows),
                 rows=rows,
                 leaning=leaning,
-                drawn=_drawn(rows),
+                drawn=[(m.query, m) for m in _drawn(rows)],
                 some=SOME,
             ),
             _odds_table(rows),
@@ -128,22 +128,17 @@ def _odds(findings: Findings) -> Section:
 
 def _odds_table(rows: Sequence[Measurement]) -> Table:
     shown = sorted(rows, key=lambda m: (m.details["p_holm"], m.query))[:ROWS]
-    level = f"{percent(rows[0].prob)} interval"
-    return Table.of(
+    return result_table(
         prose.table_odds(rows=len(rows), shown=len(shown)),
-        ("Class", "Odds ratio", level, "p", "p, corrected", "Men", "Women"),
-        (
-            (
-                m.query + ("*" if m.details["corrected"] else ""),
-                cell(m.value),
-                span(m.low, m.high),
-                p_cell(m.p_value),
-                p_cell(m.details["p_holm"]),
-                cell(float(m.details["male"]), 0),
-                cell(float(m.details["female"]), 0),
-            )
-            for m in shown
-        ),
+        ("Class",),
+        ((m.query + ("*" if m.details["corrected"] else ""), m) for m in shown),
+        {
+            **value_columns(rows[0].prob, "Odds ratio"),
+            **P,
+            "p, corrected": lambda m: p_cell(m.details["p_holm"]),
+            "Men": lambda m: count(m.details["male"]),
+            "Women": lambda m: count(m.details["female"]),
+        },
         words=True,
     )
 
@@ -151,7 +146,9 @@ def _odds_table(rows: Sequence[Measurement]) -> Table:
 def _filter(findings: Findings) -> Section:
     content = findings.details("filter")
     if content is None:
-        return Section("data-filter", prose.title_filter(), not_measured(findings, "filter"))
+        return Section(
+            "data-filter", prose.title_filter(), not_measured(findings.skipped("filter"))
+        )
     steps, accepted = content["steps"], content["steps"]["accepted"]
     read = max(steps["read"], 1)
     blocks: list[Block] = [
@@ -191,3 +188,7 @@ def _reasons(reasons: Mapping[str, int], step: str) -> str:
         for name, at in STEP_OF.items()
         if at == step and reasons[name]
     )
+
+
+SECTIONS = {"odds": _odds, "filter": _filter}
+"""The sections by the kind of their stage."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from evenhand import lexicon
@@ -21,15 +22,33 @@ from evenhand.charts import (
     forests,
     panel_heading,
     panels,
+    row_of,
     scatter,
 )
 from evenhand.lexicon import Topic
-from evenhand.report.blocks import Block, Cell, Prose, Section, Table, Text, cell, p_cell, span
+from evenhand.report.blocks import (
+    Block,
+    Cell,
+    P,
+    Prose,
+    Section,
+    Table,
+    Text,
+    cell,
+    change_columns,
+    n_column,
+    not_measured,
+    p_cell,
+    result_table,
+    share,
+    span,
+    value_columns,
+)
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import label_of, scale_of
 from evenhand.results import Comparison, Item, Measurement
 from evenhand.vectors.distances import DistanceTable
-from evenhand.wording import interval, number, percent, slug
+from evenhand.wording import interval, number, slug
 
 prose = Prose("vectors")
 
@@ -46,7 +65,11 @@ CURVES = {kind: (COLOURS[kind], DASHES[kind]) for kind in CONNECTIONS}
 ARROWS = {"higher": "above", "lower": "below", "away": "either side"}
 HIDING = ("cluster_purity", "recovery_linear", "recovery_rbf", "neighbour_bias")
 """The tests for bias that is hidden after a mitigation."""
-DRAWN = ("association", "weat", "direct_bias", "same", "mac", "ect", "rnsb", "projections")
+LEFT_OUT, HALVES = "leave_one_out(weat)", "split_half(weat)"
+"""What the audit measures of each WEAT beside it: how much it depends on single words."""
+LEAD = "association"
+"""The measure that the verdict on a topic depends on."""
+DRAWN = (LEAD, "weat", "direct_bias", "same", "mac", "ect", "rnsb", "projections")
 """The measures drawn before and after; RND and RIPA by list are in the table."""
 
 
@@ -55,26 +78,22 @@ DRAWN = ("association", "weat", "direct_bias", "same", "mac", "ect", "rnsb", "pr
 
 def topic_forest(measurements: Sequence[Measurement], topic: str) -> Chart:
     """One row per measure: value, interval and what random words read; a panel for each scale."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for m in measurements:
-        parts.setdefault(scale_of(m.metric) or label_of(m.metric), []).append(
-            _measure_row(m, topic)
-        )
+    parts = (
+        (scale_of(m.metric) or label_of(m.metric), _measure_row(m, topic)) for m in measurements
+    )
     return forests(parts, width=420, step=24, tips={"random_words": "random words"})
 
 
 def _measure_row(m: Measurement, topic: str) -> dict[str, Any]:
     low, high = m.details.get("null_low"), m.details.get("null_high")
-    return {
-        "label": label_of(m, topic),
-        "value": m.value,
-        "low": m.low,
-        "high": m.high,
-        "ideal": m.ideal,
-        "band_low": low,
-        "band_high": high,
-        "random_words": None if low is None else interval(low, high),
-    }
+    return row_of(
+        m,
+        label_of(m, topic),
+        ideal=m.ideal,
+        band_low=low,
+        band_high=high,
+        random_words=None if low is None else interval(low, high),
+    )
 
 
 def distance_densities(table: DistanceTable) -> Chart:
@@ -111,25 +130,24 @@ def occupations(m: Measurement) -> Chart:
     )
 
 
+def _weat_tests(measurements: Sequence[Measurement]) -> list[Measurement]:
+    return [m for m in measurements if m.metric not in (LEFT_OUT, HALVES)]
+
+
+def _weat_title(m: Measurement, titles: Mapping[str, str]) -> str:
+    return f"{m.query.removeprefix('weat-')}. {titles.get(m.query, m.query)}"
+
+
 def weat_forest(measurements: Sequence[Measurement], titles: Mapping[str, str]) -> Chart:
     """One row per test: effect size with interval, and the range with any one word left out."""
-    ranges = {m.query: m for m in measurements if m.metric == "leave_one_out(weat)"}
+    left_out = {m.query: m for m in measurements if m.metric == LEFT_OUT}
     rows = []
-    for m in measurements:
-        if m.metric == "weat":
-            out = ranges.get(m.query)
-            rows.append(
-                {
-                    "label": f"{m.query.removeprefix('weat-')}. {titles[m.query]}",
-                    "value": m.value,
-                    "low": m.low,
-                    "high": m.high,
-                    "ideal": 0,
-                    "band_low": out and out.low,
-                    "band_high": out and out.high,
-                    "left_out": out and interval(out.low, out.high, 2),
-                }
-            )
+    for m in _weat_tests(measurements):
+        row = row_of(m, _weat_title(m, titles), ideal=0)
+        if out := left_out.get(m.query):
+            text = interval(out.low, out.high, 2)
+            row |= {"band_low": out.low, "band_high": out.high, "left_out": text}
+        rows.append(row)
     return forest(
         rows,
         x="effect size d (standard deviations); 0: no difference",
@@ -240,22 +258,18 @@ def mitigation_forests(
 
     `chosen` is the title of the panel of a comparison, or nothing where it is not drawn.
     """
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for stage in stages:
-        for c in stage.comparisons:
-            if title := chosen(c):
-                parts.setdefault(title, []).append(
-                    {
-                        "label": stage.details["method"],
-                        "before": c.before.value,
-                        "value": c.after.value,
-                        "low": c.after.low,
-                        "high": c.after.high,
-                        "ideal": c.before.ideal,
-                    }
-                )
     return forests(
-        parts,
+        (
+            (
+                title,
+                row_of(
+                    c.after, stage.details["method"], before=c.before.value, ideal=c.before.ideal
+                ),
+            )
+            for stage in stages
+            for c in stage.comparisons
+            if (title := chosen(c))
+        ),
         columns=columns,
         width=530 // columns,
         ticks=3,
@@ -265,20 +279,12 @@ def mitigation_forests(
 
 def utility_forests(stages: Sequence[StageResult]) -> Chart:
     """What is left of the vectors' geometry, a panel for each measure, a row for each method."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for stage in stages:
-        for m in stage.measurements:
-            parts.setdefault(label_of(m.metric), []).append(
-                {
-                    "label": stage.details["method"],
-                    "value": m.value,
-                    "low": m.low,
-                    "high": m.high,
-                    "text": number(m.value),
-                }
-            )
     return forests(
-        parts,
+        (
+            (label_of(m.metric), row_of(m, stage.details["method"], text=number(m.value)))
+            for stage in stages
+            for m in stage.measurements
+        ),
         columns=3,
         width=150,
         domain=[0, 1.04],
@@ -294,10 +300,9 @@ def utility_forests(stages: Sequence[StageResult]) -> Chart:
 
 def topic_sections(findings: Findings) -> Section:
     """A part for each topic: its measures, distances, occupations and words."""
-    parts = [_topic(findings, topic) for topic in findings.topics]
-    shown = [part for part in parts if part.blocks]
-    blocks = [prose.text("topics")] if shown else []
-    return Section("topics", "Word vectors: what was measured", blocks, shown)
+    parts = (_topic(findings, topic) for topic in findings.topics)
+    title = "Word vectors: what was measured"
+    return Section.of("topics", title, parts, [prose.text("topics")])
 
 
 def _topic(findings: Findings, topic: Topic) -> Section:
@@ -305,43 +310,40 @@ def _topic(findings: Findings, topic: Topic) -> Section:
     name = slug(topic.name)
     blocks: list[Block] = []
     if measured:
-        labels = [(label_of(m, topic.name), m) for m in measured]
         blocks += [
             prose.figure(
                 f"forest-{name}",
                 lambda: topic_forest(measured, topic.name),
                 "forest",
                 topic=topic,
-                labels=labels,
+                measured=[(label_of(m, topic.name), m) for m in measured],
             ),
             _measures_table(measured, topic),
         ]
-    association = next((m.details for m in measured if m.metric == "association"), {})
+    contrast = lead(measured)
+    means = contrast.details if contrast else {}
     for stage in findings.of("measures", topic.name):
         table = stage.distances
         if table is not None:
             blocks.append(
                 prose.figure(
                     f"distances-{name}",
-                    lambda table=table: distance_densities(table),  # type: ignore[misc]
+                    partial(distance_densities, table),
                     "distances",
                     topic=topic,
-                    means={
-                        text: association.get(f"mean_{kind}") for kind, text in CONNECTIONS.items()
-                    },
+                    means={text: means.get(f"mean_{kind}") for kind, text in CONNECTIONS.items()},
                 )
             )
-        blocks += [
-            Text(f"Not measured: {label_of(s['metric'])}, {s['query']}: {s['reason']}", "warning")
-            for s in stage.skipped
-        ]
+        blocks += not_measured(
+            stage.skipped, lambda skip: f"{label_of(skip['metric'])}, {skip['query']}"
+        )
     for m in measured:
         if m.metric == "projections":
             ordered = [item["word"] for item in sorted(m.items, key=lambda item: item["score"])]
             blocks.append(
                 prose.figure(
                     f"occupations-{name}",
-                    lambda m=m: occupations(m),  # type: ignore[misc]
+                    partial(occupations, m),
                     "occupations",
                     m=m,
                     lowest=ordered[:5],
@@ -353,34 +355,25 @@ def _topic(findings: Findings, topic: Topic) -> Section:
     return Section(f"topic-{name}", topic.title, blocks)
 
 
+def lead(measured: Sequence[Measurement]) -> Measurement | None:
+    """The measure that the verdict on a topic depends on."""
+    return next((m for m in measured if m.metric == LEAD), None)
+
+
 def _measures_table(measured: Sequence[Measurement], topic: Topic) -> Table:
-    return Table.of(
+    return result_table(
         f"Measures of {topic.title}",
-        (
-            "Measure",
-            "Value",
-            f"{percent(measured[0].prob)} interval",
-            "p",
-            "Random words give",
-            "Ideal",
-            "More bias lies",
-            "Words",
-            "Left out",
-        ),
-        (
-            (
-                label_of(m, topic.name),
-                cell(m.value),
-                span(m.low, m.high),
-                p_cell(m.p_value),
-                _null(m),
-                cell(m.ideal, 0),
-                ARROWS[m.worse],
-                cell(float(m.n), 0),
-                ", ".join(m.left_out) or "none",
-            )
-            for m in measured
-        ),
+        ("Measure",),
+        ((label_of(m, topic.name), m) for m in measured),
+        {
+            **value_columns(measured[0].prob),
+            **P,
+            "Random words give": _null,
+            "Ideal": lambda m: cell(m.ideal, 0),
+            "More bias lies": lambda m: ARROWS[m.worse],
+            **n_column("Words"),
+            "Left out": lambda m: ", ".join(m.left_out) or "none",
+        },
     )
 
 
@@ -393,7 +386,7 @@ def _null(m: Measurement) -> Cell:
 
 
 def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
-    shown = ("association", "direct_bias", "same")
+    shown = (LEAD, "direct_bias", "same")
     scores: dict[str, dict[str, float]] = {}
     for m in measured:
         if m.metric in shown:
@@ -405,8 +398,8 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
         prose.table_words(),
         ("Word", "Associated with", *map(label_of, shown)),
         (
-            (word, classes.get(word, ""), *(cell(found.get(metric)) for metric in shown))
-            for word, found in sorted(scores.items())
+            (word, classes.get(word, ""), *(cell(own.get(metric)) for metric in shown))
+            for word, own in sorted(scores.items())
         ),
         words=True,
     )
@@ -414,69 +407,54 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
 
 def published_tests(findings: Findings) -> Section:
     """WEAT, WEFAT and analogies."""
-    parts = [_weat(findings), _wefat(findings), _analogies(findings)]
-    shown = [part for part in parts if part.blocks]
-    return Section("published", "Word vectors: published tests", parts=shown)
+    parts = [part(findings) for part in dict.fromkeys(SECTIONS.values())]
+    return Section.of("published", "Word vectors: published tests", parts)
 
 
-def _skipped(findings: Findings, kind: str) -> list[Text]:
-    return [
-        Text(f"Not measured: {skip['query']}: {skip['reason']}", "warning")
-        for skip in findings.skipped(kind)
-    ]
+def _skipped(findings: Findings, kind: str) -> list[Block]:
+    return not_measured(findings.skipped(kind), lambda skip: skip["query"])
 
 
 def _weat(findings: Findings) -> Section:
     measured = findings.measured("weat")
     titles = {query.name: query.title for query in lexicon.weat_queries()}
     by = {(m.metric, m.query): m for m in measured}
-    tests = [m for m in measured if m.metric == "weat"]
+    tests = _weat_tests(measured)
+
+    def ends(metric: str, m: Measurement) -> Cell:
+        other = by.get((metric, m.query))
+        return Cell("–") if other is None else span(other.low, other.high, 2)
+
+    def same_side(m: Measurement) -> Cell:
+        other = by.get((HALVES, m.query))
+        return share(other.details["same_side"] if other else None)
+
     blocks: list[Block] = []
     if tests:
-        blocks += [
+        blocks = [
             prose.text("weat"),
-            prose.figure("weat", lambda: weat_forest(measured, titles), tests=tests, titles=titles),
-            Table.of(
+            prose.figure(
+                "weat",
+                lambda: weat_forest(measured, titles),
+                tests=[(titles.get(m.query), m) for m in tests],
+            ),
+            result_table(
                 prose.table_weat(),
-                (
-                    "Test",
-                    "d",
-                    "Interval",
-                    "p",
-                    "p over attributes",
-                    "One word left out",
-                    "Random halves",
-                    "Halves on the same side",
-                    "Words",
-                    "Left out",
-                ),
-                (
-                    (
-                        f"{m.query.removeprefix('weat-')}. {titles.get(m.query, m.query)}",
-                        cell(m.value, 2),
-                        span(m.low, m.high, 2),
-                        p_cell(m.p_value),
-                        p_cell(m.details.get("p_attributes")),
-                        _range(by.get(("leave_one_out(weat)", m.query))),
-                        _range(by.get(("split_half(weat)", m.query))),
-                        _same_side(by.get(("split_half(weat)", m.query))),
-                        cell(float(m.n), 0),
-                        ", ".join(m.left_out) or "none",
-                    )
-                    for m in tests
-                ),
+                ("Test",),
+                ((_weat_title(m, titles), m) for m in tests),
+                {
+                    **value_columns(value="d", digits=2),
+                    **P,
+                    "p over attributes": lambda m: p_cell(m.details.get("p_attributes")),
+                    "One word left out": lambda m: ends(LEFT_OUT, m),
+                    "Random halves": lambda m: ends(HALVES, m),
+                    "Halves on the same side": same_side,
+                    **n_column("Words"),
+                    "Left out": lambda m: ", ".join(m.left_out) or "none",
+                },
             ),
         ]
     return Section("weat", prose.title_weat(), [*blocks, *_skipped(findings, "weat")])
-
-
-def _range(m: Measurement | None) -> Cell:
-    return Cell("–") if m is None else span(m.low, m.high, 2)
-
-
-def _same_side(m: Measurement | None) -> Cell:
-    value = None if m is None else m.details["same_side"]
-    return Cell("–" if value is None else percent(value), value)
 
 
 def _wefat(findings: Findings) -> Section:
@@ -486,7 +464,9 @@ def _wefat(findings: Findings) -> Section:
     if measured:
         blocks = [
             prose.figure(
-                "wefat", lambda: wefat_scatter(measured, titles), measured=measured, titles=titles
+                "wefat",
+                lambda: wefat_scatter(measured, titles),
+                measured=[(f"{titles.get(m.query, m.query)}: r", m) for m in measured],
             ),
             Table.of(
                 "Words and facts (score above 0: nearer to women's words)",
@@ -509,18 +489,18 @@ def _wefat(findings: Findings) -> Section:
 
 
 def _analogies(findings: Findings) -> Section:
-    measured = findings.measured("analogies")
-    probes = [m for m in measured if m.metric == "analogies"]
-    controls = [m for m in measured if m.metric == "analogy_accuracy"]
+    probes, controls = findings.measured("analogies"), findings.measured("analogy_accuracy")
+
+    def shares(caption: str, name: str, value: str, of: Sequence[Measurement]) -> Table:
+        columns = {**value_columns(value=value, digits=2), **n_column("Questions")}
+        return result_table(caption, (name,), ((m.query, m) for m in of), columns)
+
     blocks: list[Block] = []
     if probes:
+        caption = "How often the word itself is the best answer if it is allowed"
         blocks += [
             prose.text("analogies"),
-            Table.of(
-                "How often the word itself is the best answer if it is allowed",
-                ("Pair", "Share", "Interval", "Questions"),
-                (_share_row(m) for m in probes),
-            ),
+            shares(caption, "Pair", "Share", probes),
             Table.of(
                 "All questions: a is to the word as c is to …",
                 ("Word", "a → c", "Best answer, inputs allowed", "Best answer, inputs barred"),
@@ -534,26 +514,16 @@ def _analogies(findings: Findings) -> Section:
             ),
         ]
     if controls:
-        blocks.append(
-            Table.of(
-                prose.table_controls(),
-                ("Relation", "Share right", "Interval", "Questions"),
-                (_share_row(m) for m in controls),
-            )
-        )
-    return Section("analogies", "Analogies", [*blocks, *_skipped(findings, "analogies")])
-
-
-def _share_row(m: Measurement) -> Sequence[Cell | str]:
-    return m.query, cell(m.value, 2), span(m.low, m.high, 2), cell(float(m.n), 0)
+        blocks.append(shares(prose.table_controls(), "Relation", "Share right", controls))
+    skipped = [*_skipped(findings, "analogies"), *_skipped(findings, "analogy_accuracy")]
+    return Section("analogies", "Analogies", [*blocks, *skipped])
 
 
 def mitigations(findings: Findings) -> Section:
     """A part for each topic that was debiased."""
-    parts = [_mitigated(findings, topic) for topic in findings.topics]
-    shown = [part for part in parts if part.blocks]
-    blocks = [prose.text("mitigations")] if shown else []
-    return Section("mitigation", "Word vectors: what debiasing changes", blocks, shown)
+    parts = (_mitigated(findings, topic) for topic in findings.topics)
+    title = "Word vectors: what debiasing changes"
+    return Section.of("mitigation", title, parts, [prose.text("mitigations")])
 
 
 def _mitigated(findings: Findings, topic: Topic) -> Section:
@@ -586,7 +556,7 @@ def _mitigated(findings: Findings, topic: Topic) -> Section:
                 ),
                 "hiding",
                 hiding=[
-                    (stage.details["method"], label_of(c.metric), c.after)
+                    (f"{stage.details['method']} {label_of(c.metric)}", c.after)
                     for stage in stages
                     for c in stage.comparisons
                     if c.metric in HIDING
@@ -597,16 +567,14 @@ def _mitigated(findings: Findings, topic: Topic) -> Section:
                 lambda: utility_forests(stages),
                 "utility",
                 utility=[
-                    (stage.details["method"], label_of(m.metric), m)
+                    (f"{stage.details['method']} {label_of(m.metric)}", m)
                     for stage in stages
                     for m in stage.measurements
                 ],
             ),
         ]
-    blocks += [
-        Text(f"Not done: {skip['metric']}: {skip['reason']}", "warning")
-        for skip in findings.skipped("mitigation", topic.name)
-    ]
+    skipped = findings.skipped("mitigation", topic.name)
+    blocks += not_measured(skipped, lambda skip: skip["metric"], "Not done")
     return Section(f"mitigation-{slug(topic.name)}", f"{topic.title}, debiased", blocks)
 
 
@@ -616,22 +584,15 @@ def _readable(note: str) -> str:
 
 
 def _changes(stages: Sequence[StageResult], topic: Topic) -> Table:
-    return Table.of(
+    return result_table(
         f"Every measure and hiding test of {topic.title} before and after",
-        ("Method", "Measure", "Before", "After", "Change", "Interval of the change", "Ideal"),
+        ("Method", "Measure"),
         (
-            (
-                stage.details["method"],
-                label_of(c.before, topic.name),
-                cell(c.before.value),
-                cell(c.after.value),
-                cell(c.change.value),
-                span(c.change.low, c.change.high),
-                cell(c.before.ideal, 2),
-            )
+            (stage.details["method"], label_of(c.before, topic.name), c)
             for stage in stages
             for c in stage.comparisons
         ),
+        {**change_columns(), "Ideal": lambda c: cell(c.before.ideal, 2)},
         folded=True,
     )
 
@@ -641,10 +602,14 @@ def vector_geometry(findings: Findings) -> Section:
     blocks: list[Block] = [
         prose.figure(
             "dimension",
-            lambda m=m: dimension_curves(m, int(findings.subjects["vectors"]["dim"])),  # type: ignore[misc]
+            partial(dimension_curves, m, int(findings.subjects["vectors"]["dim"])),
             m=m,
         )
         for m in findings.measured("dimension")
     ]
     text = [prose.text("dimension")] if blocks else []
     return Section("dimension", "Word vectors: how large is a cosine?", [*text, *blocks])
+
+
+SECTIONS = {"weat": _weat, "wefat": _wefat, "analogies": _analogies, "analogy_accuracy": _analogies}
+"""The sections by the kind of their stage."""

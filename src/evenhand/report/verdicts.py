@@ -1,27 +1,29 @@
 """Verdicts: how strong the evidence of bias is, by rules that are data and one engine.
 
-Which instruments decide, which only confirm, and the sign of a value that agrees with the
-stereotype are in the instruments' declarations. `RULES` has for each subject the conditions of
-strong and of some evidence; `judge` applies them. A verdict is computed once, by the audit, and
-saved; pages, cards and comparisons read it.
+What an instrument contributes is in its own file: its role (it leads, is required, decides or
+confirms), the sign of a value that agrees with the stereotype, which of its results are tests and
+what they mean (`Evidence`). `RULES` has for each subject the conditions of strong and of some
+evidence; `judge` applies them. A verdict is computed once, by the audit, and saved; pages, cards
+and comparisons read it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.instruments import find
+from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
 from evenhand.results import Measurement
 from evenhand.statistics.tests import holm
 
 if TYPE_CHECKING:
-    from evenhand.report.findings import Findings
+    from evenhand.report.fewshot import Network
+    from evenhand.report.findings import Findings, StageResult
 
 Subject = Literal["data", "vectors", "model", "classifier"]
 SUBJECTS: Mapping[str, str] = {
@@ -34,10 +36,12 @@ SUBJECTS: Mapping[str, str] = {
 
 Level = Literal["strong evidence", "some evidence", "none found", "not measured"]
 Test = dict[str, Any]
-"""A deciding test: label, metric, query, value, low, high, p-values and their Holm corrections,
-and whether the value goes towards the stereotype."""
+"""A test: label, metric, query, value, low, high, ideal, p-values and their Holm corrections, and
+whether the value goes towards the stereotype; what it means is left out of saved verdicts."""
 
 STRONG, SOME = 0.01, 0.05
+INTERNAL = ("prob", "required", "evidence")
+"""What is not saved of a test."""
 
 prose = Prose("verdicts")
 
@@ -50,12 +54,10 @@ class Condition:
     ----------
     p : Mapping of str to float
         The p-values by name, each with its threshold.
-    metric : str
-        Only tests of this instrument; without it, of all.
-    confirming : bool
-        Whether the tests are those of instruments that confirm, not of those that decide.
+    of : {"deciding", "required", "confirming"}
+        The tests that count. Of the required instruments each must have one.
     towards : bool
-        Whether the value must go towards the stereotype.
+        Whether the value must go towards the stereotype, where there is one.
     excludes_ideal : bool
         Whether the interval must exclude the ideal value.
     count : int
@@ -63,8 +65,7 @@ class Condition:
     """
 
     p: Mapping[str, float]
-    metric: str = ""
-    confirming: bool = False
+    of: Literal["deciding", "required", "confirming"] = "deciding"
     towards: bool = False
     excludes_ideal: bool = False
     count: int = 1
@@ -72,11 +73,18 @@ class Condition:
     def meets(self, test: Test) -> bool:
         """Whether one test counts."""
         return (
-            self.metric in ("", test["metric"])
-            and all(test[name] < below for name, below in self.p.items())
+            all(_or_one(test.get(name)) < below for name, below in self.p.items())
             and (not self.towards or test["towards_stereotype"])
             and (not self.excludes_ideal or not test["low"] <= test["ideal"] <= test["high"])
         )
+
+    def holds(self, tests: Tests) -> bool:
+        """Whether enough tests count."""
+        if self.of == "required":
+            met = {test["metric"] for test in tests.deciding if self.meets(test)}
+            return all(about.name in met for about in tests.required)
+        chosen = tests.confirming if self.of == "confirming" else tests.deciding
+        return sum(map(self.meets, chosen)) >= self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,46 +94,52 @@ class Rules:
     Parameters
     ----------
     strong, some : tuple of Condition
+    confirmed : Condition, optional
+        What a test that agrees must meet.
     corrected : tuple of str
         The p-values that Holm's method corrects over all deciding tests.
-    lead : str
-        The instrument without which there is no verdict.
-    minimum : Mapping of str to int
-        Items without which the result of an instrument does not count.
+    needs_lead : bool
+        Whether there is no verdict without the instrument that leads; where there is, the verdict
+        names the instruments without a test.
+    widened : bool
+        Whether the intervals are widened for the number of tests (Bonferroni, normal).
+    ends : int
+        How many numbers are shown on either side of the ideal; 0: those of all tests.
+    sentence : str
+        The name of the text that says the level.
 
     """
 
     strong: tuple[Condition, ...]
     some: tuple[Condition, ...] = (Condition(p={"p_holm": SOME}),)
+    confirmed: Condition | None = None
     corrected: tuple[str, ...] = ("p_value",)
-    lead: str = ""
-    minimum: Mapping[str, int] = field(default_factory=dict)
+    needs_lead: bool = False
+    widened: bool = False
+    ends: int = 0
+    sentence: str = "found"
 
+
+AGREES = Condition(of="confirming", p={"p_value": STRONG}, towards=True)
+REQUIRED = Condition(of="required", p={"p_value": STRONG}, towards=True, excludes_ideal=True)
+SEVERAL = Condition(p={"p_holm": STRONG}, towards=True, count=2)
 
 RULES: Mapping[str, Rules] = {
-    "data": Rules(strong=(Condition(p={"p_holm": STRONG}),)),
-    "vectors": Rules(
-        lead="association",
-        strong=(
-            Condition(
-                metric="association", p={"p_value": STRONG}, towards=True, excludes_ideal=True
-            ),
-            Condition(confirming=True, p={"p_value": STRONG}, towards=True),
-        ),
-    ),
+    "data": Rules(strong=(Condition(p={"p_holm": STRONG}),), ends=2, sentence="leanings"),
+    "vectors": Rules(strong=(REQUIRED, AGREES), confirmed=AGREES, needs_lead=True),
     "model": Rules(
-        minimum={"pronouns": 20},
-        strong=(
-            Condition(metric="pronouns", p={"p_value": STRONG}, excludes_ideal=True),
-            Condition(metric="professions", p={"p_value": STRONG}, towards=True),
-        ),
+        strong=(REQUIRED,),
+        confirmed=Condition(of="confirming", p={"p_holm": SOME}, towards=True),
     ),
     "classifier": Rules(
-        corrected=("p_value", "p_new_classes"),
         strong=(
-            Condition(p={"p_holm": STRONG}, towards=True, count=2),
+            SEVERAL,
             Condition(p={"p_holm": STRONG, "p_new_classes_holm": SOME}, towards=True),
         ),
+        confirmed=SEVERAL,
+        corrected=("p_value", "p_new_classes"),
+        widened=True,
+        sentence="found_in_classes",
     ),
 }
 
@@ -186,97 +200,299 @@ class Verdict:
 # ------------------------------------------------------------------------------------ the engine
 
 
-def correct(tests: Sequence[Test], names: Iterable[str] = ("p_value",)) -> None:
-    """Add the p-values corrected by Holm's method over all tests; an unknown p counts as 1."""
-    for name in names:
-        corrected = holm([_or_one(test[name]) for test in tests])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tests:
+    """The tests on one subject, and the instruments whose tests decide."""
+
+    deciding: tuple[Test, ...]
+    confirming: tuple[Test, ...]
+    instruments: tuple[Declaration, ...]
+
+    @property
+    def required(self) -> tuple[Declaration, ...]:
+        """The instruments that strong evidence needs."""
+        return tuple(about for about in self.instruments if about.required)
+
+    @property
+    def missing(self) -> list[str]:
+        """The labels of the instruments without a test."""
+        tested = {test["metric"] for test in self.deciding}
+        return [about.label for about in self.instruments if about.name not in tested]
+
+    @property
+    def holding(self) -> list[Test]:
+        """The deciding tests that are some evidence."""
+        return [test for test in self.deciding if test["p_holm"] < SOME]
+
+
+def collect_tests(subject: str, results: Iterable[Measurement], topic: str = "") -> Tests:
+    """The tests of the results, corrected by the rules of the subject.
+
+    An unknown p-value counts as 1. A test that both decides and confirms is one test.
+    """
+    rules = RULES[subject]
+    declared = [
+        about
+        for about in all_declarations([_measured_as(subject)])
+        if about.decides and about.audit
+    ]
+    deciding: list[Test] = []
+    confirming: list[Test] = []
+    for m in results:
+        instrument = find(m.metric)
+        if instrument is None or not instrument.declaration.role:
+            continue
+        about: Declaration = instrument.declaration
+        own = hasattr(instrument, "evidence")
+        for evidence in instrument.evidence(m) if own else [Evidence(measurement=m)]:
+            tested = evidence.measurement
+            if tested.p_value is not None and tested.n >= about.minimum:
+                test = as_test(evidence, about, topic)
+                deciding += [test] if about.decides else []
+                confirming += [test] if about.confirms else []
+    for name in rules.corrected:
+        corrected = holm([_or_one(test[name]) for test in deciding])
         key = "p_holm" if name == "p_value" else f"{name}_holm"
-        for test, p in zip(tests, corrected, strict=True):
+        for test, p in zip(deciding, corrected, strict=True):
             test[key] = p
+    if rules.widened:
+        for test in deciding:
+            wider = _wider(test["prob"], len(deciding))
+            for end in ("low", "high"):
+                test[end] = test["value"] + (test[end] - test["value"]) * wider
+    return Tests(
+        deciding=tuple(deciding), confirming=tuple(confirming), instruments=tuple(declared)
+    )
 
 
-def judge(rules: Rules, tests: Sequence[Test], confirming: Sequence[Test] = ()) -> Level:
-    """The level of the evidence: the one engine behind all verdicts."""
-
-    def hold(conditions: Sequence[Condition]) -> bool:
-        return all(
-            sum(map(each.meets, confirming if each.confirming else tests)) >= each.count
-            for each in conditions
-        )
-
-    if hold(rules.strong):
-        return "strong evidence"
-    return "some evidence" if hold(rules.some) else "none found"
+def _measured_as(subject: str) -> str:
+    """The subject of instruments that measure what is judged."""
+    return "corpus" if subject == "data" else subject
 
 
-def as_test(m: Measurement, label: str, **more: Any) -> Test:
-    """A measurement as a test; the sign of the stereotype is in the instrument's declaration."""
+def as_test(evidence: Evidence, about: Declaration, topic: str = "") -> Test:
+    """A test as the rules read it."""
+    m, general = evidence.measurement, evidence.general
     ideal = m.ideal or 0.0
-    return {
-        "label": label,
+    sign = about.stereotype or {"higher": 1, "lower": -1, "away": 0}[about.worse]
+    test = {
+        "label": evidence.label or label_of(m, topic),
         "metric": m.metric,
         "query": m.query,
         "value": m.value,
         "low": m.low,
         "high": m.high,
+        "prob": m.prob,
         "ideal": ideal,
         "p_value": m.p_value,
-        "towards_stereotype": (m.value - ideal) * _stereotype(m.metric) > 0,
-        **more,
+        "towards_stereotype": not sign or (m.value - ideal) * sign > 0,
+        "required": about.required,
+        "evidence": evidence,
     }
+    if general is not None:
+        test |= {
+            "low_new_classes": general.low,
+            "high_new_classes": general.high,
+            "p_new_classes": general.p_value,
+        }
+    return test
 
 
-def _stereotype(metric: str) -> int:
-    """The sign of a value that agrees with the stereotype; without one, that of more bias."""
-    instrument = find(metric)
-    if instrument is None:
-        return 1
-    about = instrument.declaration
-    return int(about.stereotype) or (-1 if about.worse == "lower" else 1)
+def find_level(rules: Rules, tests: Tests) -> Level:
+    """The level of the evidence."""
+    if all(condition.holds(tests) for condition in rules.strong):
+        return "strong evidence"
+    return "some evidence" if all(each.holds(tests) for each in rules.some) else "none found"
 
 
-def _roles(measurements: Iterable[Measurement], role: str) -> list[Measurement]:
-    """The measurements with a p-value whose instrument has this role."""
-    return [
-        m
-        for m in measurements
-        if m.p_value is not None
-        and (instrument := find(m.metric)) is not None
-        and getattr(instrument.declaration, role)
-    ]
+def judge(
+    subject: Subject,
+    results: Iterable[Measurement],
+    *,
+    name: str = "",
+    topic: str = "gender",
+    more: Sequence[Number] = (),
+    reason: str = "",
+    after: str = "",
+) -> Verdict:
+    """The verdict on one subject: the one engine behind all of them.
 
+    Parameters
+    ----------
+    subject : {"data", "vectors", "model", "classifier"}
+    results : iterable of Measurement
+        Everything measured of it; what has no part in a verdict is left out.
+    name, topic : str
+        What is judged, and on which topic.
+    more : sequence of Number
+        Further numbers to show beside it.
+    reason : str
+        Why tests are missing, where that is known.
+    after : str
+        What follows the sentence where evidence is found.
 
-def _number(m: Measurement, label: str, p: float | None = None) -> Number:
-    return Number(
-        label=label,
-        value=m.value,
-        low=m.low,
-        high=m.high,
-        p_value=m.p_value if p is None else p,
-        ideal=m.ideal,
+    """
+    rules, measured = RULES[subject], list(results)
+    tests = collect_tests(subject, measured, topic)
+    required = [test for test in tests.deciding if test["required"]]
+    if not tests.deciding or (rules.needs_lead and not required):
+        few = [about for about in tests.instruments if about.minimum and measured]
+        sentence = prose.not_measured(reason=reason, few=few)
+        return _not_measured(subject, name, topic, sentence, more)
+    level = find_level(rules, tests)
+    shown, confirmed = _shown(rules, level, tests), _confirmed(rules, tests)
+    sentence = getattr(prose, rules.sentence)(
+        level=level,
+        tests=tests.deciding,
+        required=required,
+        holding=tests.holding,
+        shown=shown,
+        confirmed=confirmed,
+        missing=[] if rules.needs_lead else tests.missing,
+    )
+    return Verdict(
+        subject=subject,
+        name=name,
+        topic=topic,
+        level=level,
+        sentence=f"{sentence} {after}" if after and level != "none found" else sentence,
+        numbers=(*_numbers(rules, level, tests, shown), *more),
+        tests=tuple(
+            {key: value for key, value in test.items() if key not in INTERNAL}
+            for test in (shown if rules.ends else tests.deciding)
+        ),
+        confirmed_by=confirmed,
+        cannot_mean=getattr(prose, f"cannot_mean_{subject}")(),
     )
 
 
-# --------------------------------------------------------------------------- what was found, judged
+def _confirmed(rules: Rules, tests: Tests) -> tuple[str, ...]:
+    if rules.confirmed is None:
+        return ()
+    chosen = tests.confirming if rules.confirmed.of == "confirming" else tests.deciding
+    agreeing = [test for test in chosen if rules.confirmed.meets(test)]
+    return tuple(
+        dict.fromkeys(test["evidence"].label or label_of(test["metric"]) for test in agreeing)
+    )
+
+
+def _shown(rules: Rules, level: Level, tests: Tests) -> list[Test]:
+    """The tests whose numbers are shown, that behind the verdict first."""
+    if rules.ends:
+        ordered = sorted(tests.holding or tests.deciding, key=lambda test: -test["value"])
+        above = [test for test in ordered if test["value"] > test["ideal"]]
+        below = [test for test in ordered if test["value"] < test["ideal"]]
+        return [*above[: rules.ends], *below[-rules.ends :]]
+    if "p_new_classes" in rules.corrected:
+        return [_carrier(rules, level, tests.deciding)]
+    return list(tests.deciding)
+
+
+def _carrier(rules: Rules, level: Level, tests: Sequence[Test]) -> Test:
+    """The test with the strongest evidence for the question that the level depends on."""
+    keys = ["p_holm", "p_value", "p_new_classes"]
+    if level == "strong evidence":
+        keys = [*keys[2:], *keys[:2]]
+        tests = [test for test in tests if rules.strong[-1].meets(test)]
+    return min(tests, key=lambda test: [_or_one(test[key]) for key in keys])
+
+
+def _numbers(rules: Rules, level: Level, tests: Tests, shown: Sequence[Test]) -> list[Number]:
+    """The numbers behind the verdict."""
+    if "p_new_classes" in rules.corrected:
+        return _new_classes(level, shown[0], tests.deciding)
+    if rules.ends:
+        return [_number(test, f"{test['label']} (p corrected)", test["p_holm"]) for test in shown]
+    return [
+        _number(test, test["label"], test["p_value"])
+        for test in shown
+        if test["required"] or not rules.needs_lead
+    ]
+
+
+def _new_classes(level: Level, first: Test, tests: Sequence[Test]) -> list[Number]:
+    """The number behind the verdict, then all measures with what holds for new classes."""
+    ends = ("low_new_classes", "high_new_classes")
+    every = [
+        _number(test, f"{test['label']}, new classes", test["p_new_classes"], ends)
+        for test in tests
+        if level != "strong evidence" or test is not first
+    ]
+    corrected = f"corrected for {len(tests)} tests"
+    if level == "strong evidence":
+        label = f"{first['label']}, new classes (p {corrected})"
+        return [_number(first, label, first["p_new_classes_holm"], ends), *every]
+    aside = f" ({corrected})" if len(tests) > 1 else ""
+    return [_number(first, f"{first['label']}, classes tested{aside}", first["p_holm"]), *every]
+
+
+def _number(
+    test: Test, label: str, p: float | None, ends: tuple[str, str] = ("low", "high")
+) -> Number:
+    return Number(
+        label=label,
+        value=test["value"],
+        low=test[ends[0]],
+        high=test[ends[1]],
+        p_value=p,
+        ideal=test["evidence"].measurement.ideal,
+    )
+
+
+def _wider(prob: float, tests: int) -> float:
+    """How much wider intervals are that hold for all tests at once (Bonferroni, normal).
+
+    >>> round(_wider(0.95, 6), 3), _wider(0.95, 1)
+    (1.346, 1.0)
+    """
+    ends = [NormalDist().inv_cdf(1 - (1 - prob) / 2 / number) for number in (tests, 1)]
+    return ends[0] / ends[1]
+
+
+def _or_one(p: float | None) -> float:
+    return 1.0 if p is None or math.isnan(p) else float(p)
+
+
+# ------------------------------------------------------------------------ the verdicts of an audit
 
 
 def verdicts(findings: Findings) -> tuple[Verdict, ...]:
-    """The verdicts on the data, the vectors, the model and the classifiers, as far as audited."""
+    """The verdicts on all subjects, as far as they were audited."""
+    return tuple(verdict for subject in SUBJECTS for verdict in judge_subject(findings, subject))  # type: ignore[arg-type]
+
+
+def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
+    """The verdicts on one subject of an audit, on vectors one per topic."""
+    from evenhand.report.fewshot import read_networks
     from evenhand.report.posterior import posterior_numbers
 
-    judged = judge_data(findings)
-    parts = findings.settings["parts"]
-    if findings.vectors is not None:
-        name = str(findings.vectors["name"])
-        for topic in findings.topics:
-            more = posterior_numbers(findings, topic.name)
-            if "vectors" in parts:
-                measured = findings.measured("measures", topic.name)
-                judged.append(judge_vectors(topic.name, measured, name=name, more=more))
-            elif findings.of("posterior", topic.name):
-                sentence = prose.vectors_skipped(numbers=bool(more))
-                judged.append(_not_measured("vectors", name, topic.name, sentence, more))
-    return (*judged, *judge_model(findings), *judge_classifiers(findings))
+    name = str(findings.subjects.get(subject, {}).get("name", ""))
+    if subject == "classifier":
+        name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
+    judged = []
+    for topic in [t.name for t in findings.topics] if subject == "vectors" else [None]:
+        stages = [s for s in findings.stages if s.subject == subject and s.topic == topic]
+        measuring = [stage for stage in stages if stage.measures]
+        more = posterior_numbers(findings, topic) if topic else ()
+        title = topic or "gender"
+        if measuring:
+            judged.append(
+                judge(
+                    subject,
+                    [m for stage in measuring for m in stage.measurements],
+                    name=name,
+                    topic=title,
+                    more=more,
+                    reason=_reason(measuring),
+                    after=best_mitigation(read_networks(findings))
+                    if subject == "classifier"
+                    else "",
+                )
+            )
+        elif stages and topic:
+            sentence = prose.left_out(numbers=bool(more))
+            judged.append(_not_measured(subject, name, title, sentence, more))
+    return judged
 
 
 def _not_measured(
@@ -292,350 +508,62 @@ def _not_measured(
     )
 
 
-def _reason(findings: Findings, *kinds: str, default: str = "") -> str:
-    """Why nothing was measured."""
-    reasons = [
-        stage.failed or skip.get("reason", "")
-        for kind in kinds
-        for stage in findings.of(kind)
-        for skip in stage.skipped or ({},)
+def _reason(stages: Sequence[StageResult]) -> str:
+    """Why nothing was measured: a failure, or what an instrument that decides lacked."""
+    failed = [stage.failed for stage in stages if stage.failed]
+    skips = [skip for stage in stages for skip in stage.skipped]
+    deciding = [
+        skip["reason"]
+        for skip in skips
+        if (instrument := find(skip["metric"])) is not None and instrument.declaration.decides
     ]
-    return next((reason for reason in reasons if reason), default)
+    return next(iter([*failed, *deciding, *(skip["reason"] for skip in skips)]), "")
 
 
-def judge_vectors(
-    topic: str, measurements: Sequence[Measurement], *, name: str = "", more: Sequence[Number] = ()
-) -> Verdict:
-    """The verdict on word vectors on one topic; `more` are further numbers to show beside it."""
-    rules = RULES["vectors"]
-    lead = next((m for m in measurements if m.metric == rules.lead), None)
-    if lead is None or lead.p_value is None:
-        return _not_measured("vectors", name, topic, prose.vectors_not_measured(), more)
-    tests = [as_test(m, label_of(m, topic)) for m in _roles(measurements, "decides")]
-    correct(tests)
-    confirming = [as_test(m, label_of(m.metric)) for m in _roles(measurements, "confirms")]
-    level = judge(rules, tests, confirming)
-    holding = [test for test in tests if test["p_holm"] < SOME]
-    agreeing = [
-        test["label"]
-        for test in confirming
-        if test["p_value"] < STRONG and test["towards_stereotype"]
-    ]
-    return Verdict(
-        subject="vectors",
-        name=name,
-        topic=topic,
-        level=level,
-        sentence=prose.vectors(level=level, lead=lead, holding=holding),
-        numbers=(_number(lead, label_of(lead.metric)), *more),
-        tests=tuple(tests),
-        confirmed_by=tuple(dict.fromkeys(agreeing)),
-        cannot_mean=prose.cannot_mean_vectors(),
-    )
+def best_mitigation(networks: Sequence[Network]) -> str:
+    """What the mitigation with the least bias left did, and its cost in accuracy.
 
-
-def judge_data(findings: Findings) -> list[Verdict]:
-    """The verdict on the data: do its classes lean to one gender?"""
-    if not findings.of("odds"):
-        return []
-    name = str(findings.subjects.get("data", {}).get("name", ""))
-    rows = odds_of(findings)
-    if not rows:
-        sentence = prose.data_not_measured(_reason(findings, "odds"))
-        return [_not_measured("data", name, "gender", sentence)]
-    tests = {m.query: as_test(m, f"Odds ratio, {m.query}") for m in rows}
-    correct(list(tests.values()))
-    leaning = sorted(
-        (m for m in rows if tests[m.query]["p_holm"] < SOME), key=lambda m: tests[m.query]["p_holm"]
-    )
-    shown = _ends(leaning or rows)
-    sides = {
-        "men": [m for m in leaning if m.value > 1],
-        "women": [m for m in leaning if m.value < 1],
+    It is the one with the smallest mean size of the bias, by the first of its measures, over the
+    networks; the numbers are those of the network that had the largest before.
+    """
+    tried = {
+        name: [(network.changes[name][1].parts[0], network) for network in networks]
+        for name in (networks[0].changes if networks else ())
+        if all(name in network.changes for network in networks)
     }
-    most = {
-        side: max(found, key=lambda m: abs(math.log(m.value)))
-        for side, found in sides.items()
-        if found
+    sizes = {
+        name: sum(abs(change.after.value) for change, _ in changes)
+        for name, changes in tried.items()
     }
-    return [
-        Verdict(
-            subject="data",
-            name=name,
-            topic="gender",
-            level=judge(RULES["data"], list(tests.values())),
-            sentence=prose.data(rows=rows, leaning=leaning, sides=sides, most=most),
-            numbers=tuple(
-                _number(m, f"Odds ratio of '{m.query}' (p corrected)", tests[m.query]["p_holm"])
-                for m in shown
-            ),
-            tests=tuple(tests[m.query] for m in shown),
-            cannot_mean=prose.cannot_mean_data(),
-        )
-    ]
-
-
-def odds_of(findings: Findings) -> list[Measurement]:
-    """The odds ratios of the classes."""
-    return [part for m in findings.measured("odds") for part in (m.select("class") or (m,))]
-
-
-def _ends(rows: Sequence[Measurement], each: int = 2) -> list[Measurement]:
-    """Those that lean most to either side, the most male first."""
-    ordered = sorted(rows, key=lambda m: -m.value)
-    return [
-        *[m for m in ordered if m.value > 1][:each],
-        *[m for m in ordered if m.value < 1][-each:],
-    ]
-
-
-def judge_model(findings: Findings) -> list[Verdict]:
-    """The verdict on a masked language model, from its pronouns, professions and phrases."""
-    kinds = ("pronouns", "professions", "phrases")
-    if not any(findings.of(kind) for kind in kinds):
-        return []
-    name = str(findings.subjects.get("model", {}).get("name", ""))
-    deciding = deciding_of_model(findings)
-    if not deciding:
-        few = prose.model_few(RULES["model"].minimum["pronouns"])
-        sentence = prose.model_not_measured(_reason(findings, *kinds, default=few))
-        return [_not_measured("model", name, "gender", sentence)]
-    tests = [as_test(m, prose.model_label(m=m)) for m in deciding]
-    correct(tests)
-    level = judge(RULES["model"], tests)
-    holding = [test for test in tests if test["p_holm"] < SOME]
-    by_metric = {m.metric: m for m in reversed(deciding)}
-    return [
-        Verdict(
-            subject="model",
-            name=name,
-            topic="gender",
-            level=level,
-            sentence=prose.model(
-                level=level,
-                pronouns=by_metric.get("pronouns"),
-                professions=by_metric.get("professions"),
-                holding=holding,
-                missing=[kind for kind in kinds if kind not in by_metric],
-            ),
-            numbers=tuple(
-                _number(m, test["label"]) for m, test in zip(deciding, tests, strict=True)
-            ),
-            tests=tuple(tests),
-            confirmed_by=tuple(
-                test["label"]
-                for test in holding
-                if test["metric"] == "phrases" and test["towards_stereotype"]
-            ),
-            cannot_mean=prose.cannot_mean_model(),
-        )
-    ]
-
-
-def deciding_of_model(findings: Findings) -> list[Measurement]:
-    """The score on the built-in sentences, the contrast of professions, and the centred phrases.
-
-    Sentences of the data do not decide, nor do raw embeddings and neutral phrases.
-    """
-    minimum = RULES["model"].minimum
-    pronouns = [m for m in findings.measured("pronouns") if m.query == "built-in sentences"]
-    professions = [
-        part
-        for m in findings.measured("professions")
-        for part in (m, *m.parts)
-        if part.query == "male-leaning - female-leaning professions"
-    ]
-    phrases = [
-        m
-        for m in findings.measured("phrases")
-        if m.metric == "phrases" and not m.details["neutral"]
-    ]
-    return [
-        m
-        for m in (*pronouns[:1], *professions[:1], *phrases)
-        if m.p_value is not None and m.n >= minimum.get(m.metric, 1)
-    ]
-
-
-# ------------------------------------------------------------------------------------- classifiers
-
-FEWSHOT = {"association": "Association", "epsilon": "Accuracy gap"}
-"""The measures of few-shot bias that decide."""
-
-
-def judge_classifiers(findings: Findings) -> list[Verdict]:
-    """The verdict on few-shot classifiers, from all networks without mitigation together.
-
-    The p that decides is that of chance in the classes tested; the p for new classes is that of
-    the interval.
-    """
-    from evenhand.report.fewshot import contents_of
-
-    if not findings.of("fewshot"):
-        return []
-    name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
-    contents = contents_of(findings)
-    tests = _fewshot_tests(contents)
-    if not tests:
-        sentence = prose.classifier_not_measured(_reason(findings, "fewshot"))
-        return [_not_measured("classifier", name, "gender", sentence)]
-    rules = RULES["classifier"]
-    level = judge(rules, tests)
-    strong = [test for test in tests if rules.strong[0].meets(test)]
-    lasting = [test for test in tests if rules.strong[1].meets(test)]
-    shown = _carrier(level, lasting if level == "strong evidence" else tests)
-    tested = max(content["runs"]["none"]["bias"]["association"]["classes"] for content in contents)
-    sentence = prose.classifier(
-        level=level,
-        classes=tested,
-        shown=shown,
-        labels=FEWSHOT,
-        some=[test for test in tests if test["p_holm"] < SOME],
-        strong=strong,
-    )
-    if level != "none found" and (more := best_mitigation(contents)):
-        sentence = f"{sentence} {more}"
-    return [
-        Verdict(
-            subject="classifier",
-            name=name,
-            topic="gender",
-            level=level,
-            sentence=sentence,
-            numbers=tuple(_fewshot_numbers(level, shown, tests)),
-            tests=tuple(tests),
-            confirmed_by=tuple(test["label"] for test in strong),
-            cannot_mean=prose.cannot_mean_classifier(),
-        )
-    ]
-
-
-def _fewshot_tests(contents: Sequence[Mapping[str, Any]]) -> list[Test]:
-    """Each deciding measure of each network, with intervals for other texts and for new classes.
-
-    The interval for other texts of the classes tested is the value and to either side what chance
-    gives, widened for the number of tests (Bonferroni, normal).
-    """
-    found = [
-        (content["network"], metric, bias)
-        for content in contents
-        for metric in FEWSHOT
-        if _known((bias := content["runs"]["none"]["bias"][metric])["signed"])
-        and _known(bias["null_p"])
-    ]
-    tests: list[Test] = []
-    for network, metric, bias in found:
-        value, margin = bias["signed"], bias["null_high"] * _wider(bias["prob"], len(found))
-        tests.append(
-            {
-                "label": f"{FEWSHOT[metric]}, {network}",
-                "metric": metric,
-                "query": network,
-                "value": value,
-                "low": value - margin,
-                "high": value + margin,
-                "ideal": 0.0,
-                "p_value": bias["null_p"],
-                "towards_stereotype": value > 0,
-                "low_new_classes": _end(bias["signed_low"], -1),
-                "high_new_classes": _end(bias["signed_high"], 1),
-                "p_new_classes": bias["p_value"],
-            }
-        )
-    correct(tests, RULES["classifier"].corrected)
-    return tests
-
-
-def _wider(prob: float, tests: int) -> float:
-    """How much wider intervals are that hold for all tests at once (Bonferroni, normal).
-
-    >>> round(_wider(0.95, 6), 3), _wider(0.95, 1)
-    (1.346, 1.0)
-    """
-    ends = [NormalDist().inv_cdf(1 - (1 - prob) / 2 / number) for number in (tests, 1)]
-    return ends[0] / ends[1]
-
-
-def _carrier(level: Level, tests: Sequence[Test]) -> Test:
-    """The test with the strongest evidence for the question that the level depends on."""
-    keys = ["p_holm", "p_value", "p_new_classes"]
-    if level == "strong evidence":
-        keys = [*keys[2:], *keys[:2]]
-    return min(tests, key=lambda test: [_or_one(test[key]) for key in keys])
-
-
-def _fewshot_numbers(level: Level, shown: Test, tests: Sequence[Test]) -> list[Number]:
-    """The number behind the verdict, then all measures with what holds for new classes."""
-    if level == "strong evidence":
-        text = f"new classes (p corrected for {len(tests)} tests)"
-        first = _fewshot_number(shown, text, new=True, p=shown["p_new_classes_holm"])
-        return [first, *(_new(test) for test in tests if test is not shown)]
-    aside = f" (corrected for {len(tests)} tests)" if len(tests) > 1 else ""
-    first = _fewshot_number(shown, f"classes tested{aside}", new=False, p=shown["p_holm"])
-    return [first, *map(_new, tests)]
-
-
-def _new(test: Test) -> Number:
-    return _fewshot_number(test, "new classes", new=True, p=test["p_new_classes"])
-
-
-def _fewshot_number(test: Test, text: str, *, new: bool, p: float | None) -> Number:
-    end = "_new_classes" if new else ""
-    return Number(
-        label=f"{test['label']}, {text}",
-        value=test["value"],
-        low=test[f"low{end}"],
-        high=test[f"high{end}"],
-        p_value=p,
-        ideal=0,
-    )
-
-
-def best_mitigation(contents: Sequence[Mapping[str, Any]]) -> str:
-    """What the mitigation with the least association left did, and its cost in accuracy.
-
-    It is the one with the smallest mean size of the association over the networks; the numbers
-    are those of the network that had the largest before.
-    """
-    shared = [set(content["changes"]) for content in contents]
-    names = set.intersection(*shared) if shared else set()
-    left = {
-        name: sum(abs(content["changes"][name]["association"]["after"]) for content in contents)
-        for name in names
-        if all(_known(content["changes"][name]["association"]["after"]) for content in contents)
-    }
-    if not left:
+    sizes = {name: size for name, size in sizes.items() if not math.isnan(size)}
+    if not sizes:
         return ""
-    best = min(sorted(left), key=lambda name: left[name])
-    content = max(contents, key=lambda c: abs(c["changes"][best]["association"]["before"]))
+    best = min(sorted(sizes), key=lambda name: sizes[name])
+    change, network = max(tried[best], key=lambda pair: abs(pair[0].before.value))
     return prose.best_mitigation(
         best=best,
-        tried=len(left),
-        network=content["network"],
-        change=content["changes"][best]["association"],
-        cost=content["changes"][best]["accuracy"],
+        tried=len(sizes),
+        network=network.name,
+        change=change,
+        cost=network.changes[best][0].change,
     )
-
-
-def _known(value: Any) -> bool:
-    return value is not None and value == value
-
-
-def _or_one(p: Any) -> float:
-    return float(p) if _known(p) else 1.0
-
-
-def _end(value: Any, side: int) -> float:
-    """An end of an interval; null stands for an unbounded one."""
-    return float(value) if _known(value) else side * math.inf
 
 
 def rules(findings: Findings) -> list[tuple[str, list[str]]]:
     """The rules of the verdicts that an audit has, as sentences, by what was judged."""
     judged = {verdict.subject for verdict in findings.verdicts}
-    given = {"strong": STRONG, "some": SOME, "minimum": RULES["model"].minimum["pronouns"]}
-    return [
-        (title, prose.lines(f"rules_{subject}", **given))
-        for subject, title in SUBJECTS.items()
-        if subject in judged
-    ]
+    return [(title, explain(subject)) for subject, title in SUBJECTS.items() if subject in judged]
+
+
+def explain(subject: str) -> list[str]:
+    """The rules of one subject as sentences."""
+    declared = all_declarations([_measured_as(subject)])
+    return prose.lines(
+        f"rules_{subject}",
+        strong=STRONG,
+        some=SOME,
+        required=[about.label for about in declared if about.required],
+        deciding=[about.label for about in declared if about.decides],
+        confirming=[about.label for about in declared if about.confirms],
+        counted=[about for about in declared if about.minimum],
+    )

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import InputError
 from evenhand.statistics.intervals import Floats, jackknife
 
-__all__ = ["count_verdicts", "fleiss_kappa", "krippendorff_alpha", "observed_agreement"]
-
 
 def count_verdicts(ratings: Sequence[Sequence[str | None]]) -> tuple[tuple[str, ...], Floats]:
     """The categories, and how often each unit (a row of verdicts) was put in each.

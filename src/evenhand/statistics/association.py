@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from evenhand.statistics.intervals import Floats
 
-__all__ = ["association", "effect", "unit"]
-
 
 def unit(vectors: Floats) -> Floats:
     """Each vector scaled to length one (a zero vector stays zero)."""

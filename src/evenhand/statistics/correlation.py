@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from evenhand.statistics.intervals import Floats, fisher_z
 
-__all__ = ["Agreement", "Coefficient", "agreement", "split_half"]
-
 RELIABLE = 0.5
 """Below this reliability of either score no correlation is corrected for it."""
 MAX_SPLITS = 200

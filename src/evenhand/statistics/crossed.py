@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 
 from evenhand.statistics.intervals import Floats
 
-__all__ = ["Mean", "crossed", "noise_of_one", "pooled"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mean:

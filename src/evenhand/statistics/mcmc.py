@@ -25,22 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Chains",
-    "Proposal",
-    "ess_bulk",
-    "ess_mean",
-    "ess_tail",
-    "fit_pareto",
-    "hdi",
-    "mcse_mean",
-    "psis",
-    "r_hat",
-    "sample",
-    "start_around_mode",
-    "step",
-]
-
 Floats = NDArray[np.float64]
 
 

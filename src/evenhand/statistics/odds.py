@@ -15,8 +15,6 @@ import numpy as np
 
 from evenhand.statistics.intervals import Floats
 
-__all__ = ["conditional_interval", "fisher_test", "odds_ratio"]
-
 _BLOCK = 2048
 _NEGLIGIBLE = 50.0
 """Terms this far below the largest, in logarithms, add nothing to a sum of doubles."""

@@ -23,16 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
 
-__all__ = [
-    "Alternative",
-    "PermutationTest",
-    "binomial_test",
-    "holm",
-    "sign_counts",
-    "sign_test",
-    "two_sample",
-]
-
 Alternative = Literal["two-sided", "greater", "less"]
 
 EXACT_LIMIT = 40

@@ -3,7 +3,7 @@
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.metrics.annotation import read_sheets, save_verdicts
-from evenhand.text.metrics.odds import odds
+from evenhand.text.metrics.odds import leaning, odds
 from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
 from evenhand.text.rewrite.names import anonymize
@@ -23,6 +23,7 @@ __all__ = [
     "Rewritten",
     "anonymize",
     "find_people",
+    "leaning",
     "neutralize",
     "odds",
     "read_sheets",

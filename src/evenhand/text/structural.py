@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.instruments import check_options, option
 from evenhand.lexicon.gendered import sex_indicators
 from evenhand.lexicon.names import names
 from evenhand.lexicon.pronouns import PRONOUNS
@@ -155,17 +155,26 @@ class Filter:
 
     """
 
-    resolver: str = "rules"
-    someone: bool = False
-    names: bool = False
-    min_confidence: float = THRESHOLD
-    mask: str = "[MASK]"
-    split: bool = False
+    resolver: str = option(
+        "rules",
+        metavar="NAME",
+        help="What finds the antecedent: rules, fastcoref[:MODEL], coreferee:MODEL or spacy:MODEL.",
+    )
+    someone: bool = option(
+        False, flag="--keep-someone", help='Accept antecedents such as "someone".'
+    )
+    names: bool = option(
+        False, flag="--keep-names", help="Accept antecedents that are a person's name."
+    )
+    min_confidence: float = option(
+        THRESHOLD, minimum=0, maximum=1, help="Links with less confidence are rejected."
+    )
+    mask: str = option("[MASK]", help="What the pronoun becomes.")
+    split: bool = option(False, flag="--sentences", help="Cut each document into its sentences.")
     log: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_confidence <= 1:
-            raise InputError(f"min_confidence: expected 0 to 1, got {self.min_confidence}")
+        check_options(self)
 
     def __call__(self, block: Block) -> Done:
         """The accepted and, with `log`, the rejected sentences, one JSON line each, and counts."""

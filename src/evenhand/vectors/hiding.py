@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import compare
+from evenhand.instruments import Declaration, Run, RunOptions, compare
 from evenhand.results import Comparison, Items, Measurement
 from evenhand.statistics.intervals import Floats, fisher_z, wilson
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
@@ -31,14 +31,59 @@ _DRAWS = 2000
 """Permutations where not all of them can be counted."""
 
 
+CLUSTERS = Declaration(
+    name="cluster_purity",
+    subject="vectors",
+    label="Clusters",
+    question="Do k-means clusters still find the classes?",
+    formula="share of words whose cluster is their class's, best matching of clusters to classes",
+    source="Gonen & Goldberg (2019)",
+    ideal=None,
+    worse="higher",
+)
+RECOVERY = {
+    kernel: Declaration(
+        name=f"recovery_{kernel}",
+        subject="vectors",
+        label=label,
+        question=question,
+        formula="share right in five-fold cross-validation",
+        source="Gonen & Goldberg (2019)",
+        ideal=None,
+        worse="higher",
+    )
+    for kernel, label, question in (
+        (
+            "linear",
+            "Linear classifier",
+            "Can a linear support vector machine still predict the class of unseen words?",
+        ),
+        (
+            "rbf",
+            "Non-linear classifier",
+            "Can a support vector machine with an RBF kernel still predict it?",
+        ),
+    )
+}
+NEIGHBOURS = Declaration(
+    name="neighbour_bias",
+    subject="vectors",
+    label="Neighbours",
+    question="Are words still among those that leaned as they did?",
+    formula="Pearson's correlation of a word's original lean with the share of its 100 nearest "
+    "neighbours that leaned the same way",
+    source="Gonen & Goldberg (2019)",
+)
+DECLARATIONS = (CLUSTERS, *RECOVERY.values(), NEIGHBOURS)
+
+
 def cluster_purity(
     v: Vectors,
     groups: Mapping[str, Sequence[str]],
     *,
     query: str = "",
-    seed: int = 0,
     starts: int = 10,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how well k-means, with one cluster per group, recovers the groups.
 
@@ -49,11 +94,10 @@ def cluster_purity(
         The words of each group.
     query : str
         The name of the question.
-    seed : int
     starts : int
         Random starts of k-means.
-    prob : float
-        Probability of the interval.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -71,33 +115,28 @@ def cluster_purity(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    run = Run(**options)
     known = disjoint_groups(v, groups, 2)
     k = len(known.names)
-    kmeans = KMeans(n_clusters=k, n_init=starts, random_state=seed)
+    kmeans = KMeans(n_clusters=k, n_init=starts, random_state=run.seed)
     with threadpool_limits(limits=1):  # threads add up in any order: not the same bytes twice
         clusters = kmeans.fit_predict(v.unit(known.rows))
     table = np.zeros((k, k), dtype=np.intp)
     np.add.at(table, (known.labels, clusters), 1)
     partner = _matching(table)
     hits = partner[known.labels] == clusters
-    chance, p_value, test = _chance(known.labels, clusters, k, int(hits.sum()), seed)
-    value, low, high = wilson(int(hits.sum()), hits.size, prob)
-    return Measurement(
-        metric="cluster_purity",
-        query=query or _name(groups),
+    chance, p_value, test = _chance(known.labels, clusters, k, int(hits.sum()), run.seed)
+    return CLUSTERS.result(
+        run,
+        query or _name(groups),
+        wilson(int(hits.sum()), hits.size, run.prob),
         subject=v.name,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         p_value=p_value,
         test=test,
         n=hits.size,
         ideal=chance,
-        worse="higher",
         interval="Wilson over the words, the clusters taken as given",
         left_out=known.missing,
-        seed=seed,
         items=_items(known, hits.astype(float), cluster=clusters.tolist()),
         details={"clusters": k, "cluster_sizes": np.bincount(clusters, minlength=k).tolist()},
     )
@@ -109,9 +148,8 @@ def recovery(
     kernel: Literal["linear", "rbf"] = "linear",
     *,
     query: str = "",
-    seed: int = 0,
     folds: int = 5,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how often a support vector machine predicts the group of an unseen word.
 
@@ -123,11 +161,10 @@ def recovery(
     kernel : {"linear", "rbf"}
     query : str
         The name of the question.
-    seed : int
     folds : int
         Folds of the stratified cross-validation.
-    prob : float
-        Probability of the interval.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -144,8 +181,9 @@ def recovery(
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.svm import SVC
 
-    if kernel not in ("linear", "rbf"):
-        raise UnknownNameError("kernel", kernel, ["linear", "rbf"])
+    if kernel not in RECOVERY:
+        raise UnknownNameError("kernel", kernel, RECOVERY)
+    run = Run(**options)
     if folds < 2:
         raise InputError(f"folds: expected 2 or more, got {folds}")
     known = disjoint_groups(v, groups, folds)
@@ -153,24 +191,18 @@ def recovery(
         SVC(kernel=kernel, gamma="scale"),
         v.unit(known.rows) * math.sqrt(v.dim),
         known.labels,
-        cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+        cv=StratifiedKFold(folds, shuffle=True, random_state=run.seed),
     )
     hits = predicted == known.labels
-    value, low, high = wilson(int(hits.sum()), hits.size, prob)
-    return Measurement(
-        metric=f"recovery_{kernel}",
-        query=query or _name(groups),
+    return RECOVERY[kernel].result(
+        run,
+        query or _name(groups),
+        wilson(int(hits.sum()), hits.size, run.prob),
         subject=v.name,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=hits.size,
         ideal=float(np.bincount(known.labels).max() / hits.size),
-        worse="higher",
         interval="Wilson over the tested words, the training words held fixed",
         left_out=known.missing,
-        seed=seed,
         details={"kernel": kernel, "folds": folds},
         items=_items(known, hits.astype(float), predicted=[known.names[i] for i in predicted]),
     )
@@ -183,8 +215,7 @@ def neighbour_bias(
     *,
     neighbours: int = 100,
     query: str = "",
-    seed: int = 0,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure whether words are still among those that leaned as they did originally.
 
@@ -201,9 +232,8 @@ def neighbour_bias(
         The number of nearest neighbours.
     query : str
         The name of the question.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -216,6 +246,7 @@ def neighbour_bias(
     Gonen & Goldberg (2019).
 
     """
+    run = Run(**options)
     words = dict.fromkeys(probes)
     own = v.find(word for word in words if word in bias)
     others = v.find(word for word in bias if word not in words)
@@ -226,24 +257,18 @@ def neighbour_bias(
     x, shares = np.array([bias[word] for word in own.words]), leans[around].mean(axis=1)
     value, without = _correlation(x, shares)
     defined = math.isfinite(value)
-    low, high = fisher_z(value, x.size, prob) if defined else (-1.0, 1.0)
-    return Measurement(
-        metric="neighbour_bias",
-        query=query or "probe words",
+    low, high = fisher_z(value, x.size, run.prob) if defined else (-1.0, 1.0)
+    return NEIGHBOURS.result(
+        run,
+        query or "probe words",
+        (value, low, high),
         subject=v.name,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
-        p_value=_permutation_p(x, shares, seed) if defined else None,
+        p_value=_permutation_p(x, shares, run.seed) if defined else None,
         test=f"{_DRAWS:,} permutations of the probe words' bias, two-sided" if defined else "",
         n=x.size,
-        ideal=0.0,
-        worse="away",
         interval="Fisher z over the probe words",
         items=Items({"word": own.words, "score": shares, "bias": x, "without": without}),
         left_out=tuple(word for word in words if word not in own.words),
-        seed=seed,
         details={"neighbours": neighbours},
     )
 
@@ -259,8 +284,7 @@ def hiding_tests(
     neighbours: int = 100,
     exclude: Iterable[str] = (),
     query: str = "",
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> tuple[Comparison, ...]:
     """Compare clusters, linear and RBF recovery and neighbours before and after a mitigation.
 
@@ -285,9 +309,8 @@ def hiding_tests(
         Words to leave out, such as those a mitigation was fitted on.
     query : str
         The name of the question.
-    seed : int
-    prob : float
-        Probability of the intervals.
+    **run
+        `seed`, and `prob`, the probability of the intervals, as for `Run`.
 
     Returns
     -------
@@ -307,22 +330,22 @@ def hiding_tests(
     direction = sets if sets is not None else _between(before, groups)
     bias = word_bias(before, direction, exclude=barred)
     if probes is None:
-        drawn = np.random.default_rng(seed).permutation(len(bias))[: min(1000, len(bias) // 4)]
+        drawn = np.random.default_rng(Run(**run).seed).permutation(len(bias))[
+            : min(1000, len(bias) // 4)
+        ]
         listed = list(bias)
         probes = [listed[i] for i in np.sort(drawn)]
     name = query or _name(groups)
 
-    def run(v: Vectors) -> list[Measurement]:
+    def measure(v: Vectors) -> list[Measurement]:
         return [
-            cluster_purity(v, groups, query=name, seed=seed, prob=prob),
-            recovery(v, groups, "linear", query=name, seed=seed, prob=prob),
-            recovery(v, groups, "rbf", query=name, seed=seed, prob=prob),
-            neighbour_bias(
-                v, bias, probes, neighbours=neighbours, query=name, seed=seed, prob=prob
-            ),
+            cluster_purity(v, groups, query=name, **run),
+            recovery(v, groups, "linear", query=name, **run),
+            recovery(v, groups, "rbf", query=name, **run),
+            neighbour_bias(v, bias, probes, neighbours=neighbours, query=name, **run),
         ]
 
-    return tuple(compare(*pair) for pair in zip(run(before), run(after), strict=True))
+    return tuple(compare(*pair) for pair in zip(measure(before), measure(after), strict=True))
 
 
 def _between(v: Vectors, groups: Mapping[str, Sequence[str]]) -> Floats:

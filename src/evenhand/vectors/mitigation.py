@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Run, compare, plan, run_jobs
+from evenhand.instruments import Run, compare, option, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.debias import METHODS, Debiased
@@ -19,17 +19,41 @@ from evenhand.vectors.utility import (
     neighbour_rank_correlation,
 )
 
-_OPTIONS = {
-    "hard": {"k", "neutralize"},
-    "soft": {"k", "lam", "scale", "neutralize"},
-    "inlp": frozenset[str](),
+METHOD_OPTIONS = {
+    "hard": ("k", "neutralize"),
+    "soft": ("k", "lam", "scale", "neutralize"),
+    "inlp": (),
 }
-"""Which options of `mitigate` each method has."""
+"""Which fields of `DebiasSettings` each method has."""
 
 _HIDING = 6
 """One leaning word in six is for the hiding tests, the others are for INLP, which needs many words
 of the same kind: learning from as many as are tested, it leaves a linear trace of .56 on glove.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebiasSettings:
+    """The options of `mitigate`, as commands and grids have them; None for the default."""
+
+    method: Literal["hard", "soft", "inlp"] = option(
+        "hard",
+        help="hard: project out and equalise; soft: a linear map; inlp: against a linear probe.",
+    )
+    k: int | None = option(
+        None, minimum=1, flag="-k", help="hard, soft: dimensions of bias (default: classes - 1)."
+    )
+    lam: float | None = option(
+        None, minimum=0, help="soft: weight of the bias term (default: 0.2)."
+    )
+    scale: Literal["sum", "mean"] | None = option(
+        None,
+        help="soft: terms summed as published (default), or each a mean: lam works at any size.",
+    )
+    neutralize: Literal["all", "stereotypes"] | None = option(
+        None,
+        help="hard, soft: what becomes neutral: every word (default) or the topic's stereotypes.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +139,7 @@ def mitigate(
     given = {"k": k, "lam": lam, "scale": scale, "neutralize": neutralize}
     options: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
     for name in options:
-        if name not in _OPTIONS[method]:
+        if name not in METHOD_OPTIONS[method]:
             raise InputError(f"{name}: not an option of {method} debiasing")
     if method == "inlp":
         debiased = METHODS["inlp"](v, fitted, seed=seed, prob=prob)

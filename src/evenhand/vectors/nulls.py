@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.instruments import Declaration, Run, RunOptions
 from evenhand.results import Items, Measurement, Worse
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.store import Vectors
@@ -137,13 +138,24 @@ def null_distribution(
     return Null(values=statistic.value(scores, labels), value=value, worse=worse)
 
 
+DIMENSION = Declaration(
+    name="dimension_spread",
+    subject="vectors",
+    label="Dimension",
+    question="How does the spread of cosines between random vectors shrink with dimension?",
+    formula="slope of log sd on log dimension; theory: -1/2",
+    source="Dobrzeniecka (2021)",
+    ideal=-0.5,
+)
+DECLARATIONS = (DIMENSION,)
+
+
 def dimension_spread(
     dims: Sequence[int] = (2, 5, 10, 25, 50, 100, 200, 300, 500, 1000),
     *,
     points: int = 1000,
     repeats: int = 20,
-    seed: int = 0,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how the spread of cosines between random vectors shrinks with dimension.
 
@@ -155,9 +167,8 @@ def dimension_spread(
         Random vectors of each kind.
     repeats : int
         Repetitions, which the interval rests on.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -181,7 +192,8 @@ def dimension_spread(
     """
     if len(dims) < 2 or min(dims) < 2:
         raise InputError(f"dims: expected at least two dimensions of 2 or more, got {list(dims)}")
-    rng = np.random.default_rng(seed)
+    run = Run(**options)
+    rng = np.random.default_rng(run.seed)
     slopes, table = [], np.empty((repeats, len(dims), 2))
     for repeat in range(repeats):
         for i, dim in enumerate(dims):
@@ -190,20 +202,13 @@ def dimension_spread(
                 cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)
                 table[repeat, i, j] = (cloud[1:] @ cloud[0]).std(ddof=1)
         slopes.append(np.polyfit(np.log(dims), np.log(table[repeat, :, 1]), 1)[0])
-    value, low, high = t_mean(slopes, prob)
     means = table.mean(axis=0)
-    return Measurement(
-        metric="dimension_spread",
-        query="random vectors",
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
+    return DIMENSION.result(
+        run,
+        "random vectors",
+        t_mean(slopes, run.prob),
         n=repeats,
-        ideal=-0.5,
-        worse="away",
         interval=f"Student t over {repeats} repetitions",
-        seed=seed,
         items=Items(
             {
                 "word": [str(dim) for dim in dims],

@@ -25,7 +25,7 @@ from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.nulls import null_distribution
 from evenhand.vectors.store import Vectors, load
-from evenhand.vectors.vocabulary import Groups
+from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
 
 Question: TypeAlias = Query | WefatQuery | Topic
 Material: TypeAlias = Question | str | os.PathLike[str]
@@ -220,24 +220,65 @@ class WordMetric:
         test = test or Outcome(None, "")
         single = scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
         own = {"score": single, "without": without_each(statistic, scores, probes.labels)}
-        return Measurement(
-            metric=about.name,
-            query=query,
+        return about.result(
+            run,
+            query,
+            (value, low, high),
             subject=v.name,
-            value=value,
-            low=low,
-            high=high,
-            prob=run.prob,
             p_value=test.p_value,
             test=test.text,
             n=len(probes.words),
-            ideal=about.ideal,
-            worse=about.worse,
             interval=interval,
             items=items_of(probes, {**own, **(columns or {})}),
             left_out=tuple(dict.fromkeys([*probes.missing, *left_out])),
-            seed=run.seed,
             details={**(details or {}), **test.details},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentreMetric(WordMetric):
+    """Base of the metrics that place words between the centres of two groups."""
+
+    target_sets = 2
+    minimum_words: ClassVar[int] = 2
+
+    def statistic(self, first: Floats, second: Floats) -> Statistic:
+        """The statistic for these two centres, the means of unit vectors."""
+        raise NotImplementedError
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        return class_pairs(topic, extended=self.extended)
+
+    def compute(
+        self,
+        v: Vectors,
+        first: Sequence[str],
+        second: Sequence[str],
+        words: Sequence[str],
+        query: str,
+        run: Run,
+    ) -> Measurement:
+        """Measure these words."""
+        what = f"{self.declaration.name} '{query}'"
+        groups = [
+            known(v, group, f"{what}: {name}")
+            for name, group in (("first", first), ("second", second))
+        ]
+        refuse_shared(groups[0], groups[1], f"{what}: first and second group")
+        probes = known_groups(v, {"words": words}, f"{what}: list", at_least=self.minimum_words)
+        statistic = self.statistic(*(v.unit(group.rows).mean(axis=0) for group in groups))
+        scores = statistic.scores(v.raw(probes.rows))
+        return self.read(
+            v,
+            statistic,
+            probes,
+            query=query,
+            run=run,
+            fixed=np.concatenate([group.rows for group in groups]),
+            left_out=[word for group in groups for word in group.missing],
+            columns=dict(zip(("first", "second"), scores.T, strict=True))
+            if scores.shape[1] == 2
+            else None,
         )
 
 

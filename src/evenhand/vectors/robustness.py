@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, lookup
+from evenhand.instruments import Run, RunOptions, lookup
 from evenhand.lexicon import Query
 from evenhand.results import Item, Items, Measurement
 from evenhand.vectors.store import Vectors
@@ -24,7 +24,7 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 def leave_one_out(
-    v: Vectors, query: Query, metric: str = "weat", *, seed: int = 0, prob: float = 0.95
+    v: Vectors, query: Query, metric: str = "weat", **run: Unpack[RunOptions]
 ) -> Measurement:
     """Measure the range of a metric's value when any one word (or pair) of any list is left out.
 
@@ -34,8 +34,8 @@ def leave_one_out(
     query : Query
     metric : str
         A metric that gives one value for the query.
-    seed : int
-    prob : float
+    **run
+        `seed` and `prob`, as for `Run`.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def leave_one_out(
     (True, 32)
 
     """
-    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
+    base, paired, value_of = _reader(v, query, metric, Run(**run))
     items: list[Item] = []
     needed: list[str] = []
     for kind, name, position, label in _positions(query, paired):
@@ -77,8 +77,7 @@ def split_half(
     metric: str = "weat",
     *,
     draws: int = 200,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """Measure a metric on random halves of every word list at once.
 
@@ -90,8 +89,8 @@ def split_half(
         A metric that gives one value for the query.
     draws : int
         Random halves.
-    seed : int
-    prob : float
+    **run
+        `seed` and `prob`, as for `Run`.
 
     Returns
     -------
@@ -109,7 +108,7 @@ def split_half(
     """
     if draws < 2:
         raise InputError(f"draws: expected at least 2, got {draws}")
-    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
+    base, paired, value_of = _reader(v, query, metric, Run(**run))
     rng = np.random.default_rng(base.seed)
     items: list[Item] = []
     for i in range(draws):
@@ -206,20 +205,13 @@ def _summary(
     low, high = np.quantile(values, quantiles)
     ideal = base.ideal or 0.0
     side = np.sign(values - ideal) == np.sign(base.value - ideal)
-    return Measurement(
+    return replace(
+        base,
         metric=f"{name}({base.metric})",
-        query=base.query,
-        subject=base.subject,
-        value=base.value,
         low=float(low),
         high=float(high),
-        prob=base.prob,
         n=values.size,
-        ideal=base.ideal,
-        worse=base.worse,
         interval=interval,
         items=Items(items),
-        left_out=base.left_out,
-        seed=base.seed,
         details={"same_side": float(side.mean()), "mean": float(values.mean())},
     )

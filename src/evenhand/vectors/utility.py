@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.instruments import Declaration, Run, RunOptions
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, fisher_z, t_mean
 from evenhand.vectors.debias.subspace import unit_rows
@@ -16,6 +16,39 @@ from evenhand.vectors.store import Vectors
 
 _CELLS = 1 << 24
 """Cosines that are computed at a time: 64 megabytes."""
+
+
+OVERLAP = Declaration(
+    name="neighbour_overlap",
+    subject="vectors",
+    label="Neighbours preserved",
+    question="How many of a word's ten nearest neighbours stay among the ten nearest?",
+    formula="mean share over random words",
+    source="Evenhand",
+    ideal=1.0,
+    worse="lower",
+)
+RANKS = Declaration(
+    name="neighbour_rank_correlation",
+    subject="vectors",
+    label="Order of neighbours preserved",
+    question="Do a word's hundred nearest neighbours keep their order?",
+    formula="mean Spearman correlation of the cosines before and after, over random words",
+    source="Evenhand",
+    ideal=1.0,
+    worse="lower",
+)
+COSINES = Declaration(
+    name="cosine_rank_correlation",
+    subject="vectors",
+    label="Order of cosines preserved",
+    question="Do random pairs of words keep the order of their cosines?",
+    formula="Spearman's correlation over random pairs without common words",
+    source="Evenhand",
+    ideal=1.0,
+    worse="lower",
+)
+DECLARATIONS = (OVERLAP, RANKS, COSINES)
 
 
 def nearest(
@@ -59,9 +92,8 @@ def neighbour_overlap(
     *,
     n_words: int = 1000,
     k: int = 10,
-    seed: int = 0,
     limit: int = 50_000,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure the mean share of a word's k nearest neighbours that are still its k nearest.
 
@@ -73,9 +105,10 @@ def neighbour_overlap(
         Random words of the `limit` most frequent; neighbours are among these.
     k : int
         The number of neighbours.
-    seed, limit : int
-    prob : float
-        Probability of the interval.
+    limit : int
+        The number of most frequent words that are drawn from.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -83,13 +116,13 @@ def neighbour_overlap(
         1: nothing changed; 0: no neighbour is the same.
 
     """
-    first, second, rows, sample = _sample(before, after, n_words, seed, limit)
+    run = Run(**options)
+    first, second, rows, sample = _sample(before, after, n_words, run.seed, limit)
     neighbours, _ = nearest(first, k, sample)
     others, _ = nearest(second, k, sample)
     shares = (neighbours[:, :, None] == others[:, None, :]).any(axis=2).mean(axis=1)
     words = [before.words[row] for row in rows[sample]]
-    details = {"neighbours": k}
-    return _mean_over_words("neighbour_overlap", after.name, words, shares, prob, seed, details)
+    return _mean_over_words(OVERLAP, run, after.name, words, shares, k)
 
 
 def neighbour_rank_correlation(
@@ -98,9 +131,8 @@ def neighbour_rank_correlation(
     *,
     n_words: int = 1000,
     k: int = 100,
-    seed: int = 0,
     limit: int = 50_000,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure the mean rank correlation of a word's cosines with its neighbours before and after.
 
@@ -112,9 +144,10 @@ def neighbour_rank_correlation(
         Random words of the `limit` most frequent.
     k : int
         The number of neighbours, those before.
-    seed, limit : int
-    prob : float
-        Probability of the interval.
+    limit : int
+        The number of most frequent words that are drawn from.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -124,7 +157,8 @@ def neighbour_rank_correlation(
     """
     from scipy.stats import rankdata
 
-    first, second, rows, sample = _sample(before, after, n_words, seed, limit)
+    run = Run(**options)
+    first, second, rows, sample = _sample(before, after, n_words, run.seed, limit)
     if k < 3:
         raise InputError(f"k: expected 3 or more neighbours to rank, got {k}")
     neighbours, cosines = nearest(first, k, sample)
@@ -135,10 +169,7 @@ def neighbour_rank_correlation(
     spread = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(sample)), where=spread > 0)
     words = [before.words[row] for row in rows[sample]]
-    details = {"neighbours": k}
-    return _mean_over_words(
-        "neighbour_rank_correlation", after.name, words, scores, prob, seed, details
-    )
+    return _mean_over_words(RANKS, run, after.name, words, scores, k)
 
 
 def cosine_rank_correlation(
@@ -146,9 +177,8 @@ def cosine_rank_correlation(
     after: Vectors,
     *,
     pairs: int = 20_000,
-    seed: int = 0,
     limit: int = 50_000,
-    prob: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> Measurement:
     """Measure the rank correlation of the cosines of random word pairs before and after.
 
@@ -159,9 +189,10 @@ def cosine_rank_correlation(
     pairs : int
         Random pairs, fewer where the vocabulary is too small. No word is in two pairs, so that
         the pairs are independent.
-    seed, limit : int
-    prob : float
-        Probability of the interval.
+    limit : int
+        The number of most frequent words that are drawn from.
+    **options
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -171,28 +202,23 @@ def cosine_rank_correlation(
     """
     from scipy.stats import spearmanr
 
+    run = Run(**options)
     rows = _shared_rows(before, after, limit)
     count = min(pairs, rows.size // 2)
     if count < 4:
         raise InputError(f"cosine_rank_correlation: expected 4 or more pairs, got {count}")
-    drawn = np.random.default_rng(seed).permutation(rows)[: 2 * count].reshape(2, count)
+    drawn = np.random.default_rng(run.seed).permutation(rows)[: 2 * count].reshape(2, count)
     x, y = (
         np.einsum("ij,ij->i", unit_rows(v.matrix[drawn[0]]), unit_rows(v.matrix[drawn[1]]))
         for v in (before, after)
     )
     value = min(1.0, float(spearmanr(x, y).statistic))
-    low, high = fisher_z(value, count, prob, spearman=True)
-    return Measurement(
-        metric="cosine_rank_correlation",
-        query="random word pairs",
+    return COSINES.result(
+        run,
+        "random word pairs",
+        (value, *fisher_z(value, count, run.prob, spearman=True)),
         subject=after.name,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=count,
-        ideal=1.0,
-        worse="lower",
         interval="Fisher z for Spearman's correlation over pairs without common words",
         items=Items(
             {
@@ -203,7 +229,6 @@ def cosine_rank_correlation(
                 "after": y,
             }
         ),
-        seed=seed,
     )
 
 
@@ -228,29 +253,22 @@ def _sample(
 
 
 def _mean_over_words(
-    metric: str,
+    declaration: Declaration,
+    run: Run,
     subject: str,
     words: list[str],
     scores: Floats,
-    prob: float,
-    seed: int,
-    details: Mapping[str, Any],
+    neighbours: int,
 ) -> Measurement:
-    value, low, high = t_mean(scores, prob)
+    value, low, high = t_mean(scores, run.prob)
     without = (scores.sum() - scores) / (scores.size - 1)
-    return Measurement(
-        metric=metric,
-        query="random words",
+    return declaration.result(
+        run,
+        "random words",
+        (value, low, min(1.0, high)),
         subject=subject,
-        value=value,
-        low=low,
-        high=min(1.0, high),
-        prob=prob,
         n=scores.size,
-        ideal=1.0,
-        worse="lower",
         interval="Student t over the words",
         items=Items({"word": words, "score": scores, "without": without}),
-        seed=seed,
-        details=details,
+        details={"neighbours": neighbours},
     )

@@ -24,25 +24,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
 from evenhand.fewshot.answers import (
     LEANINGS,
     Answers,
     Counterfactuals,
     Counts,
     Tallies,
-    check_same_queries,
+    check_comparable,
+    interval_text,
+    paired,
 )
-from evenhand.instruments import Run, instrument
-from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.instruments import Declaration, Run, RunOptions, instrument
+from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import (
     Floats,
-    JoinedReplicates,
     Replicates,
     quantile,
     replicates,
@@ -51,9 +51,6 @@ from evenhand.statistics.jackknife import (
 
 __all__ = ["Accuracy", "accuracy"]
 
-NEW_CLASSES = "new classes: jackknife over the test classes and episodes, Student t"
-SAME_OPPONENTS = "queries of new classes against the same opponents: every episode has all classes"
-TRAINING = "; and new training runs: the spread of splits and seeds"
 QUERY = "new classes"
 COUNTS = ("queries", "correct", "predicted")
 SCORES = ("accuracy", "f1", "f1_episode")
@@ -71,6 +68,7 @@ GENDERS = ("male", "female", "gap")
     ideal=1.0,
     worse="lower",
     stereotype=0,
+    audit=True,
     reading="The share of test queries whose most likely class is the true one, over episodes of C "
     "classes with K labelled texts each. The interval covers new classes, by a jackknife over test "
     "classes, episodes and class splits; the usual interval over episodes alone stands beside it.",
@@ -84,9 +82,39 @@ GENDERS = ("male", "female", "gap")
 class Accuracy:
     """The accuracy of a few-shot classifier, with F1, by class and by gender."""
 
+    declaration: ClassVar[Declaration]
+
     def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
         """Measure a finished run, or anything with `answers` and `counterfactuals`."""
-        return accuracy(subject, prob=run.prob)
+        answers: Answers = subject.answers
+        name = str(subject.name)
+        tallies = Tallies.of(subject)
+        total, *others = (
+            share(values, run, QUERY, metric=metric, by=by, subject=name)
+            for (metric, values), by in zip(
+                scores(tallies).items(), ("", "score", "score"), strict=True
+            )
+        )
+        by_class = _by_class(answers, tallies, name, run)
+        by_gender = _by_gender(answers, name, run)
+        f1, by_episode = others
+        return replace(
+            total,
+            items=tallies.items(COUNTS, tallies.counts),
+            details={
+                **total.details,
+                **tallies.record(subject),
+                "chance": 1 / tallies.classes.shape[1],
+                "deterministic": getattr(subject, "deterministic", False),
+            },
+            parts=(
+                replace(f1, parts=(*by_class["f1"], *by_gender["f1"])),
+                by_episode,
+                *by_class["accuracy"],
+                *by_gender["accuracy"],
+                *_components(answers, name, run),
+            ),
+        )
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
@@ -99,14 +127,14 @@ class Accuracy:
         return Counterfactuals.example(), None
 
 
-def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
+def accuracy(subject: Any, **run: Unpack[RunOptions]) -> Measurement:
     """The accuracy of a few-shot classifier for new classes.
 
     Parameters
     ----------
     subject : FewShotRun, Classifier, Answers or Counterfactuals
-    prob : float
-        Probability of the intervals.
+    **run
+        `prob`, the probability of the intervals, as for `Run`.
 
     Returns
     -------
@@ -116,36 +144,7 @@ def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
         gender too. Items are the counts by seed, split, episode and class.
 
     """
-    answers: Answers = subject.answers
-    name = str(subject.name)
-    tallies = Tallies.of(subject)
-    scored = scores(tallies)
-    common: dict[str, Any] = {"query": QUERY, "subject": name, "ideal": 1.0, "worse": "lower"}
-    parts = {
-        metric: share(scored[metric], metric=metric, by="score", prob=prob, **common)
-        for metric in SCORES[1:]
-    }
-    by_class = _by_class(answers, tallies, name, prob)
-    by_gender = _by_gender(answers, name, prob)
-    f1 = replace(parts["f1"], parts=(*by_class["f1"], *by_gender["f1"]))
-    total = share(scored["accuracy"], metric="accuracy", prob=prob, **common)
-    return replace(
-        total,
-        items=tallies.items(COUNTS, tallies.counts),
-        details={
-            **total.details,
-            **tallies.record(subject),
-            "chance": 1 / tallies.classes.shape[1],
-            "deterministic": getattr(subject, "deterministic", False),
-        },
-        parts=(
-            f1,
-            parts["f1_episode"],
-            *by_class["accuracy"],
-            *by_gender["accuracy"],
-            *_components(answers, name, prob),
-        ),
-    )
+    return Accuracy().measure(subject, run=Run(**run))
 
 
 def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:
@@ -170,34 +169,6 @@ def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:
         for metric in SCORES
     }
     return replace(changes["accuracy"], parts=tuple(changes[metric] for metric in SCORES[1:]))
-
-
-def paired(
-    before: Measurement,
-    after: Measurement,
-    change: Replicates,
-    strata: Any = None,
-    **details: Any,
-) -> Comparison:
-    """A comparison from the replicates of the change."""
-    prob = before.prob
-    low, high = change.interval(prob, strata)
-    naive = change.naive(prob)
-    return Comparison(
-        before=replace(before, items=Items(), parts=()),
-        after=replace(after, items=Items(), parts=()),
-        change=Estimate(value=float(change.value), low=low, high=high, prob=prob),
-        p_value=change.p_value(strata),
-        interval=interval_text(change),
-        test="Student t, as the interval",
-        paired=len(change.episodes),
-        details={
-            "classes": len(change.classes),
-            "naive_low": naive[0],
-            "naive_high": naive[1],
-            **details,
-        },
-    )
 
 
 def scores(counts: Counts) -> Mapping[str, Replicates]:
@@ -229,19 +200,18 @@ def macro_f1(sums: Floats) -> Floats:
 
 
 def share(
-    values: Replicates, *, metric: str, query: str, prob: float, gap: bool = False, **fields: Any
+    values: Replicates, run: Run, query: str, *, gap: bool = False, **fields: Any
 ) -> Measurement:
     """A share, within 0 to 1, or the gap of two shares, with a test, from its replicates."""
-    ends = [*values.interval(prob), *values.naive(prob)]
-    if not gap:
+    ends = [*values.interval(run.prob), *values.naive(run.prob)]
+    if gap:
+        fields |= {"ideal": 0.0, "worse": "away"}
+    else:
         ends = [min(1.0, max(0.0, end)) for end in ends]
-    return Measurement(
-        metric=metric,
-        query=query,
-        value=float(values.value),
-        low=ends[0],
-        high=ends[1],
-        prob=prob,
+    return Accuracy.declaration.result(
+        run,
+        query,
+        (float(values.value), ends[0], ends[1]),
         n=len(values.classes),
         interval=interval_text(values),
         p_value=values.p_value() if gap else None,
@@ -256,26 +226,8 @@ def share(
     )
 
 
-def interval_text(values: Replicates) -> str:
-    """What the interval of these replicates covers."""
-    covers = NEW_CLASSES if values.opponents else SAME_OPPONENTS
-    return covers + TRAINING * isinstance(values, JoinedReplicates)
-
-
-def check_comparable(
-    before: Measurement, after: Measurement, first: Tallies, second: Tallies
-) -> None:
-    """Raise an error that says why two measurements cannot be compared text by text."""
-    try:
-        if before.details["data"] != after.details["data"]:
-            raise InputError("expected runs on the same data, got other texts")
-        check_same_queries(first, second)
-    except InputError as error:
-        raise InputError(f"{before.subject} and {after.subject}: {error}") from None
-
-
 def _by_class(
-    answers: Answers, tallies: Tallies, subject: str, prob: float
+    answers: Answers, tallies: Tallies, subject: str, run: Run
 ) -> dict[str, list[Measurement]]:
     """Accuracy and F1 of each class, in the order of the names."""
     counts = tallies.counts
@@ -313,21 +265,17 @@ def _by_class(
         for which, metric in enumerate(parts):
             own = values.at(which).at(k)
             spread = _opponent_variance(own, k) + _text_variance(without[:, which])
-            half = quantile(prob, max(1, texts - 1)) * math.sqrt(spread)
+            half = quantile(run.prob, max(1, texts - 1)) * math.sqrt(spread)
             value = float(own.value)
             parts[metric].append(
-                Measurement(
+                Accuracy.declaration.result(
+                    run,
+                    answers.names[index],
+                    (value, max(0.0, value - half), min(1.0, value + half)),
                     metric=metric,
-                    query=answers.names[index],
                     by="class",
                     subject=subject,
-                    value=value,
-                    low=max(0.0, value - half),
-                    high=min(1.0, value + half),
-                    prob=prob,
                     n=texts,
-                    ideal=1.0,
-                    worse="lower",
                     interval="new texts of the class and new opponents: jackknife, Student t",
                     details=details if metric == "accuracy" else {},
                 )
@@ -335,7 +283,7 @@ def _by_class(
     return parts
 
 
-def _by_gender(answers: Answers, subject: str, prob: float) -> dict[str, list[Measurement]]:
+def _by_gender(answers: Answers, subject: str, run: Run) -> dict[str, list[Measurement]]:
     """Men's and women's accuracy and F1 and their gap; none if no class has queries of both."""
     sides = [answers.tally(answers.genders == gender) for gender in (0, 1)]
     values = answers.replicates(_by_side, np.concatenate(sides, axis=2))
@@ -345,14 +293,12 @@ def _by_gender(answers: Answers, subject: str, prob: float) -> dict[str, list[Me
         metric: [
             share(
                 values.at(3 * which + side),
+                run,
+                gender,
+                gap=gender == "gap",
                 metric=metric,
-                query=gender,
                 by="gender",
                 subject=subject,
-                prob=prob,
-                gap=gender == "gap",
-                ideal=0.0 if gender == "gap" else 1.0,
-                worse="away" if gender == "gap" else "lower",
             )
             for side, gender in enumerate(GENDERS)
         ]
@@ -360,7 +306,7 @@ def _by_gender(answers: Answers, subject: str, prob: float) -> dict[str, list[Me
     }
 
 
-def _components(answers: Answers, subject: str, prob: float) -> list[Measurement]:
+def _components(answers: Answers, subject: str, run: Run) -> list[Measurement]:
     """The SDs that episodes, classes, seeds and splits give the accuracy of one run."""
     shape = (answers.repeats, answers.splits, -1)
     right = (answers.predicted == answers.truth).mean(axis=1)
@@ -375,18 +321,16 @@ def _components(answers: Answers, subject: str, prob: float) -> list[Measurement
         values = replicates(_share, split_counts, local.reshape(split_classes.shape))
         variances.append(values.class_variance(cautious=False)[0])
     components = variance_components(
-        by_episode, float(np.mean(variances)), np.stack(tested), prob=prob
+        by_episode, float(np.mean(variances)), np.stack(tested), prob=run.prob
     )
     return [
-        Measurement(
+        Accuracy.declaration.result(
+            run,
+            component.source,
+            (component.sd, component.low, component.high),
             metric="accuracy_sd",
-            query=component.source,
             by="component",
             subject=subject,
-            value=component.sd,
-            low=component.low,
-            high=component.high,
-            prob=prob,
             n=component.units,
             ideal=None,
             worse="higher",

@@ -31,20 +31,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import LEANINGS, Counterfactuals, Tallies
-from evenhand.fewshot.metrics.accuracy import check_comparable, interval_text, paired
-from evenhand.instruments import Run, instrument, option
+from evenhand.fewshot.answers import (
+    LEANINGS,
+    Counterfactuals,
+    Tallies,
+    check_comparable,
+    interval_text,
+    paired,
+)
+from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument, option
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
 
-__all__ = ["MEASURES", "Bias", "bias"]
+__all__ = ["LABELS", "MEASURES", "Bias", "bias"]
 
 QUERY = "gender"
 COUNTS = (
@@ -78,6 +84,16 @@ MEASURES = {
     "stereotype": "stereotype",
 }
 """The measures, and the name of each among `VALUES`."""
+HEAD, GAP = list(MEASURES)[:2]
+DECIDING = {HEAD: "Association", GAP: "Accuracy gap"}
+"""The measures that decide a verdict, with their labels."""
+LABELS = {
+    "association": "association: log p, pro- less anti-stereotypical",
+    "epsilon": "ε: accuracy, pro- less anti-stereotypical",
+    "skew": "skew: F1, men's less women's versions",
+    "stereotype": "stereotype: F1, pro- less anti-stereotypical",
+}
+"""The measures in tables; a short heading before the colon."""
 STRATIFIED = ("skew", "stereotype")
 CHUNK = 1 << 22  # signs drawn at once
 
@@ -95,7 +111,8 @@ Direction = Literal["less bias", "more bias", "no clear change"]
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
     ideal=0.0,
     worse="away",
-    decides=True,
+    role="leads",
+    audit=True,
     material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
     "version of a text than for the anti-stereotypical one. The parts are association, epsilon "
@@ -113,6 +130,8 @@ Direction = Literal["less bias", "more bias", "no clear change"]
 class Bias:
     """The gender bias of a few-shot classifier."""
 
+    declaration: ClassVar[Declaration]
+
     margin: float = option(
         0.05,
         minimum=0,
@@ -121,23 +140,95 @@ class Bias:
     )
     permutations: int = option(
         2000,
-        minimum=100,
+        minimum=1,
         flag="--tosses",
         help="Permutations of pro- and anti-stereotypical versions for the null distribution.",
     )
 
     def __post_init__(self) -> None:
-        _check_margin(self.margin)
+        if not 0 < self.margin < 1:
+            raise InputError(f"margin: expected above 0 and below 1, got {self.margin}")
 
     def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
         """Measure a finished run, or anything with `counterfactuals`."""
-        return bias(
-            subject,
-            margin=self.margin,
-            permutations=self.permutations,
-            prob=run.prob,
-            seed=run.seed,
+        both: Counterfactuals | None = subject.counterfactuals
+        if both is None:
+            raise InputError(
+                f"{getattr(subject, 'folder', subject.name)}: expected test queries of known "
+                "gender in classes that lean male or female, its data have none: no bias can be "
+                "measured"
+            )
+        tallies = Tallies.of(subject)
+        counts = both.counts()
+        values = both.original.replicates(formulas(both.strata), counts)
+        null = null_values(both, self.permutations, run.seed)
+        texts = len(np.unique(both.original.rows[both.used]))
+        parts = {
+            name: replace(
+                read_measure(name, values, both.strata, run),
+                subject=str(subject.name),
+                n=texts,
+            )
+            for name in MEASURES
+        }
+        parts = {
+            name: replace(part, details={**part.details, **_null_details(name, part, values, null)})
+            for name, part in parts.items()
+        }
+        low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
+        verdict: Verdict = "undecided"
+        if high <= self.margin:
+            verdict = "robust"
+        elif low > self.margin:
+            verdict = "not robust"
+        head = parts["association"]
+        return replace(
+            head,
+            query=QUERY,
+            by="",
+            items=tallies.items(COUNTS, counts),
+            left_out=tuple(
+                f"{count} queries: {reason}" for reason, count in both.left_out.items() if count
+            ),
+            details={
+                **head.details,
+                **tallies.record(subject),
+                "margin": self.margin,
+                "verdict": verdict,
+                "permutations": self.permutations,
+                "left_out": both.left_out,
+            },
+            parts=(*parts.values(), *_by_class(both, str(subject.name), run)),
         )
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The association and the accuracy gap of a classifier without mitigation.
+
+        The p-value that decides is that of chance in the tested classes, with the value and to
+        either side what chance gives as its interval.
+        """
+        if measurement.details.get("mitigation", "none") != "none":
+            return []
+        network = measurement.details.get("network", measurement.subject)
+        tests = []
+        for part in measurement.select("measure"):
+            if part.query not in DECIDING:
+                continue
+            label = DECIDING[part.query]
+            margin, p_value = part.details["null_high"], part.details["null_p"]
+            if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
+                ends = {"low": part.value - margin, "high": part.value + margin}
+                tests.append(
+                    Evidence(
+                        measurement=replace(part, query=network, p_value=p_value, **ends),
+                        label=f"{label}, {network}",
+                        quantity=f"the {label.lower()} with {network}",
+                        general=part,
+                        points=part.query != HEAD,
+                    )
+                )
+        return tests
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
@@ -154,9 +245,8 @@ def bias(
     subject: Any,
     *,
     margin: float = 0.05,
-    prob: float = 0.95,
     permutations: int = 2000,
-    seed: int = 0,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """The gender bias of a few-shot classifier.
 
@@ -165,11 +255,10 @@ def bias(
     subject : FewShotRun, Classifier or Counterfactuals
     margin : float
         The ε of ε-robustness.
-    prob : float
-        Probability of the intervals.
     permutations : int
         Permutations for the null distribution.
-    seed : int
+    **run
+        `seed`, and `prob`, the probability of the intervals, as for `Run`.
 
     Returns
     -------
@@ -185,66 +274,7 @@ def bias(
         otherwise undecided). Items are the counts by seed, split, episode and class.
 
     """
-    _check_margin(margin)
-    if not 0 < prob < 1:
-        raise InputError(f"prob: expected above 0 and below 1, got {prob}")
-    if permutations < 1:
-        raise InputError(f"permutations: expected 1 or more, got {permutations}")
-    both: Counterfactuals | None = subject.counterfactuals
-    if both is None:
-        raise InputError(
-            f"{getattr(subject, 'folder', subject.name)}: expected test queries of known gender in "
-            "classes that lean male or female, its data have none: no bias can be measured"
-        )
-    tallies = Tallies.of(subject)
-    counts = both.counts()
-    values = both.original.replicates(formulas(both.strata), counts)
-    null = null_values(both, permutations, seed)
-    texts = len(np.unique(both.original.rows[both.used]))
-    parts = {
-        name: replace(
-            read_measure(name, values, both.strata, prob),
-            subject=str(subject.name),
-            n=texts,
-            seed=seed,
-        )
-        for name in MEASURES
-    }
-    parts = {
-        name: replace(part, details={**part.details, **_null_details(name, part, values, null)})
-        for name, part in parts.items()
-    }
-    low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
-    verdict: Verdict = "undecided"
-    if high <= margin:
-        verdict = "robust"
-    elif low > margin:
-        verdict = "not robust"
-    head = parts["association"]
-    return replace(
-        head,
-        metric="fewshot_bias",
-        query=QUERY,
-        by="",
-        items=tallies.items(COUNTS, counts),
-        left_out=tuple(
-            f"{count} queries: {reason}" for reason, count in both.left_out.items() if count
-        ),
-        details={
-            **head.details,
-            **tallies.record(subject),
-            "margin": margin,
-            "verdict": verdict,
-            "permutations": permutations,
-            "left_out": both.left_out,
-        },
-        parts=(*parts.values(), *_by_class(both, str(subject.name), prob)),
-    )
-
-
-def _check_margin(margin: float) -> None:
-    if not 0 < margin < 1:
-        raise InputError(f"margin: expected above 0 and below 1, got {margin}")
+    return Bias(margin=margin, permutations=permutations).measure(subject, run=Run(**run))
 
 
 def compare_bias(before: Measurement, after: Measurement) -> Comparison:
@@ -383,30 +413,25 @@ def null_values(both: Counterfactuals, permutations: int, seed: int) -> Floats:
     return np.concatenate(values)
 
 
-def read_measure(name: str, values: Replicates, strata: Ints, prob: float) -> Measurement:
+def read_measure(name: str, values: Replicates, strata: Ints, run: Run) -> Measurement:
     """A measure from the replicates of `formulas`; `strata` are the leanings of the classes.
 
     Without the null distribution; n is the number of classes.
     """
     own, inside = values.at(VALUES.index(MEASURES[name])), measure_strata(name, strata)
     value = float(own.value)
-    ends = (math.nan, math.nan) if math.isnan(value) else own.interval(prob, inside)
+    ends = (math.nan, math.nan) if math.isnan(value) else own.interval(run.prob, inside)
     classes = int((strata >= 0).sum())
     details: dict[str, Any] = {"classes": classes}
     if name != "association":
         size_low, size_high = fold(*ends)
         details |= {"size": abs(value), "size_low": size_low, "size_high": size_high}
-    return Measurement(
-        metric="fewshot_bias",
-        query=name,
+    return Bias.declaration.result(
+        run,
+        name,
+        (value, ends[0], ends[1]),
         by="measure",
-        value=value,
-        low=ends[0],
-        high=ends[1],
-        prob=prob,
         n=classes,
-        ideal=0.0,
-        worse="away",
         interval=interval_text(own),
         p_value=own.p_value(inside),
         test="Student t, as the interval",
@@ -457,7 +482,7 @@ def _null_details(
     return details
 
 
-def _by_class(both: Counterfactuals, subject: str, prob: float) -> list[Measurement]:
+def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
     """The association of each class over its texts, with parts by the gender of the texts.
 
     By gender it is log(p_original / p_swapped): above 0 the text as it is supports its class more
@@ -475,19 +500,13 @@ def _by_class(both: Counterfactuals, subject: str, prob: float) -> list[Measurem
         leaning = int(both.leaning[index])
 
         def part(values: Floats, query: str, by: str, **details: Any) -> Measurement:
-            value, low, high = t_mean(values, prob)
-            return Measurement(
-                metric="fewshot_bias",
-                query=query,
+            return Bias.declaration.result(
+                run,
+                query,
+                t_mean(values, run.prob),
                 by=by,
                 subject=subject,
-                value=value,
-                low=low,
-                high=high,
-                prob=prob,
                 n=values.size,
-                ideal=0.0,
-                worse="away",
                 interval="new texts of the class: Student t over texts",
                 details=details,
             )

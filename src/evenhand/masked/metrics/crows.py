@@ -13,26 +13,14 @@ over all tokens with none hidden, $\tfrac1{|S|}\sum_i \log P(w_i \mid S)$, of Ka
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal, Unpack
 
-import numpy as np
-
-from evenhand.cache import Cache
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.pairs import (
-    Pair,
-    Positions,
-    compare_pairs,
-    example_pairs,
-    read_pairs,
-    score_pairs,
-    shared_positions,
-)
-from evenhand.masked.scoring import MaskedPosition, hidden_log_probs, target_log_probs
+from evenhand.masked.pairs import Pair, PairMetric, Positions, log_probs_at, shared_positions
+from evenhand.masked.scoring import Tokens, hidden_log_probs
 from evenhand.results import Measurement
 
 __all__ = ["Crows", "crows"]
@@ -69,11 +57,8 @@ __all__ = ["Crows", "crows"]
     ),
 )
 @dataclass(frozen=True, kw_only=True)
-class Crows:
+class Crows(PairMetric):
     """The instrument `crows`; `crows()` is the function for direct use."""
-
-    declaration: ClassVar[Declaration]
-    requires_material: ClassVar[bool] = True
 
     method: Literal["shared", "unmasked"] = option(
         "shared",
@@ -81,35 +66,25 @@ class Crows:
         "unmasked: all tokens, none hidden (Kaneko & Bollegala 2022).",
     )
 
-    def read(self, path: str | os.PathLike[str]) -> list[Pair]:
-        """The pairs of a CSV file."""
-        return read_pairs(path)
+    @property
+    def rule(self) -> tuple[str, bool]:
+        return self.method, self.method == "unmasked"
 
-    def measure(
-        self, subject: MaskedLM, material: Sequence[Pair] | None = None, run: Run = Run()
-    ) -> Measurement:
-        def score(rows: Sequence[tuple[int, ...]], positions: Sequence[Positions]) -> list[float]:
-            if self.method == "unmasked":
-                return _unmasked(subject, rows, positions, run)
-            answers = hidden_log_probs(
-                subject, rows, positions, progress=run.progress, cache=run.cache
-            )
-            return [float(answer.sum()) for answer in answers]
+    def positions(self, more: Tokens, less: Tokens) -> tuple[Positions, Positions]:
+        return (more.own, less.own) if self.method == "unmasked" else shared_positions(more, less)
 
-        unmasked = self.method == "unmasked"
-        return score_pairs(
-            self.declaration,
-            subject,
-            material,
-            run,
-            choose=(lambda more, less: (more.own, less.own)) if unmasked else shared_positions,
-            score=score,
-            method=self.method,
-            mean=unmasked,
-        )
-
-    example = staticmethod(example_pairs)
-    compare = staticmethod(compare_pairs)
+    def scores(
+        self,
+        model: MaskedLM,
+        rows: Sequence[tuple[int, ...]],
+        positions: Sequence[Positions],
+        run: Run,
+    ) -> list[float]:
+        if self.method == "unmasked":
+            answers = log_probs_at(model, rows, positions, run, hide=False)
+            return [float(answer.mean()) for answer in answers]
+        answers = hidden_log_probs(model, rows, positions, progress=run.progress, cache=run.cache)
+        return [float(answer.sum()) for answer in answers]
 
 
 def crows(
@@ -117,10 +92,7 @@ def crows(
     pairs: Sequence[Pair],
     *,
     method: Literal["shared", "unmasked"] = "shared",
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure which sentence of stereotype pairs a model prefers.
 
@@ -132,13 +104,8 @@ def crows(
         or whose sentences share no token, is left out and listed.
     method : {"shared", "unmasked"}
         Which tokens are scored.
-    prob : float
-        Probability of the intervals.
-    seed : int
-        Seed of the resampling of writers.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -164,24 +131,4 @@ def crows(
     (-0.693, -1.386, 1)
 
     """
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return Crows(method=method).measure(model, pairs, run)
-
-
-def _unmasked(
-    model: MaskedLM,
-    rows: Sequence[tuple[int, ...]],
-    positions: Sequence[Sequence[int]],
-    run: Run,
-) -> list[float]:
-    """The mean log probability of the tokens of each row, none of them hidden."""
-    flat = [(row, i) for row, chosen in zip(rows, positions, strict=True) for i in chosen]
-    answers = target_log_probs(
-        model,
-        [MaskedPosition(row, i) for row, i in flat],
-        [row[i] for row, i in flat],
-        progress=run.progress,
-        cache=run.cache,
-    )
-    ends = np.cumsum([len(chosen) for chosen in positions])[:-1]
-    return [float(part.mean()) for part in np.split(answers, ends)]
+    return Crows(method=method).measure(model, pairs, Run(**run))

@@ -16,14 +16,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import top_k
 from evenhand.masked.words import cloze
@@ -174,23 +173,17 @@ class Disco:
             "p_corrected": np.minimum(1.0, p * tests),
             "significant": significant,
         }
-        return Measurement(
-            metric="disco",
-            query="built-in templates" if built_in else "templates",
+        return self.declaration.result(
+            run,
+            "built-in templates" if built_in else "templates",
+            (value, low, high),
             subject=model.name,
-            value=value,
-            low=low,
-            high=high,
-            prob=run.prob,
             p_value=float((1 + (null >= value - 1e-12).sum()) / (1 + self.permutations)),
             test=f"{self.permutations:,} permutations of the names between the genders",
             n=len(templates),
-            ideal=0.0,
-            worse="higher",
             interval="Student's, over templates (exact Poisson where all have the same count); the "
             "names are held fixed",
             items=Items(items),
-            seed=run.seed,
             details={
                 "names": int(female.sum()),
                 "fills": self.fills,
@@ -235,10 +228,7 @@ def disco(
     names: int = 100,
     alpha: float = 0.05,
     permutations: int = 2000,
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure how many fills of templates depend on the gender of the name in them.
 
@@ -256,14 +246,8 @@ def disco(
         Level of the tests, before the Bonferroni correction over all of them.
     permutations : int
         Permutations of the names between the genders, for the p-value.
-    prob : float
-        Probability of the interval.
-    seed : int
-        Seed of the permutations.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
-        Called with the number of sentences done and of all.
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -284,8 +268,7 @@ def disco(
     (1, True)
     """
     chosen = Disco(fills=fills, names=names, alpha=alpha, permutations=permutations)
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return chosen.measure(model, templates, run)
+    return chosen.measure(model, templates, Run(**run))
 
 
 def mean_count(counts: Floats, prob: float) -> tuple[float, float, float]:

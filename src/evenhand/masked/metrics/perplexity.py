@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import hidden_log_probs, tokens_of
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -98,21 +98,15 @@ class Perplexity:
             )
         mean, means = _mean_loss(log_probs[used], tokens[used], self.resamples, run.seed)
         estimate = _exponential(mean, means, run.prob)
-        return Measurement(
-            metric="perplexity",
-            query="texts",
-            value=estimate.value,
-            low=estimate.low,
-            high=estimate.high,
-            prob=run.prob,
+        return self.declaration.result(
+            run,
+            "texts",
+            (estimate.value, estimate.low, estimate.high),
             n=int(used.sum()),
-            ideal=None,
-            worse="higher",
             interval="percentile bootstrap over texts",
             subject=subject,
             items=Items({"text": texts, "log_prob": log_probs, "tokens": tokens}),
             left_out=tuple(f"text {k + 1} (longer than the model takes)" for k in left_out),
-            seed=run.seed,
             details={"tokens": int(tokens.sum()), "resamples": self.resamples},
         )
 
@@ -151,11 +145,8 @@ def perplexity(
     model: MaskedLM,
     texts: Sequence[str],
     *,
-    prob: float = 0.95,
     resamples: int = 2000,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the pseudo-perplexity of a model on texts.
 
@@ -164,13 +155,10 @@ def perplexity(
     model : MaskedLM
     texts : sequence of str
         A text that is longer than the model accepts is left out and listed.
-    prob : float
-        Probability of the interval.
-    resamples, seed : int
+    resamples : int
         Of the bootstrap over texts.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -190,8 +178,7 @@ def perplexity(
     4.0
 
     """
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return Perplexity(resamples=resamples).measure(model, texts, run)
+    return Perplexity(resamples=resamples).measure(model, texts, Run(**run))
 
 
 def pseudo_log_likelihoods(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,12 +29,14 @@ from evenhand.cache import Cache
 from evenhand.errors import InputError, LexiconError, UnknownNameError, VocabularyError
 from evenhand.instruments import (
     Declaration,
+    Evidence,
     Progress,
     Run,
+    RunOptions,
     instrument,
     paired_jackknife,
 )
-from evenhand.masked.metrics.pronouns import bias
+from evenhand.masked.gender_words import bias, probabilities
 from evenhand.masked.model import MaskedLM, Model
 from evenhand.masked.words import MASKS
 from evenhand.results import Comparison, Items, Measurement, Measurements
@@ -113,8 +115,7 @@ class WordMean:
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
     ideal=0.0,
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="phrase sets (TOML)",
     reading="The effect size of WEAT on the model's sentence embeddings, from which the mean "
     "embedding of control phrases is subtracted; the part 'raw' is without that. Above 0 the first "
@@ -128,6 +129,7 @@ class Phrases:
     """The instrument `phrases`; `phrases()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    controls: ClassVar[tuple[str, ...]] = ("neutral",)
 
     embeds: Mapping[str, Embed] = field(default_factory=dict, repr=False)
     """Further ways of embedding, by name."""
@@ -155,22 +157,59 @@ class Phrases:
         if not files:
             return built_in().select(names) if names else built_in()
         lists = read_phrases(files[0])
+        refuse_masks(lists, (), files[0])
         return lists.join(built_in().select(names)) if names else lists
 
     def measure(
         self, subject: Model, material: PhraseLists | None = None, run: Run = Run()
     ) -> list[Measurement]:
-        return list(
-            phrases(
-                subject,
-                material,
-                embeds=self.embeds,
-                prob=run.prob,
-                seed=run.seed,
-                cache=run.cache,
-                progress=run.progress,
-            )
+        from evenhand.lexicon.phrases import phrases as built_in
+
+        if not hasattr(subject, "embed"):
+            raise InputError(f"phrases: expected a model that embeds texts, got '{subject.name}'")
+        chosen = built_in() if material is None else material
+        refuse_masks(chosen, [subject])
+        every = [phrase for listed in chosen.sets.values() for phrase in listed.phrases]
+        odds, leaning = pronoun_odds(
+            subject, every, chosen.carriers, cache=run.cache, progress=run.progress
         )
+        pronouns = {phrase: (odds[i], leaning[i]) for i, phrase in enumerate(every)}
+        sources: dict[str, Embed] = {subject.name: subject.embed, **self.embeds}
+        results: list[Measurement] = []
+        for source, embed in sources.items():
+            space = embed_phrases(embed, chosen, source=source)
+            measured = [weat(space, name, run) for name in chosen.sets]
+            results += [replace(m, notes=_anisotropy(source, measured)) for m in measured]
+            results.append(correlate(space, pronouns, run, pronouns_of=subject.name))
+        return results
+
+    def audit(self, subject: Model, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The built-in phrase sets, with their titles."""
+        from evenhand.lexicon.phrases import phrases as built_in
+
+        lists = built_in()
+        return {
+            "measurements": tuple(self.measure(subject, lists, run)),
+            "details": {
+                "titles": {name: listed.title for name, listed in lists.sets.items()},
+                "provenance": lists.provenance,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """Centred embeddings decide, neutral sets do not: raw ones all point the same way."""
+        if measurement.details["neutral"]:
+            return []
+        more, less = ("men", "women") if measurement.value > 0 else ("women", "men")
+        return [
+            Evidence(
+                measurement=measurement,
+                label=f"Phrase theme “{measurement.query}”",
+                sentence=f"Phrases associated with {more} (theme “{measurement.query}”) lie nearer "
+                f"to the words for men than those associated with {less}.",
+            )
+        ]
 
     @classmethod
     def example(cls) -> tuple[Model, PhraseLists]:
@@ -192,10 +231,7 @@ def phrases(
     lists: PhraseLists | None = None,
     *,
     embeds: Mapping[str, Embed] | None = None,
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurements:
     """Measure the phrase WEAT of every set, and how it agrees with the model's pronouns.
 
@@ -207,11 +243,8 @@ def phrases(
     embeds : mapping of str to Embed, optional
         Further ways of embedding by name, such as `WordMean` on word vectors; they are correlated
         with the model's pronouns too.
-    prob, seed
-        Of the intervals and tests.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -228,23 +261,8 @@ def phrases(
     over the attributes with the phrases held fixed.
 
     """
-    from evenhand.lexicon.phrases import phrases as built_in
-
-    if not hasattr(model, "embed"):
-        raise InputError(f"phrases: expected a model that embeds texts, got '{model.name}'")
-    chosen = built_in() if lists is None else lists
-    refuse_masks(chosen, [model])
-    every = [phrase for listed in chosen.sets.values() for phrase in listed.phrases]
-    odds, leaning = pronoun_odds(model, every, chosen.carriers, cache=cache, progress=progress)
-    pronouns = {phrase: (odds[i], leaning[i]) for i, phrase in enumerate(every)}
-    sources: dict[str, Embed] = {model.name: model.embed, **(embeds or {})}
-    results: list[Measurement] = []
-    for source, embed in sources.items():
-        space = embed_phrases(embed, chosen, source=source)
-        measured = [weat(space, name, prob=prob, seed=seed) for name in chosen.sets]
-        results += [replace(m, notes=_anisotropy(source, measured)) for m in measured]
-        results.append(correlate(space, pronouns, pronouns_of=model.name, prob=prob, seed=seed))
-    return Measurements(results)
+    instrument = Phrases(embeds=embeds or {})
+    return Measurements(instrument.measure(model, lists, Run(**run)))
 
 
 def refuse_masks(lists: PhraseLists, models: Iterable[MaskedLM], file: str | None = None) -> None:
@@ -285,8 +303,6 @@ def pronoun_odds(
     >>> score.round(2), odds.round(3)
     (array([[0.75]]), array([[1.099]]))
     """
-    from evenhand.masked.gender_words import probabilities
-
     texts = [carrier.replace("{phrase}", phrase) for phrase in listed for carrier in carriers]
     p = probabilities(model, texts, words="pronouns", cache=cache, progress=progress)
     shape = (len(listed), len(carriers))
@@ -394,11 +410,10 @@ def embed_phrases(embed: Embed, lists: PhraseLists, *, source: str = "") -> Embe
 def weat(
     space: EmbeddedPhrases,
     name: str,
+    run: Run = Run(),
     *,
-    prob: float = 0.95,
     permutations: int = 100_000,
     alternative: Alternative = "two-sided",
-    seed: int = 0,
 ) -> Measurement:
     """The effect size of one of the sets, centred, with the raw one as a part.
 
@@ -416,8 +431,7 @@ def weat(
     if name not in space.lists.sets:
         raise UnknownNameError("phrase set", name, space.lists.sets)
     raw, centred = (
-        _effect(space, name, centred, prob, permutations, alternative, seed)
-        for centred in (False, True)
+        _effect(space, name, centred, run, permutations, alternative) for centred in (False, True)
     )
     return replace(centred, parts=(replace(raw, query="raw", by="embedding"),))
 
@@ -426,18 +440,16 @@ def _effect(
     space: EmbeddedPhrases,
     name: str,
     centred: bool,
-    prob: float,
+    run: Run,
     permutations: int,
     alternative: Alternative,
-    seed: int,
 ) -> Measurement:
     members = space.members(name)
     every, one, two = space.unit_vectors(centred=centred)
     words, side = every[members], space.side[members]
     scores = space.associations(centred=centred)[members]
     x, y = scores[side == 0], scores[side == 1]
-    value, low, high = effect_size(x, y, prob)
-    test = two_sample(x, y, alternative=alternative, permutations=permutations, seed=seed)
+    test = two_sample(x, y, alternative=alternative, permutations=permutations, seed=run.seed)
     direction = words[side == 0].mean(axis=0) - words[side == 1].mean(axis=0)
     cosines = words @ words.T
     n = len(words)
@@ -448,23 +460,17 @@ def _effect(
         "score": scores,
         "without": _without_each(scores, side),
     }
-    return Measurement(
-        metric="phrases",
-        query=name,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
+    return Phrases.declaration.result(
+        run,
+        name,
+        effect_size(x, y, run.prob),
         n=n,
-        ideal=0.0,
-        worse="away",
         interval="noncentral t or jackknife, the wider, over phrases; attributes held fixed",
         p_value=test.p_value,
         test=test.words.replace("words", "phrases"),
         subject=space.source,
         items=Items(columns),
         left_out=space.left_out,
-        seed=seed,
         details={
             "neutral": space.lists.sets[name].neutral,
             "centred": centred,
@@ -473,7 +479,7 @@ def _effect(
                 f"mean {label}": float(part.mean())
                 for label, part in zip(names, (x, y), strict=True)
             },
-            "p_attributes": _p_attributes(one @ direction, two @ direction, permutations, seed),
+            "p_attributes": _p_attributes(one @ direction, two @ direction, permutations, run.seed),
             "exact": test.exact,
             "partitions": test.partitions,
             "mean_cosine": float((cosines.sum() - n) / (n * (n - 1))),
@@ -510,10 +516,9 @@ def _without_each(scores: Floats, side: NDArray[np.int64]) -> list[float]:
 def correlate(
     space: EmbeddedPhrases,
     pronouns: Mapping[str, tuple[Floats, Floats]],
+    run: Run = Run(),
     *,
     pronouns_of: str = "",
-    prob: float = 0.95,
-    seed: int = 0,
 ) -> Measurement:
     """Correlate the phrases' associations with the pronouns that a model predicts beside them.
 
@@ -525,7 +530,7 @@ def correlate(
             f"correlation: expected pronoun scores of all phrases, got none of {missing[0]!r}"
         )
     raw, centred = (
-        _correlation(space, pronouns, pronouns_of, centred, prob, seed) for centred in (False, True)
+        _correlation(space, pronouns, pronouns_of, centred, run) for centred in (False, True)
     )
     part = replace(raw, query="raw", by="embedding")
     return replace(centred, parts=(*centred.parts, part), notes=NOTES)
@@ -536,8 +541,7 @@ def _correlation(
     pronouns: Mapping[str, tuple[Floats, Floats]],
     pronouns_of: str,
     centred: bool,
-    prob: float,
-    seed: int,
+    run: Run,
 ) -> Measurement:
     every = space.terms(centred=centred)
     odds = np.array([pronouns[phrase][0] for phrase in space.phrases])
@@ -561,20 +565,20 @@ def _correlation(
                 odds[members],
                 groups[members],
                 within=within,
-                prob=prob,
+                prob=run.prob,
                 resamples=RESAMPLES,
                 permutations=PERMUTATIONS,
-                seed=seed,
+                seed=run.seed,
             ),
             space.source,
-            prob,
+            run,
         )
         for name, (members, within) in chosen.items()
         if members.sum() >= 4
     ]
     main = next((part for part in parts if part.query == "within groups"), None)
     unknown = _correlation_measurement(
-        "", "", (float("nan"), -1.0, 1.0), None, len(groups), space.source, prob
+        "", "", (float("nan"), -1.0, 1.0), None, len(groups), space.source, run
     )
     return replace(
         main or unknown,
@@ -592,20 +596,19 @@ def _correlation(
             }
         ),
         parts=tuple(parts),
-        seed=seed,
         details={
             **(main.details if main else {}),
             "centred": centred,
-            "pronouns": pronouns_of,
+            "pronouns_of": pronouns_of,
             "kinds": stereotyped,
         },
     )
 
 
-def _agreement_part(name: str, found: Agreement, source: str, prob: float) -> Measurement:
+def _agreement_part(name: str, found: Agreement, source: str, run: Run) -> Measurement:
     pearson, spearman = (
         replace(
-            _correlation_measurement(query, by, each.interval, each.p_value, found.n, source, prob),
+            _correlation_measurement(query, by, each.interval, each.p_value, found.n, source, run),
             details=_ends(each),
         )
         for query, by, each in (
@@ -638,23 +641,19 @@ def _ends(coefficient: Coefficient) -> dict[str, Any]:
 def _correlation_measurement(
     query: str,
     by: str,
-    interval: tuple[float, float, float],
+    estimate: tuple[float, float, float],
     p_value: float | None,
     n: int,
     source: str,
-    prob: float,
+    run: Run,
 ) -> Measurement:
-    value, low, high = interval
-    return Measurement(
+    return Phrases.declaration.result(
+        run,
+        query,
+        estimate,
         metric=CORRELATION,
-        query=query,
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=n,
         ideal=None,
-        worse="away",
         interval="Fisher's or bootstrap over phrases, the wider; carriers and attributes fixed",
         p_value=p_value,
         test="permutation of the phrases, two-sided",

@@ -14,13 +14,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from evenhand.cache import Cache
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Progress, Run, instrument
+from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import Row, WordError, WordQuery, row, rows, word_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -49,7 +48,7 @@ BUILT_IN = "built-in professions"
     source="Kurita et al. (2019); Bartl, Nissim & Gatt (2020)",
     ideal=0.0,
     worse="away",
-    decides=True,
+    role="required",
     material="sentences of templates, professions and persons (BEC-Pro table)",
     reading="p_target is the probability of the person word with the profession shown, p_prior "
     "with every piece of the profession masked. Above 0 professions suggest a man. The contrast, "
@@ -109,9 +108,25 @@ class Professions:
             answers[..., 1],
             query=query,
             subject=subject.name,
-            prob=run.prob,
+            run=run,
             left_out=left_out,
         )
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The contrast decides: an association of all professions can be that of the templates."""
+        parts = [part for part in (measurement, *measurement.parts) if part.query == CONTRAST]
+        return [
+            Evidence(
+                measurement=part,
+                label="Professions, men's minus women's",
+                quantity="a contrast of professions",
+                sentence=f"Professions held mostly by {'men' if part.value > 0 else 'women'} are "
+                "associated with men more than those held mostly by "
+                f"{'women' if part.value > 0 else 'men'}.",
+            )
+            for part in parts[:1]
+        ]
 
     @classmethod
     def example(cls) -> tuple[MaskedLM, Design]:
@@ -181,10 +196,7 @@ class Professions:
 def professions(
     model: MaskedLM,
     sentences: Design | None = None,
-    *,
-    prob: float = 0.95,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure how professions change the probability of words for men and for women.
 
@@ -195,11 +207,8 @@ def professions(
         Templates, professions and pairs of persons (`evenhand.masked.designs.design`) or a BEC-Pro
         table (`read_becpro`); the default is the built-in ones. Professions and persons that the
         tokenizer cannot represent are left out and listed.
-    prob : float
-        Probability of the intervals.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -226,8 +235,7 @@ def professions(
     'nurse'
 
     """
-    run = Run(prob=prob, cache=cache, progress=progress)
-    return Professions().measure(model, sentences, run)
+    return Professions().measure(model, sentences, Run(**run))
 
 
 def _rows(model: MaskedLM, design: Design) -> tuple[Design, list[Row], tuple[str, ...]]:
@@ -276,13 +284,13 @@ def _measurement(
     *,
     query: str,
     subject: str,
-    prob: float,
+    run: Run,
     left_out: Sequence[str],
 ) -> Measurement:
     """The measurement of log probabilities (templates, professions, pairs, man and woman)."""
     scores = target - prior
     table = scores[..., 0] - scores[..., 1]
-    members, summary = design.professions, _Summary(subject, prob)
+    members, summary = design.professions, _Summary(subject, run)
     templates = summary.by_template(table, design.templates)
     sensitivity = _sensitivity(table, [part.details["without"] for part in templates])
     overall = summary.measurement(query, crossed(table), table.size)
@@ -355,22 +363,16 @@ class _Summary:
     """The parts of a table of differences."""
 
     subject: str
-    prob: float
+    run: Run
 
     def measurement(
         self, query: str, mean: Mean, n: int, by: str = "", *, tested: bool = True
     ) -> Measurement:
-        low, high = mean.interval(self.prob)
-        return Measurement(
-            metric="professions",
-            query=query,
-            value=mean.value,
-            low=low,
-            high=high,
-            prob=self.prob,
+        return Professions.declaration.result(
+            self.run,
+            query,
+            (mean.value, *mean.interval(self.run.prob)),
             n=n,
-            ideal=0.0,
-            worse="away",
             interval=_interval(mean),
             p_value=mean.p_value if tested else None,
             test=TEST if tested else "",
@@ -461,17 +463,12 @@ class _Summary:
         r = _correlation(ranks[:, 0], ranks[:, 1])
         if r is None:
             return None
-        low, high = fisher_z(r, len(known), self.prob, spearman=True)
-        return Measurement(
+        return Professions.declaration.result(
+            self.run,
+            "share of women",
+            (r, *fisher_z(r, len(known), self.run.prob, spearman=True)),
             metric="professions_women",
-            query="share of women",
-            value=r,
-            low=low,
-            high=high,
-            prob=self.prob,
             n=len(known),
-            ideal=0.0,
-            worse="away",
             interval="Fisher's for Spearman's rank correlation, over professions",
             subject=self.subject,
             by="correlation",

@@ -12,16 +12,16 @@ value here and the published one is a part beside it.
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,26 +29,39 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import WriteRows, check_row_format, open_rows
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import (
+    Declaration,
+    Evidence,
+    Progress,
+    Run,
+    RunOptions,
+    instrument,
+    option,
+)
+from evenhand.masked.gender_words import (
+    Probabilities,
+    UnscorableTextError,
+    bias,
+    check_pieces,
+    mask_query,
+    query_masks,
+)
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.words import MASKS
+from evenhand.masked.sentences import Sentence, first_sentences, read_sentences
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_counts, sign_test
+from evenhand.wording import number, percent
 
 if TYPE_CHECKING:
-    from evenhand.masked.gender_words import Probabilities
     from evenhand.text.structural import Filter
 
 __all__ = [
     "VERDICTS",
     "Pronouns",
-    "Sentence",
-    "bias",
     "pool",
     "pronouns",
     "pronouns_of_file",
-    "read_sentences",
     "verdicts",
 ]
 
@@ -58,19 +71,11 @@ BINS = 20
 """Bins of the histogram over [0, 1]."""
 CHUNK = 4096
 """Sentences that are scored at once."""
-BUILT_IN = "built-in sentences"
+BUILT_IN, FROM_DATA = "built-in sentences", "sentences of the data"
+FEWEST, MOST = 20, 2000
+"""Sentences of the data that an audit scores: with fewer it leaves them out, more are not used."""
 INTERVAL = "studentised bootstrap over sentences"
 _IN_TOP = ("none", "male", "female", "both")
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence with one mask; the original pronoun, line and group of sentences where known."""
-
-    text: str
-    pronoun: str = ""
-    line: int = 0
-    group: str = ""
 
 
 POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
@@ -86,7 +91,9 @@ POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
     source="Ye et al. (2021), there among the ten likeliest words; here over the full vocabulary",
     ideal=0.5,
     worse="away",
-    decides=True,
+    role="leads",
+    minimum=20,
+    stereotype=0,
     material="masked sentences (JSON lines with 'masked', or text with one [MASK] per line)",
     reading="P is the probability of the likeliest word of that gender at the mask; the value is "
     "the mean over the sentences in which one of them has at least 5 %. 1 is male only, 0 female "
@@ -100,6 +107,7 @@ class Pronouns:
     """The instrument `pronouns`; `pronouns()` is the function for direct use."""
 
     declaration: ClassVar[Declaration]
+    audit_uses_data: ClassVar[bool] = True
 
     top_k: int = option(
         10, minimum=1, help="Look for gender words among the K likeliest (the published score)."
@@ -175,6 +183,70 @@ class Pronouns:
     def pool(measurements: Sequence[Measurement]) -> Measurement:
         """One measurement of the sentences of several, such as those of the shards of a corpus."""
         return pool(measurements)
+
+    def audit(self, subject: MaskedLM, run: Run, data: Any) -> dict[str, Any]:
+        """The built-in sentences, and those of the data where there are enough."""
+        from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+
+        built_in, own = pronoun_sentences(), first_sentences(data.accepted())[:MOST]
+        sets: dict[str, Sequence[Sentence] | None] = {BUILT_IN: None}
+        if len(own) >= FEWEST:
+            sets[FROM_DATA] = own
+        total, scored = len(built_in.sentences) + len(sets.get(FROM_DATA) or ()), 0
+        measured = []
+        for name, sentences in sets.items():
+            progress = None
+            if run.progress is not None:
+                progress = _offset(run.progress, scored, total)
+            result = self.measure(subject, sentences, replace(run, progress=progress))
+            measured.append(replace(result, query=name))
+            scored += len(built_in.sentences)
+        return {
+            "measurements": tuple(measured),
+            "details": {
+                "provenance": built_in.provenance,
+                "titles": {name: group.title for name, group in built_in.groups.items()},
+                "data_name": data.name,
+                "data_found": len(own),
+                "fewest": FEWEST,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The built-in sentences decide: other ones may themselves lean."""
+        if measurement.query != BUILT_IN:
+            return []
+        above, below = measurement.details["above"], measurement.details["below"]
+        who, count = ("a man", above) if measurement.value > 0.5 else ("a woman", below)
+        return [
+            Evidence(
+                measurement=measurement,
+                label="Pronoun score",
+                quantity="a mean pronoun score",
+                sentence="Where a sentence does not say who is meant, the model expects "
+                f"{who}: it does so in {percent(count / max(above + below, 1))} of {above + below} "
+                f"sentences, with a mean score of {number(measurement.value, 2)} (1: male words "
+                "only, 0: female words only).",
+            )
+        ]
+
+    @staticmethod
+    def with_replicates(m: Measurement) -> Measurement:
+        """The measurement with the mean without each of its sentences."""
+        score = "full_bias" if "full_bias" in m.items.columns else "score"
+        if score not in m.items.columns:
+            return m
+        names = m.items["masked"] if "masked" in m.items.columns else m.items["word"]
+        scores = [
+            math.nan if item.get("full_verdict") == "undecided" else item[score] for item in m.items
+        ]
+        counted = [value for value in scores if math.isfinite(value)]
+        n, total = len(counted), math.fsum(counted)
+        if n < 2 or not math.isclose(total / n, m.value, rel_tol=1e-9, abs_tol=1e-9):
+            return m
+        without = [(total - s) / (n - 1) if math.isfinite(s) else m.value for s in scores]
+        return replace(m, items=Items({"word": names, "without": without}))
 
     @classmethod
     def example(cls) -> tuple[MaskedLM, list[str]]:
@@ -252,6 +324,10 @@ class Pronouns:
         )
 
 
+def _offset(progress: Progress, start: int, total: int) -> Progress:
+    return lambda done, _: progress(start + done, total)
+
+
 def pronouns(
     model: MaskedLM,
     sentences: Iterable[str | Sentence] | None = None,
@@ -260,10 +336,7 @@ def pronouns(
     delta: float = 0.05,
     threshold: float = 0.05,
     words: Literal["all", "pronouns"] = "all",
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure which gender a model predicts at the masks of sentences.
 
@@ -282,11 +355,8 @@ def pronouns(
         A sentence is undecided where no gender word has this probability.
     words : {"all", "pronouns"}
         Whether gendered nouns count too.
-    prob, seed
-        Of the intervals.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -312,8 +382,7 @@ def pronouns(
 
     """
     instrument = Pronouns(top_k=top_k, delta=delta, threshold=threshold, words=words)
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return instrument.measure(model, sentences, run)
+    return instrument.measure(model, sentences, Run(**run))
 
 
 def pronouns_of_file(
@@ -417,8 +486,6 @@ def _score(
     counts: Mapping[str, int] | None = None,
 ) -> list[Measurement]:
     """Score distinct sentences with every model, chunk by chunk."""
-    from evenhand.masked.gender_words import check_pieces
-
     lacking = [check_pieces(model, instrument.words) for model in models]
     first: dict[str, Sentence] = {}
     for sentence in sentences:
@@ -476,8 +543,6 @@ class _Scorer:
         self, sentences: Sequence[Sentence], cache: Cache | None, progress: Progress
     ) -> dict[str, list[Any]]:
         """The columns of these sentences, without those that the model cannot score."""
-        from evenhand.masked.gender_words import UnscorableTextError, mask_query, query_masks
-
         scored, queries = [], []
         for sentence in sentences:
             try:
@@ -507,8 +572,6 @@ class _Scorer:
 
     @property
     def items(self) -> Items:
-        from evenhand.masked.gender_words import Probabilities
-
         columns = self.columns or _columns([], Probabilities.concatenate([]), self.instrument)
         if not any(columns["group"]):
             columns = {name: values for name, values in columns.items() if name != "group"}
@@ -538,20 +601,6 @@ def _columns(
         "full_verdict": [VERDICTS[code] for code in full],
         "group": [sentence.group for sentence in sentences],
     }
-
-
-def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
-    r"""$\text{bias}(s) = P(s|m) / (P(s|m) + P(s|f))$; Ye et al. (2021), equation 1.
-
-    A gender without a word (NaN) counts 0, so that the score is 1 or 0; without any word there is
-    no score (NaN).
-
-    >>> bias([0.435, 0.142, 0.542, 0.2], [0.195, 0.113, 0.0305, float("nan")]).round(2).tolist()
-    [0.69, 0.56, 0.95, 1.0]
-    """
-    male, female = np.nan_to_num(np.asarray(p_male, float)), np.nan_to_num(np.asarray(p_female))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(male / (male + female))
 
 
 def verdicts(
@@ -685,7 +734,6 @@ def _summarise(
         full,
         items=items,
         parts=tuple(parts),
-        seed=run.seed,
         left_out=tuple(
             f"line {row['line']}: {row['reason']}" if row["line"] else row["reason"]
             for row in left_out
@@ -742,19 +790,11 @@ class _Summary:
         self, x: Floats, query: str, *, by: str, bounds: tuple[float, float] = (0.0, 1.0)
     ) -> Measurement:
         finite = x[np.isfinite(x)]
-        value, low, high = bootstrap_mean(
-            finite, prob=self.run.prob, seed=self.run.seed, bounds=bounds
-        )
-        return Measurement(
-            metric="pronouns",
-            query=query,
-            value=value,
-            low=low,
-            high=high,
-            prob=self.run.prob,
+        return self.instrument.declaration.result(
+            self.run,
+            query,
+            bootstrap_mean(finite, prob=self.run.prob, seed=self.run.seed, bounds=bounds),
             n=int(finite.size),
-            ideal=0.5,
-            worse="away",
             interval=INTERVAL,
             subject=self.subject,
             by=by,
@@ -779,16 +819,13 @@ class _Summary:
         details = {"count": int(inside.size)}
         if name == "undecided":
             details["absent"] = int((missing[0] & missing[1]).sum())
-        return Measurement(
+        return self.instrument.declaration.result(
+            self.run,
+            name,
+            share,
             metric="pronouns_share",
-            query=name,
-            value=share[0],
-            low=share[1],
-            high=share[2],
-            prob=self.run.prob,
             n=int(score.size),
             ideal=None,
-            worse="away",
             interval="Wilson's, over sentences",
             subject=self.subject,
             by="verdict",
@@ -804,73 +841,3 @@ def _histogram(score: Floats) -> list[int]:
     bins = np.minimum(np.floor((score * BINS).round(9)).astype(int), BINS - 1)
     counts: list[int] = np.bincount(bins, minlength=BINS).tolist()
     return counts
-
-
-def read_sentences(
-    path: str | os.PathLike[str],
-    *,
-    counts: Counter[str] | None = None,
-    keep: Filter | None = None,
-) -> Iterator[Sentence]:
-    """Read masked sentences from a file, lazily.
-
-    Parameters
-    ----------
-    path : path
-        Compressed or not; "-" is the standard input. A file whose first line begins with `{` has
-        one JSON object per line, as `evenhand text filter` writes them: `masked` and, where known,
-        `pronoun`. Any other is text with one sentence per line. A line without exactly one [MASK]
-        (or <mask>) is an error that names it.
-    counts : Counter, optional
-        Gets the numbers of "blank" lines and of "filtered" sentences.
-    keep : Filter, optional
-        The file is plain text; the sentences that the filter accepts are masked by it.
-
-    """
-    from evenhand.text.corpus.compression import open_content, source_name, text_lines
-    from evenhand.text.structural import Accepted
-
-    name = source_name(os.fspath(path))
-    tally = Counter[str]() if counts is None else counts
-    as_json: bool | None = None
-    with closing(open_content(os.fspath(path))) as file:
-        for number, raw in text_lines(name, file):
-            line = raw.strip()
-            if not line:
-                tally["blank"] += 1
-                continue
-            if keep is not None:
-                result = keep.sentence(line)
-                if isinstance(result, Accepted):
-                    yield Sentence(result.masked, result.pronoun, number)
-                else:
-                    tally["filtered"] += 1
-                continue
-            if as_json is None:
-                as_json = line.startswith("{")
-            text, pronoun = _fields(name, number, line) if as_json else (line, "")
-            masks = sum(text.count(mask) for mask in MASKS)
-            if masks != 1:
-                received = "none" if masks == 0 else str(masks)
-                raise FileError(name, f"expected one {MASKS[0]}, got {received}", line=number)
-            yield Sentence(text, pronoun, number)
-
-
-def _fields(name: str, number: int, line: str) -> tuple[str, str]:
-    from evenhand.text.corpus.compression import SURROGATE
-
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileError(name, f"not valid JSON: {error}", line=number) from None
-    if not isinstance(value, dict) or not isinstance(value.get("masked"), str):
-        problem = "expected an object with the sentence as 'masked', as the filter writes it"
-        raise FileError(name, problem, line=number)
-    pronoun = value.get("pronoun")
-    if not isinstance(pronoun, str | None):
-        kind = type(pronoun).__name__
-        raise FileError(name, f"'pronoun': expected text, got {kind}", line=number)
-    text = value["masked"].strip()
-    if SURROGATE.search(text):
-        raise FileError(name, "expected text, got half of a surrogate pair", line=number)
-    return text, (pronoun or "").strip()

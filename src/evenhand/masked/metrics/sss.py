@@ -10,26 +10,14 @@ as in Kaneko & Bollegala (2022). CrowS-Pairs asks the opposite: how likely the s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal, Unpack
 
-import numpy as np
-
-from evenhand.cache import Cache
-from evenhand.instruments import Declaration, Progress, Run, instrument, option
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.pairs import (
-    Pair,
-    Positions,
-    compare_pairs,
-    example_pairs,
-    read_pairs,
-    score_pairs,
-    shared_positions,
-)
-from evenhand.masked.scoring import MaskedPosition, Tokens, target_log_probs
+from evenhand.masked.pairs import Pair, PairMetric, Positions, log_probs_at, shared_positions
+from evenhand.masked.scoring import Tokens
 from evenhand.results import Measurement
 
 __all__ = ["Sss", "sss"]
@@ -57,10 +45,8 @@ __all__ = ["Sss", "sss"]
     ),
 )
 @dataclass(frozen=True, kw_only=True)
-class Sss:
+class Sss(PairMetric):
     """The instrument `sss`; `sss()` is the function for direct use."""
-
-    declaration: ClassVar[Declaration]
 
     reduce: Literal["mean", "sum"] = option(
         "mean",
@@ -68,52 +54,25 @@ class Sss:
         "sum: their joint log probability.",
     )
 
-    def read(self, path: str | os.PathLike[str]) -> list[Pair]:
-        """The pairs of a CSV file."""
-        return read_pairs(path)
+    @property
+    def rule(self) -> tuple[str, bool]:
+        return self.reduce, self.reduce == "mean"
 
-    def measure(
-        self, subject: MaskedLM, material: Sequence[Pair] | None = None, run: Run = Run()
-    ) -> Measurement:
-        def score(rows: Sequence[tuple[int, ...]], positions: Sequence[Positions]) -> list[float]:
-            mask = int(subject.tokenizer.mask_token_id)
-            queries: list[MaskedPosition] = []
-            targets: list[int] = []
-            for row, changed in zip(rows, positions, strict=True):
-                hidden = list(row)
-                for i in changed:
-                    hidden[i] = mask
-                queries += [MaskedPosition(tuple(hidden), i) for i in changed]
-                targets += [row[i] for i in changed]
-            answers = target_log_probs(
-                subject, queries, targets, progress=run.progress, cache=run.cache
-            )
-            ends = np.cumsum([len(changed) for changed in positions])[:-1]
-            total = [float(part.sum()) for part in np.split(answers, ends)]
-            if self.reduce == "sum":
-                return total
-            return [t / len(changed) for t, changed in zip(total, positions, strict=True)]
+    def positions(self, more: Tokens, less: Tokens) -> tuple[Positions, Positions]:
+        shared = shared_positions(more, less)
+        both = zip((more, less), map(set, shared), strict=True)
+        first, second = ([i for i in tokens.own if i not in common] for tokens, common in both)
+        return first, second
 
-        return score_pairs(
-            self.declaration,
-            subject,
-            material,
-            run,
-            choose=_changed_positions,
-            score=score,
-            method=self.reduce,
-            mean=self.reduce == "mean",
-        )
-
-    compare = staticmethod(compare_pairs)
-
-    @classmethod
-    def example(cls) -> tuple[MaskedLM, list[Pair]]:
-        """A small model that expects one of the words that differ, and pairs."""
-        from evenhand.simulate.masked import bigram_model
-
-        model = bigram_model({"[CLS]": {"nurses": 0.5, "guards": 0.2}, "nurses": {"cry": 0.5}})
-        return model, example_pairs()[1]
+    def scores(
+        self,
+        model: MaskedLM,
+        rows: Sequence[tuple[int, ...]],
+        positions: Sequence[Positions],
+        run: Run,
+    ) -> list[float]:
+        answers = log_probs_at(model, rows, positions, run, hide=True)
+        return [float(x.mean() if self.reduce == "mean" else x.sum()) for x in answers]
 
 
 def sss(
@@ -121,10 +80,7 @@ def sss(
     pairs: Sequence[Pair],
     *,
     reduce: Literal["mean", "sum"] = "mean",
-    prob: float = 0.95,
-    seed: int = 0,
-    cache: Cache | None = None,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure whether a model expects the stereotypical words of sentence pairs.
 
@@ -137,14 +93,8 @@ def sss(
         or without a changed token, is left out and listed.
     reduce : {"mean", "sum"}
         Whether the changed pieces of a sentence count by their mean or their sum.
-    prob : float
-        Probability of the intervals.
-    seed : int
-        Seed of the resampling of writers.
-    cache : Cache, optional
-        Cache of the model's answers.
-    progress : callable, optional
-        Called with the number of tokens done and of all.
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
 
     Returns
     -------
@@ -166,12 +116,4 @@ def sss(
     >>> round(m.items[0]["difference"], 3), m.value
     (0.693, 1.0)
     """
-    run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return Sss(reduce=reduce).measure(model, pairs, run)
-
-
-def _changed_positions(more: Tokens, less: Tokens) -> tuple[list[int], list[int]]:
-    shared = shared_positions(more, less)
-    both = zip((more, less), map(set, shared), strict=True)
-    first, second = ([i for i in tokens.own if i not in common] for tokens, common in both)
-    return first, second
+    return Sss(reduce=reduce).measure(model, pairs, Run(**run))

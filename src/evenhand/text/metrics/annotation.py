@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import replace_file, to_json
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Declaration, Run, instrument, option
 from evenhand.results import Items, Measurement
 from evenhand.statistics.agreement import (
     count_verdicts,
@@ -52,6 +52,8 @@ Verdict = Literal["yes", "no", "undecided"]
 class Annotation:
     """The majority's verdict on each sentence, the share of yes, and the agreement as parts."""
 
+    declaration: ClassVar[Declaration]
+
     majority: int | None = option(
         None, minimum=1, help="Yes verdicts needed (default: more than half of the sheets)."
     )
@@ -64,7 +66,7 @@ class Annotation:
     ) -> Measurement:
         filtered = None if subject is None else subject.source
         name = "" if subject is None else subject.name
-        return _measure(material or (), self.majority, filtered, run.prob, name)
+        return _measure(material or (), self.majority, filtered, run, name)
 
     def misfit(self, material: Any) -> str | None:
         return "needs filled sheets" if material is None else None
@@ -118,7 +120,7 @@ def read_sheets(
         counts each annotator's answers, empty cells and sentences absent from the sheet.
 
     """
-    return _measure(sheets, majority, filtered, prob)
+    return _measure(sheets, majority, filtered, Run(prob=prob))
 
 
 def save_verdicts(measurement: Measurement, path: str | os.PathLike[str]) -> None:
@@ -131,7 +133,7 @@ def _measure(
     sheets: Sheets,
     majority: int | None,
     filtered: Source | None,
-    prob: float,
+    run: Run,
     name: str = "",
 ) -> Measurement:
     read = _read(sheets)
@@ -150,19 +152,13 @@ def _measure(
     decisions = [_decide(answers, needed) for answers in verdicts]
     counts = Counter(decisions)
     decided = counts["yes"] + counts["no"]
-    share, low, high = wilson(counts["yes"], decided, prob)
-    parts, notes = _measure_agreement(verdicts, prob)
-    return Measurement(
-        metric="annotation",
-        query=f"yes by {needed} of {len(read)} or more",
+    parts, notes = _measure_agreement(verdicts, run)
+    return Annotation.declaration.result(
+        run,
+        f"yes by {needed} of {len(read)} or more",
+        wilson(counts["yes"], decided, run.prob),
         subject=name,
-        value=share,
-        low=low,
-        high=high,
-        prob=prob,
         n=decided,
-        ideal=1.0,
-        worse="lower",
         interval="Wilson",
         items=Items(
             {**record, "id": key, "verdict": decision, "verdicts": answers}
@@ -243,7 +239,7 @@ def _tally(sheet: Sheet, rows: Mapping[str, object]) -> dict[str, int]:
 
 
 def _measure_agreement(
-    verdicts: Sequence[Mapping[str, Answer | None]], prob: float
+    verdicts: Sequence[Mapping[str, Answer | None]], run: Run
 ) -> tuple[tuple[Measurement, ...], tuple[str, ...]]:
     """Fleiss' kappa of the sentences all judged, Krippendorff's alpha of those two judged."""
     annotators = len(verdicts[0])
@@ -254,8 +250,8 @@ def _measure_agreement(
     complete = counts[judged == annotators]
     measured, notes = [], []
     if len(complete):
-        kappa = fleiss_kappa(complete, prob)
-        measured.append(_agreement_part("fleiss_kappa", complete, kappa, prob))
+        kappa = fleiss_kappa(complete, run.prob)
+        measured.append(_agreement_part("fleiss_kappa", complete, kappa, run))
         if len(complete) < len(counts):
             notes.append(
                 f"Fleiss' kappa leaves out {len(counts) - len(complete):,} sentences that not "
@@ -264,30 +260,25 @@ def _measure_agreement(
     else:
         notes.append("no sentence was judged by every annotator: no Fleiss' kappa")
     if judged.max() >= 2:
-        alpha = krippendorff_alpha(counts, prob)
-        measured.append(_agreement_part("krippendorff_alpha", counts, alpha, prob))
+        alpha = krippendorff_alpha(counts, run.prob)
+        measured.append(_agreement_part("krippendorff_alpha", counts, alpha, run))
     if len(names) == 1:
         notes.append(f"every verdict is {names[0]}: agreement above chance is not defined")
     return tuple(measured), tuple(notes)
 
 
 def _agreement_part(
-    metric: str, counts: Floats, interval: tuple[float, float, float], prob: float
+    metric: str, counts: Floats, estimate: tuple[float, float, float], run: Run
 ) -> Measurement:
     used = counts[counts.sum(axis=1) >= 2]
     dropped = len(counts) - len(used)
-    value, low, high = interval
-    return Measurement(
+    return Annotation.declaration.result(
+        run,
+        f"{len(used)} units",
+        estimate,
         metric=metric,
-        query=f"{len(used)} units",
         by="agreement",
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=len(used),
-        ideal=1.0,
-        worse="lower",
         interval="jackknife over units, with room for one more unit",
         details={
             "observed_agreement": observed_agreement(used),

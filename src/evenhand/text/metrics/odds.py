@@ -11,11 +11,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, instrument, option
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
@@ -55,7 +55,8 @@ _MAX_VALUES = 100
     source="Sun & Peng (2021)",
     ideal=1.0,
     worse="away",
-    decides=True,
+    role="leads",
+    compared="ratio",
     reading=(
         "m and f count the texts of men and of women in a class. Above 1 the class leans male, "
         "below 1 female. Where a count is 0, one half is added to all four counts."
@@ -70,6 +71,8 @@ _MAX_VALUES = 100
 @dataclass(frozen=True, kw_only=True)
 class Odds:
     """The odds ratio of every class of a corpus, one part per class."""
+
+    declaration: ClassVar[Declaration]
 
     label: str | None = option(
         None, help="The column with the class of each row (default: label or class)."
@@ -87,20 +90,62 @@ class Odds:
         material: None = None,  # noqa: ARG002
         run: Run = Run(),
     ) -> Measurement:
-        counts = count_rows(
-            subject.source,
-            self.label,
-            self.gender,
-            self.text,
-            male=self.male,
-            female=self.female,
-        )
+        counts = self._count(subject)
         counts.source = subject.name
-        return counts.measure(run.prob)
+        return counts.measure(run)
+
+    def audit(self, subject: Any, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The classes of labelled texts whose genders are known or not."""
+        texts = data.dataset
+        men, women = (
+            {name: int(n) for name, n in zip(texts.classes, column, strict=True)}
+            for column in texts.gender_sizes.T
+        )
+        known = [name for name in texts.classes if men[name] + women[name]]
+        total = sum(men.values()), sum(women.values())
+        reason = ""
+        if not all(total):
+            missing = "men and women" if not known else "women" if total[0] else "men"
+            reason = f"the data have no text with the gender of {missing}"
+            if not known:
+                reason += " (name a column that is not called gender with --gender)"
+        elif len(known) < 2:
+            reason = f"expected two classes or more with genders, got only '{known[0]}'"
+        if reason:
+            skip = {"metric": "odds", "query": texts.name, "reason": reason}
+            return {"skipped": (skip,)}
+        rows = class_odds(
+            {name: men[name] for name in known}, {name: women[name] for name in known}, run.prob
+        )
+        return {
+            "measurements": tuple(replace(row, by="") for row in rows),
+            "details": {
+                "name": texts.name,
+                "texts": len(texts),
+                "classes": len(rows),
+                "men": total[0],
+                "women": total[1],
+                "unknown": len(texts) - sum(total),
+                "without_gender": [name for name in texts.classes if name not in known],
+                "left_out": dict(texts.left_out),
+                "prob": run.prob,
+            },
+        }
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """Every class is a test."""
+        return [
+            Evidence(measurement=part, label=f"Odds ratio of '{part.query}'")
+            for part in measurement.select("class") or (measurement,)
+        ]
 
     def tally(self, subject: Corpus) -> dict[str, Any]:
         """The counts of one shard as plain values; it may lack a gender or have one class."""
-        counts = count_rows(
+        return self._count(subject).to_dict()
+
+    def _count(self, subject: Corpus) -> Counts:
+        return count_rows(
             subject.source,
             self.label,
             self.gender,
@@ -108,12 +153,11 @@ class Odds:
             male=self.male,
             female=self.female,
         )
-        return counts.to_dict()
 
     @staticmethod
     def pool(tallies: Sequence[Mapping[str, Any]], prob: float = 0.95) -> Measurement:
         """The odds ratios over the rows of all shards, as of one file with all rows."""
-        return Counts.join(tallies).measure(prob)
+        return Counts.join(tallies).measure(Run(prob=prob))
 
     def misfit(self, material: Any) -> str | None:
         return None if material is None else "takes no material beside the corpus"
@@ -198,7 +242,7 @@ def odds(
     [('pilot', 9.0), ('nurse', 0.11)]
 
     """
-    return count_rows(source, label, gender, text, male=male, female=female).measure(prob)
+    return count_rows(source, label, gender, text, male=male, female=female).measure(Run(prob=prob))
 
 
 def leaning(
@@ -219,8 +263,7 @@ def class_odds(
     >>> [part.query for part in class_odds({"nurse": 1, "pilot": 9}, {"nurse": 8, "pilot": 2})]
     ['pilot', 'nurse']
     """
-    if not 0 < prob < 1:
-        raise InputError(f"prob: expected a number between 0 and 1, got {prob}")
+    run = Run(prob=prob)
     men, women = sum(male.values()), sum(female.values())
     labels = sorted({*male, *female})
     tables = []
@@ -229,28 +272,23 @@ def class_odds(
         tables.append((m, men - m, f, women - f))
     corrected = holm([fisher_test(*cells) for cells in tables])
     parts = [
-        _class_part(name, cells, p_holm, prob)
+        _class_part(name, cells, p_holm, run)
         for name, cells, p_holm in zip(labels, tables, corrected, strict=True)
     ]
     return tuple(sorted(parts, key=lambda part: -part.value))
 
 
 def _class_part(
-    name: str, cells: tuple[int, int, int, int], p_holm: float, prob: float
+    name: str, cells: tuple[int, int, int, int], p_holm: float, run: Run
 ) -> Measurement:
-    value, low, high = odds_ratio(*cells, prob)
-    exact_low, exact_high = conditional_interval(*cells, prob)
-    return Measurement(
-        metric="odds",
-        query=name,
+    estimate = odds_ratio(*cells, run.prob)
+    exact_low, exact_high = conditional_interval(*cells, run.prob)
+    return Odds.declaration.result(
+        run,
+        name,
+        estimate,
         by="class",
-        value=value,
-        low=low,
-        high=high,
-        prob=prob,
         n=cells[0] + cells[2],
-        ideal=1.0,
-        worse="away",
         interval=INTERVAL,
         p_value=fisher_test(*cells),
         test=TEST,
@@ -262,7 +300,7 @@ def _class_part(
             "female": cells[2],
             "other_male": cells[1],
             "other_female": cells[3],
-            "corrected": not math.isnan(value) and 0 in cells,
+            "corrected": not math.isnan(estimate[0]) and 0 in cells,
         },
     )
 
@@ -352,25 +390,20 @@ class Counts:
         self.left_out: Counter[str] = Counter()
         self.labels: set[str] = set()
 
-    def measure(self, prob: float = 0.95) -> Measurement:
+    def measure(self, run: Run = Run()) -> Measurement:
         """The odds ratio of every class; counts that leave nothing to compare are an error."""
         self.check(f"{self.source}: gender by {self.gender_from}")
-        classes = class_odds(self.rows["male"], self.rows["female"], prob)
-        return Measurement(
-            metric="odds",
-            query=self.label,
+        classes = class_odds(self.rows["male"], self.rows["female"], run.prob)
+        return Odds.declaration.result(
+            run,
+            self.label,
+            (math.nan, -math.inf, math.inf),
             subject=self.source,
-            value=math.nan,
-            low=-math.inf,
-            high=math.inf,
-            prob=prob,
             n=self.rows["male"].total() + self.rows["female"].total(),
-            ideal=1.0,
-            worse="away",
             interval="one odds ratio per class (parts)",
             test=f"{TEST}; p_holm corrected over the classes",
             items=_class_items(classes),
-            parts=(*classes, *((self.agreement(prob),) if self.compares else ())),
+            parts=(*classes, *((self.agreement(run),) if self.compares else ())),
             details={
                 "gender_from": self.gender_from,
                 "counts": self.totals(),
@@ -455,17 +488,14 @@ class Counts:
         self.compared += inferred not in _UNDECIDED
         self.agree += inferred == given
 
-    def agreement(self, prob: float) -> Measurement:
+    def agreement(self, run: Run) -> Measurement:
         """How often the pronouns agree with the gender column."""
-        share, low, high = wilson(self.agree, self.compared, prob)
-        return Measurement(
+        return Odds.declaration.result(
+            run,
+            self.gender_from,
+            wilson(self.agree, self.compared, run.prob),
             metric="pronoun_agreement",
-            query=self.gender_from,
             by="agreement",
-            value=share,
-            low=low,
-            high=high,
-            prob=prob,
             n=self.compared,
             ideal=1.0,
             worse="lower",

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from evenhand.instruments import option
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit, apply, undo
+
+
+def judge_option() -> Any:
+    """The option of what distinguishes the two meanings of "her"."""
+    return option(
+        "embedded",
+        metavar="NAME",
+        help="What distinguishes her (him) from her (his): embedded, or spacy:MODEL.",
+    )
 
 
 class Rewriter(Protocol):

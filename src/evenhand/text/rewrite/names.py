@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.instruments import option
 from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.lexicon.names import names, persons
 from evenhand.text.block import Block
@@ -504,7 +505,9 @@ class Anonymize:
     "E1 E2 won. Mr. E2's wife, E3 E2, smiled."
     """
 
-    entities: str = "rules"
+    entities: str = option(
+        "rules", metavar="NAME", help="What finds the names: rules, or spacy:MODEL."
+    )
 
     def __call__(self, block: Block) -> list[Edit]:
         find = finder(self.entities)

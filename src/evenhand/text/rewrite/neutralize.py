@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, Literal
 
-from evenhand.errors import InputError
+from evenhand.instruments import check_options, option
 from evenhand.lexicon import neutral_forms
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.agreement import find_agreement
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.grammar import Judge, judge
-from evenhand.text.rewrite import Rewritten, rewrite_all
+from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
 from evenhand.text.rewrite.swap import Phrase, phrase_after, phrase_at
 from evenhand.text.tokens import WordIndex, Words, match_case, protected, sentences, words
 
@@ -128,7 +128,6 @@ def _vowel(word: str) -> bool:
     return word[:1].lower() in "aeiou" and not CONSONANT.match(word)
 
 
-REFLEXIVES = ("themself", "themselves")
 PLAIN = {
     "he": "they",
     "she": "they",
@@ -188,15 +187,18 @@ class Neutralize:
 
     """
 
-    nouns: str = "roles"
-    reflexive: str = "themself"
-    judge: str = "embedded"
+    nouns: Literal["roles", "all", "none"] = option(
+        "roles",
+        help="roles: chairman → chair; all: also mother → parent, man → person; none: pronouns and "
+        "titles only.",
+    )
+    reflexive: Literal["themself", "themselves"] = option(
+        "themself", help="What himself and herself become."
+    )
+    judge: str = judge_option()
 
     def __post_init__(self) -> None:
-        for name, allowed in (("nouns", NOUNS), ("reflexive", REFLEXIVES)):
-            if getattr(self, name) not in allowed:
-                expected = ", ".join(allowed)
-                raise InputError(f"{name}: expected one of {expected}, got {getattr(self, name)!r}")
+        check_options(self)
 
     def __call__(self, block: Block) -> list[Edit]:
         """The edits of a block."""

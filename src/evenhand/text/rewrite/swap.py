@@ -8,20 +8,21 @@ from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.instruments import check_options, option
 from evenhand.lexicon import Pair, fixed_phrases, names, pairs, read_pairs
-from evenhand.lexicon.gendered import DIRECTIONS
+from evenhand.lexicon.gendered import DIRECTIONS, Direction
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.grammar import Judge, judge
 from evenhand.text.people import Person, find_people
-from evenhand.text.rewrite import Rewritten, rewrite_all
-from evenhand.text.rewrite.names import NAME_MODES, NameSwap, full_possessive
+from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
+from evenhand.text.rewrite.names import NameSwap, full_possessive
 from evenhand.text.tokens import WordIndex, Words, match_case, protected, words
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -364,22 +365,45 @@ class Swap:
 
     """
 
-    direction: str = "both"
-    probability: float = 1.0
+    direction: Direction = option(
+        "both",
+        help="Which words are swapped: all, only those for men, only those for women.",
+    )
+    probability: float = option(
+        1.0,
+        minimum=0,
+        maximum=1,
+        help="Probability that a document is rewritten; drawn from the seed and its number.",
+    )
     seed: int = 0
-    names: str = "off"
-    keep_named: bool = False
-    kinds: tuple[str, ...] | None = None
-    unsafe: bool = False
-    pairs: str | None = None
-    judge: str = "embedded"
+    names: Literal["fixed", "random", "off"] = option(
+        "off",
+        help="First names too: by fixed pairs of similar frequency, or drawn for each document.",
+    )
+    keep_named: bool = option(
+        False,
+        help="Do not change words that refer to somebody named (CDA's rule): Elizabeth … she … "
+        "queen.",
+    )
+    kinds: tuple[str, ...] | None = option(
+        None,
+        metavar="KIND,…",
+        help="Only some kinds of words: pronoun, title, family, person, role, royalty, religion, "
+        "fiction, animal, body.",
+    )
+    unsafe: bool = option(
+        False,
+        help="Also pairs that are wrong in much running text (count and countess, cow and bull).",
+    )
+    pairs: str | None = option(
+        None,
+        metavar="FILE",
+        help="Your own pairs instead: a CSV file with the columns female and male.",
+    )
+    judge: str = judge_option()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.probability <= 1:
-            raise InputError(f"probability: expected 0 to 1, got {self.probability}")
-        if self.names not in ("off", *NAME_MODES):
-            expected = ", ".join(("off", *NAME_MODES))
-            raise InputError(f"names: expected one of {expected}, got {self.names!r}")
+        check_options(self)
         pairing(self.direction, self.kinds, self.unsafe, self.pairs)
 
     def __call__(self, block: Block) -> list[Edit]:

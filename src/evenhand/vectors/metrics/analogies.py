@@ -8,16 +8,17 @@ side by side make the artefact visible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
 from evenhand.vectors.debias.subspace import row_lengths
@@ -44,6 +45,23 @@ class Answers:
 
 class AnalogyMetric:
     """What both metrics share: they take the analogy questions of the lexicon."""
+
+    declaration: ClassVar[Declaration]
+
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """A measurement for each group of questions, by its name; it takes vectors and a run."""
+        raise NotImplementedError
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The built-in questions, group by group."""
+        measured, skipped = [], []
+        for query, compute in run.steps(list(self.single(lexicon.analogies()).items())):
+            try:
+                measured.append(compute(subject, query=query, run=run))
+            except InputError as error:
+                name = self.declaration.name
+                skipped.append({"metric": name, "query": query, "reason": str(error)})
+        return {"measurements": tuple(measured), "skipped": tuple(skipped)}
 
     @classmethod
     def example(cls) -> tuple[Vectors, lexicon.Analogies]:
@@ -73,12 +91,20 @@ class AnalogyMetric:
     "bias in these words always return.",
     caveats=("An answer other than the word itself need not be a stereotype: read the items.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class Analogies(AnalogyMetric):
     """The declaration of the analogies; `analogies` is their function."""
 
     answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
+
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """Each pair of words."""
+        return {
+            "→".join(pair): partial(self.compute, pairs=[pair], words=questions.probes)
+            for pair in questions.pairs
+        }
 
     def measure(
         self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
@@ -123,19 +149,13 @@ class Analogies(AnalogyMetric):
             same = np.array([row["score"] > 0 for row in rows])
             count = len({row["word"] for row in rows})
             value, low, high = _crossed_share(same.reshape(-1, count), run.prob)
-            return Measurement(
-                metric="analogies",
-                query=query,
+            return self.declaration.result(
+                run,
+                query,
+                (value, low, high),
                 subject=v.name,
-                value=value,
-                low=low,
-                high=high,
-                prob=run.prob,
                 n=len(rows),
-                ideal=1.0,
-                worse="lower",
                 interval="two-way random effects over pairs and words",
-                seed=run.seed,
                 notes=(
                     "an answer other than the word itself need not be a stereotype: read the items",
                 ),
@@ -193,10 +213,18 @@ class Analogies(AnalogyMetric):
     reading="A share: how good the vectors are at analogies at all.",
     caveats=("It measures quality, not bias.",),
     audit=True,
+    command="analogies",
 )
 @dataclass(frozen=True, kw_only=True)
 class AnalogyAccuracy(AnalogyMetric):
     """The declaration of the factual control; `analogy_accuracy` is its function."""
+
+    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+        """Each relation."""
+        return {
+            relation: partial(self.compute, questions=control)
+            for relation, control in questions.controls.items()
+        }
 
     def measure(
         self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
@@ -232,21 +260,15 @@ class AnalogyAccuracy(AnalogyMetric):
                 "allowed": [answer.allowed[0].word for answer in answers],
             }
         )
-        return Measurement(
-            metric="analogy_accuracy",
-            query=query,
+        return self.declaration.result(
+            run,
+            query,
+            (value, low, high),
             subject=v.name,
-            value=value,
-            low=low,
-            high=high,
-            prob=run.prob,
             n=len(right),
-            ideal=1.0,
-            worse="lower",
             interval="Wilson score over the questions, though questions of one kind share words",
             items=items,
             left_out=missing,
-            seed=run.seed,
         )
 
 
@@ -282,8 +304,7 @@ def analogies(
     *,
     n: int = 5,
     query: str = "analogies",
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how often a : w :: c : ? is answered with w itself, for each pair and each word.
 
@@ -298,9 +319,8 @@ def analogies(
         Answers to list in the items.
     query : str
         The name of the question.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -320,7 +340,7 @@ def analogies(
     1.0
 
     """
-    return Analogies(answers=n).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
+    return Analogies(answers=n).compute(v, pairs, words, query, Run(**run))
 
 
 def analogy_accuracy(
@@ -328,8 +348,7 @@ def analogy_accuracy(
     questions: Sequence[tuple[str, str, str, str]],
     *,
     query: str = "factual analogies",
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how often analogies with a known answer are answered right, inputs barred.
 
@@ -340,9 +359,8 @@ def analogy_accuracy(
         a, b, c and the right answer d.
     query : str
         The name of the question.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -357,7 +375,7 @@ def analogy_accuracy(
     1.0
 
     """
-    return AnalogyAccuracy().compute(v, questions, query, Run(seed=seed, prob=prob))
+    return AnalogyAccuracy().compute(v, questions, query, Run(**run))
 
 
 def _is(v: Vectors, answers: Sequence[Answer], word: str) -> bool:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Evidence, Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, two_way_jackknife
 from evenhand.vectors.distances import DistanceTable, distance_table
 from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.store import Vectors
+from evenhand.wording import number
 
 _CHUNK = 1 << 20
 
@@ -31,12 +32,13 @@ _CHUNK = 1 << 20
     "squares, with an effect for each protected word i and each stereotype j",
     source="our own, on distances as in Dobrzeniecka (2021)",
     worse="lower",
-    decides=True,
+    role="leads",
     stereotype=-1,
     material="a topic",
     reading="A difference of cosine distances. Below 0: stereotypes are closer to their own class "
     "than to the others, the same attribute compared across classes.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,19 @@ class Association(WordMetric):
 
     def answer(self, v: Vectors, question: Topic, run: Run) -> list[Measurement]:
         return [self.compute(distance_table(v, question, extended=self.extended), run)]
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The contrast, as a distance."""
+        where = "nearer to" if measurement.value < 0 else "further from"
+        return [
+            Evidence(
+                measurement=measurement,
+                quantity="an association contrast",
+                sentence=f"Stereotype words lie {where} the class they are associated with, by "
+                f"{number(abs(measurement.value))} of cosine distance on average.",
+            )
+        ]
 
     def compute(self, table: DistanceTable, run: Run) -> Measurement:
         """Measure this table."""
@@ -82,23 +97,17 @@ class Association(WordMetric):
             p_value, p_less = _class_permutation(y, rows, labels, self.permutations, run.seed)
             test = f"{self.permutations:,} permutations of the attributes' classes"
         connection, cells = table.connection(), table.distance
-        return Measurement(
-            metric="association",
-            query=table.topic,
+        return self.declaration.result(
+            run,
+            table.topic,
+            (value, low, high),
             subject=table.vectors,
-            value=value,
-            low=low,
-            high=high,
-            prob=run.prob,
             p_value=p_value,
             test=test,
             n=len(columns),
-            ideal=0.0,
-            worse="lower",
             interval="jackknife over attributes and protected words",
             items=Items(items),
             left_out=table.left_out,
-            seed=run.seed,
             details={
                 "p_less": p_less,
                 "protected_words": len(table.protected),
@@ -115,8 +124,7 @@ def association_contrast(
     table: DistanceTable,
     *,
     permutations: int = 100_000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure how much closer stereotypes are to their own class than to the others.
 
@@ -126,9 +134,8 @@ def association_contrast(
         The distances, from `distance_table`.
     permutations : int
         Random permutations of the attributes' classes; 0: no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -151,7 +158,7 @@ def association_contrast(
     True
 
     """
-    return Association(permutations=permutations).compute(table, Run(seed=seed, prob=prob))
+    return Association(permutations=permutations).compute(table, Run(**run))
 
 
 def _items(

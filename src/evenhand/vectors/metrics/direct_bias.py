@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -39,11 +40,12 @@ class DirectBiasStatistic(MeanScore):
     "sets, each centred on its mean; c is the strictness",
     source="Bolukbasi et al. (2016)",
     worse="higher",
-    confirms=True,
+    role="confirms",
     stereotype=0,
     material="a topic, or a query with two target sets of pairs",
     reading="A mean absolute cosine: 0 where no word leans either way.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     caveats=(
         "In d dimensions random words read about √(2/πd) at strictness 1, never 0: compare the "
         "value with the null.",
@@ -109,8 +111,7 @@ def direct_bias(
     strictness: float = 1.0,
     query: str = "direct bias",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the direct bias of words along the direction that definitional sets span.
 
@@ -127,9 +128,8 @@ def direct_bias(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -153,4 +153,4 @@ def direct_bias(
 
     """
     metric = DirectBias(strictness=strictness, null=null)
-    return metric.compute(v, sets, words, query, Run(seed=seed, prob=prob))
+    return metric.compute(v, sets, words, query, Run(**run))

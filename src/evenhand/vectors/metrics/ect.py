@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
-from evenhand.instruments import Run, instrument
-from evenhand.lexicon import Query, Topic
+from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.lexicon import Query
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.probes import Labels, WordMetric, all_attributes, class_pairs
+from evenhand.vectors.probes import CentreMetric, Labels, all_attributes
 from evenhand.vectors.store import Vectors
-from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,46 +57,17 @@ class EctStatistic:
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class Ect(WordMetric):
+class Ect(CentreMetric):
     """The declaration of ECT; `ect` is its function."""
 
-    target_sets = 2
+    minimum_words = 5
 
-    def split(self, topic: Topic) -> Sequence[Query]:
-        return class_pairs(topic, extended=self.extended)
+    def statistic(self, first: Floats, second: Floats) -> EctStatistic:
+        return EctStatistic(first, second)
 
     def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
         first, second = question.targets.values()
         return [self.compute(v, first, second, all_attributes(question), question.name, run)]
-
-    def compute(
-        self,
-        v: Vectors,
-        first: Sequence[str],
-        second: Sequence[str],
-        words: Sequence[str],
-        query: str,
-        run: Run,
-    ) -> Measurement:
-        """Measure these words."""
-        groups = [
-            known(v, group, f"ect '{query}': {name}")
-            for name, group in (("first", first), ("second", second))
-        ]
-        refuse_shared(groups[0], groups[1], f"ect '{query}': first and second group")
-        probes = known_groups(v, {"words": words}, f"ect '{query}': list", at_least=5)
-        statistic = EctStatistic(*(v.unit(group.rows).mean(axis=0) for group in groups))
-        cosines = statistic.scores(v.raw(probes.rows))
-        return self.read(
-            v,
-            statistic,
-            probes,
-            query=query,
-            run=run,
-            fixed=np.concatenate([group.rows for group in groups]),
-            left_out=[word for group in groups for word in group.missing],
-            columns={"first": cosines[:, 0], "second": cosines[:, 1]},
-        )
 
 
 def ect(
@@ -107,8 +78,7 @@ def ect(
     *,
     query: str = "ect",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how far the mean vectors of two groups rank words alike.
 
@@ -123,9 +93,8 @@ def ect(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -147,4 +116,4 @@ def ect(
 
     """
     metric = Ect(null=null)
-    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))
+    return metric.compute(v, first, second, words, query, Run(**run))

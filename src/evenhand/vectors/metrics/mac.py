@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -50,6 +51,7 @@ class MacStatistic:
     material="a topic, or a query",
     reading="A mean cosine distance. 1: unrelated; below 1: close.",
     scale="Mean distance and rank agreement (ideal: 1)",
+    varies_with="dimension",
     caveats=(
         "Random words have a mean distance below 1 in most embeddings: compare the value with the "
         "null, not with the ideal alone.",
@@ -89,8 +91,7 @@ def mac(
     *,
     query: str = "mac",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the mean cosine distance of all targets to all attribute sets.
 
@@ -104,9 +105,8 @@ def mac(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -133,4 +133,4 @@ def mac(
 
     """
     question = Query(name=query, targets=targets, attributes=attributes)  # type: ignore[arg-type]
-    return Mac(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]
+    return Mac(null=null).answer(v, question, Run(**run))[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -46,11 +47,11 @@ class ProjectionStatistic:
     formula="cos(w, a - b) for each occupation; mean of the first list minus mean of the second",
     source="Bolukbasi et al. (2016)",
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="a topic with two classes and occupations",
     reading="Above 0: the occupations of the first class lie towards the first word.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +119,7 @@ def projections(
     query: str = "projections",
     permutations: int = 100_000,
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     """Measure how far two lists of words differ in their projection on the line between two words.
 
@@ -137,9 +137,8 @@ def projections(
         counted. With 0 the words are compared with random words instead.
     null : int
         Draws of random words of similar frequency; used only without permutations.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -163,4 +162,4 @@ def projections(
 
     """
     metric = Projections(permutations=permutations, null=null)
-    return metric.compute(v, groups, ends, query, Run(seed=seed, prob=prob))
+    return metric.compute(v, groups, ends, query, Run(**run))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.intervals import Floats
@@ -51,6 +52,7 @@ class RipaStatistic(MeanScore):
     material="a topic with two classes, or a query with two target sets of pairs",
     reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
     scale="Inner product, depends on the vectors' length (ideal: 0)",
+    varies_with="length",
     caveats=("It depends on the length of the vectors: do not compare it between embeddings.",),
     audit=True,
 )
@@ -114,8 +116,7 @@ def ripa(
     *,
     query: str = "ripa",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the mean RIPA of words for the relation first - second of pairs.
 
@@ -129,9 +130,8 @@ def ripa(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -151,4 +151,4 @@ def ripa(
     True
 
     """
-    return Ripa(null=null).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
+    return Ripa(null=null).compute(v, pairs, words, query, Run(**run))

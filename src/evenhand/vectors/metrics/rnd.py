@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
-from evenhand.instruments import Run, instrument
-from evenhand.lexicon import Query, Topic
+from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.lexicon import Query
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
-from evenhand.vectors.probes import MeanScore, WordMetric, class_pairs
+from evenhand.vectors.probes import CentreMetric, MeanScore
 from evenhand.vectors.store import Vectors
-from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,15 @@ class RndStatistic(MeanScore):
     material="a topic, or a query with two target sets",
     reading="Below 0: nearer the first class; above 0: nearer the second.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
-class Rnd(WordMetric):
+class Rnd(CentreMetric):
     """The declaration of RND; `rnd` is its function."""
 
-    target_sets = 2
-
-    def split(self, topic: Topic) -> Sequence[Query]:
-        return class_pairs(topic, extended=self.extended)
+    def statistic(self, first: Floats, second: Floats) -> RndStatistic:
+        return RndStatistic(first, second)
 
     def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
         first, second = question.targets.values()
@@ -60,32 +59,6 @@ class Rnd(WordMetric):
             self.compute(v, first, second, words, f"{question.name}: {name}", run)
             for name, words in question.attributes.items()
         ]
-
-    def compute(
-        self,
-        v: Vectors,
-        first: Sequence[str],
-        second: Sequence[str],
-        words: Sequence[str],
-        query: str,
-        run: Run,
-    ) -> Measurement:
-        """Measure these words."""
-        groups = [
-            known(v, group, f"rnd '{query}': {name}")
-            for name, group in (("first", first), ("second", second))
-        ]
-        refuse_shared(groups[0], groups[1], f"rnd '{query}': first and second group")
-        probes = known_groups(v, {"words": words}, f"rnd '{query}': list", at_least=2)
-        return self.read(
-            v,
-            RndStatistic(*(v.unit(group.rows).mean(axis=0) for group in groups)),
-            probes,
-            query=query,
-            run=run,
-            fixed=np.concatenate([group.rows for group in groups]),
-            left_out=[word for group in groups for word in group.missing],
-        )
 
 
 def rnd(
@@ -96,8 +69,7 @@ def rnd(
     *,
     query: str = "rnd",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the mean relative norm distance of words from the centres of two groups.
 
@@ -111,9 +83,8 @@ def rnd(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -137,4 +108,4 @@ def rnd(
 
     """
     metric = Rnd(null=null)
-    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))
+    return metric.compute(v, first, second, words, query, Run(**run))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from evenhand import lexicon
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -129,8 +130,7 @@ def rnsb(
     *,
     query: str = "rnsb",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure how unevenly negative sentiment falls on the words of target groups.
 
@@ -145,9 +145,8 @@ def rnsb(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -178,4 +177,4 @@ def rnsb(
         targets=targets,  # type: ignore[arg-type]
         attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
     )
-    return Rnsb(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]
+    return Rnsb(null=null).answer(v, question, Run(**run))[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -47,12 +47,13 @@ class SameStatistic(MeanScore):
     "the class centres",
     source="Schröder et al. (2021)",
     worse="higher",
-    confirms=True,
+    role="confirms",
     stereotype=0,
     material="a topic, or a query with two or more target sets",
     reading="A mean length between 0 and 1. For two classes, skew is the mean signed bias "
     "(positive: towards the first class) and stereotype its spread over the words.",
     scale="Difference of cosines (ideal: 0)",
+    varies_with="dimension",
     caveats=("Random words never read 0: compare the value with the null.",),
     audit=True,
 )
@@ -107,8 +108,7 @@ def same(
     *,
     query: str = "same",
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the SAME score of words for two or more groups.
 
@@ -122,9 +122,8 @@ def same(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -148,4 +147,4 @@ def same(
     True
 
     """
-    return Same(null=null).compute(v, groups, words, query, Run(seed=seed, prob=prob))
+    return Same(null=null).compute(v, groups, words, query, Run(**run))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 
+from evenhand import lexicon
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import association, effect, unit
@@ -52,8 +53,7 @@ class WeatStatistic:
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017)",
     worse="away",
-    decides=True,
-    confirms=True,
+    role="decides",
     material="a topic, or a query with two target and two attribute sets",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, X goes with A and "
     "Y with B. For a topic, X and Y are the stereotypes of two classes, A and B their protected "
@@ -71,10 +71,28 @@ class Weat(WordMetric):
 
     target_sets = 2
     attribute_sets = 2
+    controls: ClassVar[tuple[str, ...]] = ("weat-1", "weat-2")
 
     alternative: Literal["two-sided", "greater", "less"] = option(
         "two-sided", help="weat: the alternative of the permutation test."
     )
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """The published tests, each with one word left out and on random halves of its lists."""
+        from evenhand.vectors.robustness import leave_one_out, split_half
+
+        measured: list[Measurement] = []
+        skipped = []
+        options: dict[str, Any] = {"seed": run.seed, "prob": run.prob}
+        for query in run.steps(lexicon.weat_queries()):
+            try:
+                effects = self.measure(subject, query, run)
+                checks = [check(subject, query, **options) for check in (leave_one_out, split_half)]
+            except InputError as error:
+                skipped.append({"metric": "weat", "query": query.name, "reason": str(error)})
+            else:
+                measured += [*effects, *checks]
+        return {"measurements": tuple(measured), "skipped": tuple(skipped)}
 
     def split(self, topic: Topic) -> Sequence[Query]:
         """Stereotypes are the targets: with the protected words there, the test would find a
@@ -160,8 +178,7 @@ def weat(
     alternative: Literal["two-sided", "greater", "less"] = "two-sided",
     permutations: int = 100_000,
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure the WEAT effect size of target words X against Y, for attributes A against B.
 
@@ -183,9 +200,8 @@ def weat(
         partition is counted. With 0 the targets are compared with random words instead.
     null : int
         Draws of random words of similar frequency; used only without permutations.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -220,4 +236,4 @@ def weat(
         attributes={a: A, b: B},  # type: ignore[dict-item]
     )
     metric = Weat(alternative=alternative, permutations=permutations, null=null)
-    return metric.answer(v, question, Run(seed=seed, prob=prob))[0]
+    return metric.answer(v, question, Run(**run))[0]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, instrument
+from evenhand.instruments import Job, Run, RunOptions, instrument, run_jobs
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -57,6 +58,12 @@ class Wefat(WordMetric):
 
     target_sets = 1
     attribute_sets = 2
+
+    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+        """All built-in words with facts."""
+        jobs = [Job(self, query) for query in lexicon.wefat_queries()]
+        done = run_jobs(subject, run.steps(jobs), run)
+        return {"measurements": tuple(done), "skipped": done.skipped}
 
     @classmethod
     def default_material(cls) -> Question:
@@ -136,23 +143,17 @@ class Wefat(WordMetric):
             if self.permutations
             else None
         )
-        return Measurement(
-            metric="wefat",
-            query=query,
+        return self.declaration.result(
+            run,
+            query,
+            (value, low, high),
             subject=v.name,
-            value=value,
-            low=low,
-            high=high,
-            prob=run.prob,
             p_value=p_value,
             test=f"{self.permutations:,} random permutations of the facts" if p_value else "",
             n=len(scores),
-            ideal=0.0,
-            worse="away",
             interval="Fisher z over the words, attribute words held fixed",
             items=items_of(probes, {"score": scores, "fact": truth, "without": without}),
             left_out=tuple(dict.fromkeys([*missing, *probes.missing])),
-            seed=run.seed,
             details={"mean_score": float(scores.mean())},
         )
 
@@ -167,8 +168,7 @@ def wefat(
     query: str = "wefat",
     permutations: int = 100_000,
     null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
+    **run: Unpack[RunOptions],
 ) -> Measurement:
     r"""Measure whether the words' association with A against B follows facts about them.
 
@@ -186,9 +186,8 @@ def wefat(
         Random permutations of the facts; 0: no p-value.
     null : int
         Draws of random words of similar frequency; used only without facts. 0: none.
-    seed : int
-    prob : float
-        Probability of the interval.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
 
     Returns
     -------
@@ -214,7 +213,7 @@ def wefat(
 
     """
     metric = Wefat(permutations=permutations, null=null)
-    return metric.compute(v, words, A, B, facts, query, Run(seed=seed, prob=prob))
+    return metric.compute(v, words, A, B, facts, query, Run(**run))
 
 
 def _number(fact: object, word: str, query: str) -> float:

@@ -1,10 +1,10 @@
-"""Documents of few-shot runs made by the real functions, and what is in a chart."""
+"""Few-shot runs measured by the real functions, and what is in a chart."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,17 +14,11 @@ from evenhand.charts import Chart, to_svg
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.accuracy import accuracy
 from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.runs import RunResults
 from evenhand.fewshot.training import Point
-from evenhand.files import to_json
 from evenhand.instruments import compare
-from evenhand.report.fewshot import (
-    bias_rows,
-    change_rows,
-    class_rows,
-    gender_association_rows,
-    score_row,
-)
-from evenhand.results import Measurement
+from evenhand.report.findings import StageResult
+from evenhand.results import Comparison, Measurement
 
 NAMES = ("baker", "tailor", "mason", "florist", "weaver", "glazier")
 SHARES = dict(zip(NAMES, (0.45, 0.7, 0.05, 0.9, 0.6, 0.2), strict=True))
@@ -67,12 +61,16 @@ class Measured:
     accuracy: Measurement
     bias: Measurement
 
-    @property
-    def rows(self) -> dict[str, Any]:
-        return bias_rows(self.bias)
+    def change(self, after: Measured) -> tuple[Comparison, Comparison]:
+        return compare(self.accuracy, after.accuracy), compare(self.bias, after.bias)
 
-    def change(self, after: Measured) -> dict[str, Any]:
-        return change_rows(compare(self.accuracy, after.accuracy), compare(self.bias, after.bias))
+    def results(self, baseline: Measured) -> RunResults:
+        return RunResults(
+            accuracy=self.accuracy,
+            baseline=baseline.accuracy,
+            above_baseline=compare(baseline.accuracy, self.accuracy),
+            bias=self.bias,
+        )
 
 
 def measured(effect: float, seed: int = 0) -> Measured:
@@ -80,36 +78,53 @@ def measured(effect: float, seed: int = 0) -> Measured:
     return Measured(both, accuracy(both), bias(both, permutations=60))
 
 
-def run_document(before: Measured) -> dict[str, Any]:
-    """What the charts of `fewshot run` read."""
-    content = {
-        "name": "proto-euclidean",
-        "accuracy": score_row(before.accuracy),
-        "baseline": {"accuracy": score_row(accuracy(counterfactuals(0, seed=4)))},
-        "chance": 1 / 3,
-        "by_class": class_rows(before.accuracy),
-        "curves": {"split 0, seed 0": curve(0.7), "split 0, seed 1": curve(0.8)},
-        "bias": before.rows,
-        "associations": [
-            {**row, "share_of_women": SHARES[row["name"]]}
-            for row in gender_association_rows(before.bias)
-        ],
-    }
-    document: dict[str, Any] = json.loads(to_json(content))
-    return document
+def with_parts(m: Any, *queries: str, details: dict[str, Any] | None = None, **fields: Any) -> Any:
+    """The measurement or comparison with other fields in the parts of these names."""
+
+    def other(part: Any) -> Any:
+        if part.query not in queries:
+            return part
+        return replace(part, details={**part.details, **(details or {})}, **fields)
+
+    return replace(m, parts=tuple(map(other, m.parts)))
 
 
-def bias_document(before: Measured, after: Measured) -> dict[str, Any]:
-    """What the charts of `fewshot bias` read."""
-    content = {
-        "runs": {
-            name: {"accuracy": score_row(one.accuracy), "bias": one.rows}
-            for name, one in (("none", before), ("augment", after))
-        },
-        "changes": {"augment": before.change(after)},
-    }
-    document: dict[str, Any] = json.loads(to_json(content))
-    return document
+def stage_of(
+    network: str,
+    runs: dict[str, RunResults],
+    changes: dict[str, tuple[Comparison, Comparison]],
+    **details: Any,
+) -> StageResult:
+    """A network as its stage has it."""
+
+    def marked(result: Any, mitigation: str, role: str) -> Any:
+        about = {**result.details, "network": network, "mitigation": mitigation, "role": role}
+        return replace(result, details=about)
+
+    measurements = [
+        marked(m, name, role)
+        for name, run in runs.items()
+        for role, m in (
+            ("performance", run.accuracy),
+            ("baseline", run.baseline),
+            ("bias", run.bias),
+        )
+    ]
+    comparisons = [marked(run.above_baseline, name, "above baseline") for name, run in runs.items()]
+    comparisons += [
+        marked(c, name, role)
+        for name, pair in changes.items()
+        for role, c in zip(("performance", "bias"), pair, strict=True)
+    ]
+    return StageResult(
+        name=network,
+        kind="fewshot",
+        title=network,
+        subject="classifier",
+        measurements=tuple(measurements),
+        comparisons=tuple(comparisons),
+        details={"network": network, "mitigations": list(runs), **details},
+    )
 
 
 def spec_of(chart: Chart) -> dict[str, Any]:
@@ -128,8 +143,8 @@ def parts(spec: Any) -> Iterator[dict[str, Any]]:
 
 def rows_in(spec: Any) -> list[dict[str, Any]]:
     """All rows of a specification, each once, in the order of its parts."""
-    found = [one for part in parts(spec) for one in part.get("data", {}).get("values", [])]
-    return list({json.dumps(one): one for one in found}.values())
+    rows = [row for part in parts(spec) for row in part.get("data", {}).get("values", [])]
+    return list({json.dumps(row): row for row in rows}.values())
 
 
 def data(chart: Chart) -> list[dict[str, Any]]:
@@ -137,13 +152,13 @@ def data(chart: Chart) -> list[dict[str, Any]]:
 
 
 def panel(chart: Chart, title: str) -> list[dict[str, Any]]:
-    """The rows of one panel of several, a run each."""
-    (found,) = (
+    """The rows of one panel of several."""
+    (drawn,) = (
         part
         for part in parts(spec_of(chart))
         if isinstance(part.get("title"), dict) and part["title"]["text"] == title
     )
-    return [one for one in rows_in(found) if "run" in one]
+    return [row for row in rows_in(drawn) if "label" in row]
 
 
 def words(chart: Chart) -> list[str]:

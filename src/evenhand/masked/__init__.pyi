@@ -1,0 +1,47 @@
+from .finetuning import finetune
+from .generation import generate
+from .metrics.crows import crows
+from .metrics.disco import disco
+from .metrics.perplexity import perplexity
+from .metrics.phrases import phrases
+from .metrics.professions import professions
+from .metrics.pronouns import pronouns, pronouns_of_file
+from .metrics.sss import sss
+from .model import MaskedLM, Model, load
+from .pairs import Pair, read_pairs
+from .scoring import (
+    MaskedPosition,
+    TokenScores,
+    TopTokens,
+    log_probs,
+    query_tokens,
+    target_log_probs,
+    top_k,
+)
+from .sentences import read_sentences
+
+__all__ = [
+    "MaskedLM",
+    "MaskedPosition",
+    "Model",
+    "Pair",
+    "TokenScores",
+    "TopTokens",
+    "crows",
+    "disco",
+    "finetune",
+    "generate",
+    "load",
+    "log_probs",
+    "perplexity",
+    "phrases",
+    "professions",
+    "pronouns",
+    "pronouns_of_file",
+    "query_tokens",
+    "read_pairs",
+    "read_sentences",
+    "sss",
+    "target_log_probs",
+    "top_k",
+]

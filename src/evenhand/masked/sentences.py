@@ -1,0 +1,110 @@
+"""Sentences with one mask: the material of measures and of fine-tuning, read from files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import FileError
+from evenhand.masked.words import MASKS
+from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
+
+if TYPE_CHECKING:
+    from evenhand.text.structural import Filter
+
+__all__ = ["Sentence", "read_sentences"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with one mask; the original pronoun, line and group of sentences where known."""
+
+    text: str
+    pronoun: str = ""
+    line: int = 0
+    group: str = ""
+
+
+def read_sentences(
+    path: str | os.PathLike[str],
+    *,
+    counts: Counter[str] | None = None,
+    keep: Filter | None = None,
+) -> Iterator[Sentence]:
+    """Read masked sentences from a file, lazily.
+
+    Parameters
+    ----------
+    path : path
+        Compressed or not; "-" is the standard input. A file whose first line begins with `{` has
+        one JSON object per line, as `evenhand text filter` writes them: `masked` and, where known,
+        `pronoun`. Any other is text with one sentence per line. A line without exactly one [MASK]
+        (or <mask>) is an error that names it.
+    counts : Counter, optional
+        Gets the numbers of "blank" lines and of "filtered" sentences.
+    keep : Filter, optional
+        The file is plain text; the sentences that the filter accepts are masked by it.
+
+    """
+    from evenhand.text.structural import Accepted
+
+    name = source_name(os.fspath(path))
+    tally = Counter[str]() if counts is None else counts
+    as_json: bool | None = None
+    with closing(open_content(os.fspath(path))) as file:
+        for number, raw in text_lines(name, file):
+            line = raw.strip()
+            if not line:
+                tally["blank"] += 1
+                continue
+            if keep is not None:
+                result = keep.sentence(line)
+                if isinstance(result, Accepted):
+                    yield Sentence(result.masked, result.pronoun, number)
+                else:
+                    tally["filtered"] += 1
+                continue
+            if as_json is None:
+                as_json = line.startswith("{")
+            text, pronoun = _fields(name, number, line) if as_json else (line, "")
+            masks = sum(text.count(mask) for mask in MASKS)
+            if masks != 1:
+                received = "none" if masks == 0 else str(masks)
+                raise FileError(name, f"expected one {MASKS[0]}, got {received}", line=number)
+            yield Sentence(text, pronoun, number)
+
+
+def _fields(name: str, number: int, line: str) -> tuple[str, str]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FileError(name, f"not valid JSON: {error}", line=number) from None
+    if not isinstance(value, dict) or not isinstance(value.get("masked"), str):
+        problem = "expected an object with the sentence as 'masked', as the filter writes it"
+        raise FileError(name, problem, line=number)
+    pronoun = value.get("pronoun")
+    if not isinstance(pronoun, str | None):
+        kind = type(pronoun).__name__
+        raise FileError(name, f"'pronoun': expected text, got {kind}", line=number)
+    text = value["masked"].strip()
+    if SURROGATE.search(text):
+        raise FileError(name, "expected text, got half of a surrogate pair", line=number)
+    return text, (pronoun or "").strip()
+
+
+def first_sentences(accepted: Iterable[Mapping[str, Any]]) -> list[Sentence]:
+    """The first sentence of each text that the structural filter accepted.
+
+    Several of one text are no sample. A row has `masked`, `pronoun` and `row`, that of the text.
+    """
+    first: dict[int, Sentence] = {}
+    for row in accepted:
+        if sum(map(row["masked"].count, MASKS)) == 1:
+            first.setdefault(row["row"], Sentence(row["masked"], row["pronoun"], row["row"] + 1))
+    distinct = {sentence.text: sentence for sentence in reversed(first.values())}
+    return list(reversed(distinct.values()))
