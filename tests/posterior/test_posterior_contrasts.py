@@ -18,7 +18,7 @@ from evenhand.posterior.contrasts import (
 )
 from evenhand.posterior.crossed import CROSSED
 from evenhand.posterior.models import fit
-from evenhand.posterior.tables import CONNECTIONS, simulate
+from evenhand.posterior.tables import CONNECTIONS, SCALES, simulate
 from evenhand.results import Comparison, Measurement, load
 
 DESIGN = {"words": (3, 3), "stereotypes": (4, 4), "human": 6, "neutral": 10}
@@ -142,6 +142,17 @@ def test_only_crossed_simulates_attributes_that_recur(fitted):
     assert [model for model in fitted.fits if passed[model, name]] == list(CROSSED)
     assert passed["crossed", "sd"]
     assert passed["crossed", "mean associated"]
+
+
+def test_only_the_interaction_simulates_classes_that_share_an_attribute():
+    scales = {**SCALES, "interaction_stereotype": 0.15}
+    table = simulate(seed=5, scales=scales, human=5, neutral=5)
+    name = "intra-class correlation by class and attribute"
+    p = {
+        model: {c.statistic: c.p for c in check_posterior(fit(table, model, draws=800))}[name]
+        for model in CROSSED
+    }
+    assert p["crossed"] > 0.1 > 0.02 > p["crossed-no-interaction"]
 
 
 def test_the_intra_class_correlation_is_that_of_the_simulation():

@@ -1,9 +1,10 @@
 """Assessing fits: predictive checks, sensitivity to the prior, criteria and diagnostics.
 
 The statistics of the predictive checks are the spread of all distances, the mean of every
-connection class, and the intra-class correlation by attribute of the residuals from words and
-classes. Models without attribute effects fail the last one: their rows are independent, real rows
-are not.
+connection class, and two intra-class correlations of the residuals from words and connection
+classes: by attribute, and by class and attribute. Models without attribute effects fail the former:
+their rows are independent, real rows are not. crossed-no-interaction fails the latter where the
+words of a class share what they have in common with a stereotype.
 """
 
 from __future__ import annotations
@@ -117,17 +118,41 @@ def compute_statistics(table: Table, y: Floats) -> dict[str, Floats]:
     for level in table.levels:
         rows = table.connection == CONNECTIONS.index(level)
         values[f"mean {level}"] = y[:, rows].mean(axis=1)
+    word_class = CrossedData.of(table).word_class
+    if word_class is not None:
+        correlation = interaction_correlation(table, y, word_class)
+        values["intra-class correlation by class and attribute"] = correlation
     values["intra-class correlation by attribute"] = intra_class_correlation(table, y)
     return values
 
 
 def intra_class_correlation(table: Table, y: Floats) -> Floats:
     """Compute the one-way intra-class correlation by attribute of the word × class residuals."""
+    return _correlation(_residuals(table, y), table.attribute)
+
+
+def interaction_correlation(table: Table, y: Floats, word_class: NDArray[np.int64]) -> Floats:
+    """Compute the intra-class correlation by class and attribute, of stereotypes.
+
+    The residuals are those from words, connection classes and attributes.
+    """
+    rows = table.group[table.attribute] == 0
+    attributes, attribute = np.unique(table.attribute[rows], return_inverse=True)
+    residual = _residuals(table, y)[:, rows]
+    means = _sums(residual, attribute, attributes.size) / np.bincount(attribute)
+    cell = attribute * (int(word_class.max()) + 1) + word_class[table.word[rows]]
+    return _correlation(residual - means[:, attribute], np.unique(cell, return_inverse=True)[1])
+
+
+def _residuals(table: Table, y: Floats) -> Floats:
     cells, cell = np.unique(table.word * 4 + table.connection, return_inverse=True)
-    residual = y - (_sums(y, cell, cells.size) / np.bincount(cell))[:, cell]
-    count = np.bincount(table.attribute)
-    n, groups = y.shape[1], count.size
-    total = _sums(residual, table.attribute, groups)
+    return np.asarray(y - (_sums(y, cell, cells.size) / np.bincount(cell))[:, cell])
+
+
+def _correlation(residual: Floats, index: NDArray[np.int64]) -> Floats:
+    count = np.bincount(index)
+    n, groups = residual.shape[1], count.size
+    total = _sums(residual, index, groups)
     grand = residual.mean(axis=1)
     between = np.sum(total**2 / count, axis=1) - n * grand**2
     within = np.sum(residual**2, axis=1) - np.sum(total**2 / count, axis=1)

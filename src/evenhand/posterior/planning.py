@@ -225,12 +225,12 @@ def _sample_weighted(
 
 RELIGION = {
     "error": 0.118,
-    "stereotype": 0.183,
-    "delta": 0.030,
-    "word": 0.142,
+    "stereotype": 0.198,
+    "delta": 0.023,
+    "word": 0.151,
     "interaction_stereotype": 0.010,
 }
-"""Posterior medians of crossed on the religion table of Dobrzeniecka (2021), 4,200 rows.
+"""Posterior root mean squares of crossed on the religion table of Dobrzeniecka (2021), 4,200 rows.
 
 `word` is the spread of the level of a word on stereotypes, √(.034² + .138²)."""
 MAX_ATTRIBUTES = 1000
@@ -439,7 +439,7 @@ def calibrate(
     """
     import scipy.optimize  # noqa: F401  (imported before its threads are limited)
 
-    layout, scales = Layout.of_table(fit.table), np.median(_scales(fit), axis=0)
+    layout, scales = Layout.of_table(fit.table), _typical(_scales(fit))
     seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
     results: list[Measurement] = []
     with threadpool_limits(1, "blas"):
@@ -537,9 +537,8 @@ def _setting(source: Topic | Source, seed: int) -> _Setting:
     check_identified(table)
     draws = _scales(fit(table, draws=2000, seed=seed))
     layout = Layout.of_table(table)
-    median = np.median(draws, axis=0)
     return _Setting(
-        table.source, layout, median, draws[:: len(draws) // 200], len(layout.associated)
+        table.source, layout, _typical(draws), draws[:: len(draws) // 200], len(layout.associated)
     )
 
 
@@ -560,6 +559,11 @@ def _scales(fitted: Fit) -> Floats:
     slope = by_name.get("slope_stereotype", np.zeros(len(drawn)))
     by_name["word"] = np.hypot(by_name["word"], slope)
     return np.stack([by_name[name] for name in SCALES], axis=1)
+
+
+def _typical(draws: Floats) -> Floats:
+    """Root mean squares of draws of the scales: the variance of δ is a sum of their squares."""
+    return np.asarray(np.sqrt(np.mean(draws**2, axis=0)))
 
 
 def _grid(numbers: NDArray[np.int64], height: Floats, target: float) -> NDArray[np.int64]:
