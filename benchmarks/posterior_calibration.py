@@ -35,18 +35,21 @@ from evenhand.statistics.intervals import wilson
 EFFECT = -0.05
 LEVEL = 0.93
 NOMINAL = 0.89
-GUESS = np.array([0.12, 0.19, 0.03, 0.14])
-"""Start of the search for the mode of the scales: error, stereotypes, δ, words."""
+GUESS = np.array([0.12, 0.19, 0.03, 0.14, 0.01])
+"""Start of the search for the mode of the scales: error, stereotypes, δ, words, interaction."""
 NAMES = tuple(f"{first}-{second}" for first, second in CONTRASTS)
 FITS: dict[str, Callable[[Table, int], Fit]] = {
     "crossed": lambda table, seed: fit_crossed(
         table, draws=480, seed=seed, warm_up=(30, 40, 50), attempts=1
     ),
+    "crossed-no-interaction": lambda table, seed: fit_crossed(
+        table, interaction=False, draws=480, seed=seed, warm_up=(30, 40, 50), attempts=1
+    ),
     "coefficients": lambda table, seed: fit_thesis("coefficients", table, draws=2000, seed=seed),
     "separate": lambda table, seed: fit_thesis("separate", table, draws=2000, seed=seed),
     "paper": lambda table, seed: fit_paper(table, draws=2000, seed=seed),
 }
-COLOURS = dict(zip(FITS, (BLUE, ORANGE, PURPLE, GREEN), strict=True))
+COLOURS = dict(zip(FITS, (BLUE, "#56B4E9", ORANGE, PURPLE, GREEN), strict=True))
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,10 @@ def gone(*patterns: str) -> None:
         (partial(gone, "*token*", "vocab*"), "my-bert: expected the model's tokenizer"),
         (partial(gone, "*.safetensors"), "no file named model.safetensors"),
         (lambda: Path("my-bert/model.safetensors").write_bytes(b"x" * 99), "header too large"),
-        (lambda: Path("my-bert/config.json").write_text("{"), "config.json, line 1: not valid JSON"),
+        (
+            lambda: Path("my-bert/config.json").write_text("{"),
+            "config.json, line 1: not valid JSON",
+        ),
         (lambda: edited("config.json", lambda c: c.update(model_type="gpt2")), "got 'gpt2'"),
         (headless, "got none for cls.predictions.bias and 5 more: it was saved without"),
         (not_numbers, "nan or infinite ones in cls.predictions.transform.dense.weight"),

@@ -225,9 +225,7 @@ def test_a_folder_that_says_nothing_is_not_the_name_of_the_model(tmp_path):
     assert name_of(folder) == "tiny-bert (model)"
     (folder / "config.json").write_text('{"_name_or_path": "org/tiny-bert"}')
     assert name_of(folder) == "org/tiny-bert (model)"
-    (folder / "README.md").write_text(
-        "---\nlicense: mit\n---\n\n# Model Card for Even BERT\n"
-    )
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n\n# Model Card for Even BERT\n")
     assert name_of(folder) == "Even BERT"
     (folder / "README.md").write_text("# Model Card for Model ID\n")
     assert name_of(folder) == "org/tiny-bert (model)"

@@ -16,8 +16,9 @@ from evenhand.posterior.contrasts import (
     measure_contrasts,
     measure_levels,
 )
+from evenhand.posterior.crossed import CROSSED
 from evenhand.posterior.models import fit
-from evenhand.posterior.tables import CONNECTIONS, simulate
+from evenhand.posterior.tables import CONNECTIONS, SCALES, simulate
 from evenhand.results import Comparison, Measurement, load
 
 DESIGN = {"words": (3, 3), "stereotypes": (4, 4), "human": 6, "neutral": 10}
@@ -74,7 +75,7 @@ def test_by_word_and_by_class(fitted):
     assert measure_contrasts(fitted.fits["separate"])["associated-different"].parts == ()
 
 
-@pytest.mark.parametrize("model", ["coefficients", "separate", "paper", "crossed"])
+@pytest.mark.parametrize("model", ["coefficients", "separate", "paper", *CROSSED])
 def test_word_levels_are_near_the_means_of_the_cells(fitted, model):
     table = fitted.table
     levels = measure_levels(fitted.fits[model])
@@ -138,9 +139,20 @@ def test_only_crossed_simulates_attributes_that_recur(fitted):
         for check in check_posterior(result, replicates=200):
             passed[name, check.statistic] = check.passed
     name = "intra-class correlation by attribute"
-    assert [model for model in fitted.fits if passed[model, name]] == ["crossed"]
+    assert [model for model in fitted.fits if passed[model, name]] == list(CROSSED)
     assert passed["crossed", "sd"]
     assert passed["crossed", "mean associated"]
+
+
+def test_only_the_interaction_simulates_classes_that_share_an_attribute():
+    scales = {**SCALES, "interaction_stereotype": 0.15}
+    table = simulate(seed=5, scales=scales, human=5, neutral=5)
+    name = "intra-class correlation by class and attribute"
+    p = {
+        model: {c.statistic: c.p for c in check_posterior(fit(table, model, draws=800))}[name]
+        for model in CROSSED
+    }
+    assert p["crossed"] > 0.1 > 0.02 > p["crossed-no-interaction"]
 
 
 def test_the_intra_class_correlation_is_that_of_the_simulation():
@@ -151,7 +163,7 @@ def test_the_intra_class_correlation_is_that_of_the_simulation():
     assert correlation == pytest.approx(0.04 / (0.04 + 0.01), abs=0.04)
 
 
-@pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", "crossed"])
+@pytest.mark.parametrize("model", ["baseline", "coefficients", "separate", *CROSSED])
 def test_prior_predictive_tables(model):
     checked = {c.statistic: c for c in check_prior(model, simulate(**DESIGN), replicates=200)}
     assert checked["mean none"].low < 0 < 2 < checked["mean none"].high

@@ -1,17 +1,22 @@
 """The samplers' arithmetic against dense matrices and numerical integration on small tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import cauchy, expon, halfcauchy, multivariate_normal, norm
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.posterior import tables
 from evenhand.posterior.crossed import (
+    CROSSED,
     CrossedData,
     CrossedPrior,
     Marginal,
     WeightedMarginal,
     draw_effects,
+    find_classes,
     fit_crossed,
 )
 from evenhand.posterior.models import MODELS, Priors, fit, fit_models
@@ -106,9 +111,15 @@ def crossed_covariance(data, scales, prior):
             word = data.word[a] == data.word[b]
             own = data.associated[a] and data.associated[b]
             same = group[a] == group[b]
+            attribute = data.attribute[a] == data.attribute[b]
+            one_class = (
+                data.word_class is not None
+                and data.word_class[data.word[a]] == data.word_class[data.word[b]]
+            )
             total[a, b] = (
                 (a == b) * named["error"] ** 2
-                + (data.attribute[a] == data.attribute[b]) * named[group[a]] ** 2
+                + attribute * named[group[a]] ** 2
+                + (attribute and one_class) * named.get(f"interaction_{group[a]}", 0.0) ** 2
                 + same * prior.level_sd**2
                 + own * prior.delta_sd**2
                 + word * named["word"] ** 2
@@ -127,13 +138,30 @@ SCALES = {
     "word": 0.05,
     "slope_stereotype": 0.11,
     "slope_human": 0.06,
+    "interaction_stereotype": 0.08,
+    "interaction_human": 0.04,
+    "interaction_neutral": 0.03,
 }
 
 
+def log_prior_of_scales(data, scales):
+    """Scales of δ_i and η are negligible or not, with equal probability; others half-normal."""
+    total = 0.0
+    for name, scale in zip(data.scales[1:], scales[1:], strict=True):
+        if name == "delta" or name.startswith("interaction"):
+            total += np.log(norm.pdf(scale, scale=0.1) / 2 + norm.pdf(scale, scale=0.005) / 2)
+        else:
+            total += norm.logpdf(scale, scale=0.25)
+    return total
+
+
+@pytest.mark.parametrize("interaction", [True, False])
 @pytest.mark.parametrize("without", [(), ("human",), ("none",), ("human", "none")])
-def test_the_marginal_of_crossed_against_a_dense_normal(small, without):
+def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interaction):
     lacking = [("associated", "different", "human", "none").index(name) for name in without]
-    data = CrossedData.of(small.select(~np.isin(small.connection, lacking)))
+    table = small.select(~np.isin(small.connection, lacking))
+    data = CrossedData.of(table, interaction=interaction)
+    assert any(name.startswith("interaction") for name in data.scales) == interaction
     prior = CrossedPrior(level_mean=0.9, delta_sd=0.4)
     marginal = Marginal(data, prior)
     scales = np.array([SCALES[name] for name in data.scales])
@@ -145,10 +173,15 @@ def test_the_marginal_of_crossed_against_a_dense_normal(small, without):
         for s in several
     ]
     assert marginal.log_likelihood(several) == pytest.approx(expected, abs=1e-8)
-    density = marginal(np.log(several))
+    points = marginal.to_points(several)
+    assert marginal.to_scales(points) == pytest.approx(several, abs=1e-12)
+    step = 1e-6 * np.eye(points.shape[1])
+    slopes = np.diagonal(marginal.to_scales(points[0] + step) - several[0]) / 1e-6
+    assert marginal.log_jacobian(points)[0] == pytest.approx(np.log(slopes).sum(), abs=1e-2)
+    density = marginal(points)
     log_prior = [
-        halfcauchy.logpdf(s[0]) + norm.logpdf(s[1:], scale=0.25).sum() + np.log(s).sum()
-        for s in several
+        halfcauchy.logpdf(s[0]) + log_prior_of_scales(data, s) + jacobian
+        for s, jacobian in zip(several, marginal.log_jacobian(points), strict=True)
     ]
     assert np.diff(density) == pytest.approx(np.diff(np.add(expected, log_prior)), abs=1e-8)
 
@@ -175,6 +208,43 @@ def test_the_effects_of_crossed_against_a_dense_normal(small):
     spread = tau + prior.level_sd**2 - np.einsum("an,nb,ab->a", covariance, inverse, covariance)
     assert np.all(np.abs(drawn.theta.mean(axis=0) - theta) < 4.5 * np.sqrt(spread / 40_000))
     assert drawn.theta.var(axis=0) == pytest.approx(spread, rel=0.05)
+    cells = np.eye(data.group.size * data.classes)[marginal.cell]
+    tau = np.repeat(scales[-3 + data.group] ** 2, data.classes)
+    gain = tau[:, None] * cells.T @ inverse
+    eta = gain @ (data.y - 1.0)
+    spread = tau - np.einsum("an,na->a", gain, cells * tau)
+    drawn_eta = drawn.eta.reshape(40_000, -1)
+    assert np.all(np.abs(drawn_eta.mean(axis=0) - eta) < 4.5 * np.sqrt(spread / 40_000))
+    assert drawn_eta.var(axis=0) == pytest.approx(spread, rel=0.05)
+
+
+def test_classes_are_those_of_the_table_or_follow_from_its_associations(small):
+    stated = find_classes(small)
+    assert stated.tolist() == [0, 0, 1, 1]
+    unstated = replace(small, word_class=("",) * 4)
+    assert np.array_equal(find_classes(unstated), stated)
+    without = unstated.connection != 0  # words without associated attributes are one class
+    assert find_classes(unstated.select(without)).tolist() == [0, 0, 0, 0]
+
+
+def test_the_interaction_drops_out_where_it_is_not_identified(small):
+    assert CrossedData.of(small).classes == 2
+    one_word_each = small.select_words(["word1", "word3"])
+    for table in (one_word_each, replace(small, word_class=("same",) * 4)):
+        data = CrossedData.of(table)
+        assert data.word_class is None
+        assert not any(name.startswith("interaction") for name in data.scales)
+    result = fit(one_word_each, draws=160)
+    assert result.model == "crossed"
+    assert "eta" not in result.draws
+
+
+def test_words_of_a_class_are_not_independent_looks_at_an_attribute():
+    """With η in the data, δ is less certain than the model without η believes."""
+    scales = {**tables.SCALES, "interaction_stereotype": 0.15}
+    table = simulate(seed=5, scales=scales, human=5, neutral=5)
+    spread = {name: float(fit(table, name, draws=800).draws["delta"].std()) for name in CROSSED}
+    assert spread["crossed"] > 1.25 * spread["crossed-no-interaction"]
 
 
 def test_weights_of_one_are_the_normal_model(small):
@@ -183,12 +253,14 @@ def test_weights_of_one_are_the_normal_model(small):
     scales = np.array([[SCALES[name] for name in marginal.data.scales]] * 2)
     scales[1] *= 1.4
     weighted.set_weights(np.ones((2, small.rows)))
-    assert np.diff(weighted(np.log(scales))) == pytest.approx(np.diff(marginal(np.log(scales))))
+    points = marginal.to_points(scales)
+    assert np.diff(weighted(points)) == pytest.approx(np.diff(marginal(points)))
 
 
 def test_weighted_rows_against_a_dense_normal(small):
     data, prior = CrossedData.of(small), CrossedPrior()
-    weighted = WeightedMarginal(Marginal(data, prior))
+    marginal = Marginal(data, prior)
+    weighted = WeightedMarginal(marginal)
     weights = np.random.default_rng(1).gamma(2.0, 0.5, (1, small.rows))
     weighted.set_weights(weights)
     densities = []
@@ -198,9 +270,10 @@ def test_weighted_rows_against_a_dense_normal(small):
         covariance = crossed_covariance(data, scales, prior)
         covariance += np.diag(scales[0] ** 2 * (1 / weights[0] - 1))
         likelihood = multivariate_normal(np.ones(small.rows), covariance).logpdf(data.y)
-        log_prior = cauchy.logpdf(scales[0]) + norm.logpdf(scales[1:], scale=0.25).sum()
-        expected.append(likelihood + log_prior + np.log(scales).sum())
-        densities.append(weighted(np.log(scales)[None])[0])
+        log_prior = cauchy.logpdf(scales[0]) + log_prior_of_scales(data, scales)
+        points = marginal.to_points(scales[None])
+        expected.append(likelihood + log_prior + marginal.log_jacobian(points)[0])
+        densities.append(weighted(points)[0])
     assert densities[1] - densities[0] == pytest.approx(expected[1] - expected[0], abs=1e-8)
 
 
@@ -273,7 +346,7 @@ def test_unidentified_delta_is_an_error(small):
     with pytest.raises(InputError, match="associated with one protected word and different"):
         fit(table, "crossed")
     fitted = fit_models(table, draws=160)
-    assert set(fitted.skipped) == {"crossed"}
+    assert set(fitted.skipped) == set(CROSSED)
     with pytest.raises(InputError, match="associated with one"):
         fit_models(table, ["crossed"])
 

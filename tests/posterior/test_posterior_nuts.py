@@ -7,8 +7,9 @@ import pytest
 
 from evenhand.errors import MissingExtraError
 from evenhand.posterior.contrasts import contrast_draws
+from evenhand.posterior.crossed import CROSSED
 from evenhand.posterior.models import fit
-from evenhand.posterior.tables import read_table, simulate
+from evenhand.posterior.tables import SCALES, read_table, simulate
 from evenhand.statistics.mcmc import mcse_mean
 
 missing = importlib.util.find_spec("numpyro") is None
@@ -39,13 +40,19 @@ def test_the_models_of_dobrzeniecka(shared, model):
 @pytest.mark.slow
 @needs_numpyro
 @pytest.mark.filterwarnings("ignore")
-def test_crossed():
-    table = simulate(delta=-0.1, seed=1, neutral=30, human=10)
-    exact, nuts = fit(table), fit(table, sampler="nuts", seed=1)
+@pytest.mark.parametrize("model", CROSSED)
+def test_crossed(model):
+    scales = {**SCALES, "interaction_stereotype": 0.08, "interaction_human": 0.04}
+    table = simulate(delta=-0.1, seed=1, neutral=20, human=10, scales=scales)
+    exact, nuts = fit(table, model), fit(table, model, sampler="nuts", seed=1)
+    assert nuts.model == exact.model == model
     for name, draws in contrast_draws(exact).items():
         assert gaps(draws, contrast_draws(nuts)[name]) < 3
-    for name in ("gamma", "scale", "word", "delta_word", "slope_stereotype"):
+    names = ["gamma", "scale", "word", "delta_word", "slope_stereotype"]
+    for name in [*names, "eta"] if model == "crossed" else names:
         assert gaps(exact.draws[name], nuts.draws[name]).max() < 4
+    ratio = nuts.draws["delta"].std() / exact.draws["delta"].std()
+    assert ratio == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.skipif(not missing, reason="numpyro is installed")

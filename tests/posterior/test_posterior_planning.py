@@ -31,7 +31,7 @@ from evenhand.posterior.planning import (
 )
 
 LAYOUT = Layout.of_classes([3, 2])
-TRUE = np.array([0.12, 0.2, 0.03, 0.14])
+TRUE = np.array([0.12, 0.2, 0.03, 0.14, 0.05])
 PRIOR = CrossedPrior()
 
 
@@ -97,7 +97,7 @@ def test_controls_hardly_help():
     with_controls = PRIOR.delta_sd * np.linalg.norm(
         np.linalg.solve(lower, np.eye(len(lower))[column])
     )
-    reduced = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14)])
+    reduced = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14), 0.01])
     without = float(Precision(Layout.of_table(table), reduced, PRIOR).sd(8))
     assert without == pytest.approx(with_controls, rel=0.02)
 

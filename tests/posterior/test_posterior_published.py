@@ -1,13 +1,20 @@
-"""Published numbers of Dobrzeniecka (2021) and of the 2024 paper, on their tables."""
+"""Published numbers of Dobrzeniecka (2021) and of the 2024 paper, on their tables.
+
+Those of crossed with class × attribute effects are from an independent sampler.
+"""
 
 import numpy as np
 import pytest
 
+from evenhand import lexicon
 from evenhand.posterior.checks import check_posterior, intra_class_correlation
 from evenhand.posterior.contrasts import compare_tables, measure_contrasts, measure_levels
+from evenhand.posterior.crossed import CROSSED, CrossedPrior
 from evenhand.posterior.fits import compare_models, compute_criteria
-from evenhand.posterior.models import MODELS, fit, fit_models
+from evenhand.posterior.models import MODELS, Priors, fit, fit_models
 from evenhand.posterior.tables import read_table
+from evenhand.statistics.mcmc import hdi
+from evenhand.vectors.distances import distance_table
 
 ISLAM = ("imam", "islam", "mosque", "muslim", "quran")
 
@@ -58,8 +65,9 @@ def test_coefficients_of_the_islam_words(religion):
         assert measured[level].details["sd"] == pytest.approx(0.168, abs=0.008)
 
 
-def test_crossed_answers_the_question(religion):
-    crossed = religion.fits["crossed"]
+@pytest.mark.parametrize("model", CROSSED)
+def test_crossed_answers_the_question(religion, model):
+    crossed = religion.fits[model]
     measured = measure_contrasts(crossed)
     delta = measured["associated-different"]
     assert delta.value == pytest.approx(-0.054, abs=0.01)
@@ -71,7 +79,20 @@ def test_crossed_answers_the_question(religion):
     assert compute_criteria(crossed).waic == pytest.approx(-5748, abs=6)
     diagnostics = crossed.diagnostics()
     assert diagnostics.rhat_max <= 1.01
-    assert diagnostics.ess_min >= 1000
+    assert diagnostics.ess_min >= (1000 if model == "crossed-no-interaction" else 400)
+
+
+def test_reddit_has_no_interaction(religion):
+    """With half-normal spreads, an independent sampler has sd .0217 without η and .0229 with it."""
+    half_normal = Priors(crossed=CrossedPrior().without_interaction())
+    spread = {
+        "without": religion.fits["crossed-no-interaction"].draws["delta"].std(),
+        "with": fit(religion.table, priors=half_normal).draws["delta"].std(),
+    }
+    assert spread["without"] == pytest.approx(0.0217, abs=0.0012)
+    assert spread["with"] == pytest.approx(0.0229, abs=0.0012)
+    scores = {name: compute_criteria(religion.fits[name]).loo for name in CROSSED}
+    assert scores["crossed"] == pytest.approx(scores["crossed-no-interaction"], abs=6)
 
 
 def test_attributes_recur(religion):
@@ -121,3 +142,25 @@ def test_hard_debiasing_leaves_no_delta(cosine):
     assert len(change.equalised) == 15
     assert change.change.table.rows == 4200
     assert np.isfinite([part.details["sd"] for part in delta.parts]).all()
+
+
+@pytest.mark.parametrize(
+    ("topic", "intervals", "loo"),
+    [
+        ("religion", ((-0.075, 0.0), (-0.092, 0.013)), (-293.4, -324.6)),
+        ("gender", ((-0.080, -0.032), (-0.093, -0.024)), (-769.3, -805.2)),
+    ],
+)
+def test_glove_has_an_interaction(glove, topic, intervals, loo):
+    """The independent sampler had the stereotypes only and half-normal spreads; LOO: deviance."""
+    table = read_table(distance_table(glove, lexicon.topic(topic)))
+    stereotypes = table.select(table.group[table.attribute] == 0)
+    half_normal = Priors(crossed=CrossedPrior().without_interaction())
+    fits = {name: fit(stereotypes, name, priors=half_normal) for name in CROSSED}
+    for name, ends in zip(CROSSED, intervals, strict=True):
+        assert hdi(fits[name].draws["delta"], 0.95) == pytest.approx(ends, abs=0.009)
+    scores = {name: compute_criteria(result).loo for name, result in fits.items()}
+    assert [scores[name] for name in CROSSED] == pytest.approx(loo, abs=3)
+    default = fit(stereotypes)
+    assert hdi(default.draws["delta"], 0.95) == pytest.approx(intervals[1], abs=0.009)
+    assert compute_criteria(default).loo == pytest.approx(loo[1], abs=6)

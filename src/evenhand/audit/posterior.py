@@ -37,6 +37,7 @@ def posterior_stages(v: Vectors, topics: Sequence[Topic], options: Options) -> l
             measures=False,
             topic=topic,
             depends={
+                "model": "crossed, with class × attribute effects",
                 "draws": DRAWS,
                 "tables": TABLES,
                 "effect": EFFECT,

@@ -74,7 +74,8 @@ def posterior() -> None:
     multiple=True,
     default=("all",),
     show_default=True,
-    help="baseline, coefficients, separate, paper, crossed, or all; repeatable.",
+    help="baseline, coefficients, separate, paper, crossed-no-interaction, crossed, or all; "
+    "repeatable.",
 )
 @click.option(
     "--sampler",
@@ -88,7 +89,7 @@ def posterior() -> None:
     type=click.Choice(["normal", "student"]),
     default="normal",
     show_default=True,
-    help="Error distribution of the model crossed.",
+    help="Error distribution of crossed and crossed-no-interaction.",
 )
 @click.option("--checks", is_flag=True, help="Add posterior predictive checks.")
 @click.option("--sensitivity", is_flag=True, help="Add the contrasts under other priors.")
@@ -123,10 +124,11 @@ def fit(
 ) -> None:
     """Fit models to a table of cosine distances, compare them, and measure the contrasts.
 
-    The contrasts for conclusions come from the model crossed, in which protected words and
-    attributes both have effects of their own: below 0, stereotypes are closer to their class. The
-    models of Dobrzeniecka (2021) (baseline, coefficients, separate) and of the 2024 paper are for
-    reproduction.
+    The contrasts for conclusions come from the model crossed, in which protected words, attributes
+    and classes × attributes have effects of their own: below 0, stereotypes are closer to their
+    class. crossed-no-interaction, the model of version 0.1, lacks the latter; its intervals are too
+    short. The models of Dobrzeniecka (2021) (baseline, coefficients, separate) and of the 2024
+    paper are for reproduction.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """Bayesian models of cosine distances, sampled exactly where possible.
 
 >>> from evenhand import lexicon, posterior, vectors
->>> table = vectors.distance_table(vectors.load("glove"), lexicon.topic("religion"))
+>>> table = vectors.distance_table(vectors.load("glove"), lexicon.topic("gender"))
 >>> result = posterior.fit(table, "crossed", draws=800)
 >>> posterior.measure_contrasts(result)["associated-different"].high < 0
 True

@@ -1,9 +1,10 @@
 """Assessing fits: predictive checks, sensitivity to the prior, criteria and diagnostics.
 
 The statistics of the predictive checks are the spread of all distances, the mean of every
-connection class, and the intra-class correlation by attribute of the residuals from words and
-classes. Models without attribute effects fail the last one: their rows are independent, real rows
-are not.
+connection class, and two intra-class correlations of the residuals from words and connection
+classes: by attribute, and by class and attribute. Models without attribute effects fail the former:
+their rows are independent, real rows are not. crossed-no-interaction fails the latter where the
+words of a class share what they have in common with a stereotype.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
 from evenhand.posterior.contrasts import measure_contrasts, measure_levels
-from evenhand.posterior.crossed import CrossedData, CrossedPrior, build_crossed_fit
+from evenhand.posterior.crossed import (
+    CROSSED,
+    CrossedData,
+    CrossedPrior,
+    EffectDraws,
+    build_crossed_fit,
+)
 from evenhand.posterior.fits import (
     Criteria,
     Diagnostics,
@@ -111,17 +118,41 @@ def compute_statistics(table: Table, y: Floats) -> dict[str, Floats]:
     for level in table.levels:
         rows = table.connection == CONNECTIONS.index(level)
         values[f"mean {level}"] = y[:, rows].mean(axis=1)
+    word_class = CrossedData.of(table).word_class
+    if word_class is not None:
+        correlation = interaction_correlation(table, y, word_class)
+        values["intra-class correlation by class and attribute"] = correlation
     values["intra-class correlation by attribute"] = intra_class_correlation(table, y)
     return values
 
 
 def intra_class_correlation(table: Table, y: Floats) -> Floats:
     """Compute the one-way intra-class correlation by attribute of the word × class residuals."""
+    return _correlation(_residuals(table, y), table.attribute)
+
+
+def interaction_correlation(table: Table, y: Floats, word_class: NDArray[np.int64]) -> Floats:
+    """Compute the intra-class correlation by class and attribute, of stereotypes.
+
+    The residuals are those from words, connection classes and attributes.
+    """
+    rows = table.group[table.attribute] == 0
+    attributes, attribute = np.unique(table.attribute[rows], return_inverse=True)
+    residual = _residuals(table, y)[:, rows]
+    means = _sums(residual, attribute, attributes.size) / np.bincount(attribute)
+    cell = attribute * (int(word_class.max()) + 1) + word_class[table.word[rows]]
+    return _correlation(residual - means[:, attribute], np.unique(cell, return_inverse=True)[1])
+
+
+def _residuals(table: Table, y: Floats) -> Floats:
     cells, cell = np.unique(table.word * 4 + table.connection, return_inverse=True)
-    residual = y - (_sums(y, cell, cells.size) / np.bincount(cell))[:, cell]
-    count = np.bincount(table.attribute)
-    n, groups = y.shape[1], count.size
-    total = _sums(residual, table.attribute, groups)
+    return np.asarray(y - (_sums(y, cell, cells.size) / np.bincount(cell))[:, cell])
+
+
+def _correlation(residual: Floats, index: NDArray[np.int64]) -> Floats:
+    count = np.bincount(index)
+    n, groups = residual.shape[1], count.size
+    total = _sums(residual, index, groups)
     grand = residual.mean(axis=1)
     between = np.sum(total**2 / count, axis=1) - n * grand**2
     within = np.sum(residual**2, axis=1) - np.sum(total**2 / count, axis=1)
@@ -162,22 +193,30 @@ def _draw_prior(
             draws[name] = in_chains(mean + sd * rng.standard_normal((size, len(entries))))
         draws["sigma"] = in_chains(prior.error_scale * np.abs(rng.standard_cauchy(size)))
         return build_thesis_fit(model, table, design, draws)
-    if model != "crossed":
-        raise InputError(f"prior check: expected {', '.join(THESIS)} or crossed, got {model}")
-    data, hyper = CrossedData.of(table), priors.crossed
+    if model not in CROSSED:
+        expected = ", ".join((*THESIS, *CROSSED))
+        raise InputError(f"prior check: expected one of {expected}, got {model}")
+    interaction = model == "crossed"
+    data = CrossedData.of(table, interaction=interaction)
+    hyper = priors.crossed if interaction else priors.crossed.without_interaction()
     scales = np.abs(hyper.effect_scale * rng.standard_normal((size, len(data.scales))))
+    shape = (size, int(data.is_spread.sum()))
+    spread = np.where(rng.random(shape) < 0.5, hyper.spread_scale, hyper.negligible_scale)
+    scales[:, data.is_spread] = np.abs(spread * rng.standard_normal(shape))
     scales[:, 0] = hyper.error_scale * np.abs(rng.standard_cauchy(size))
     groups = len(data.present)
     gamma = hyper.level_mean + hyper.level_sd * rng.standard_normal((size, groups))
     delta = hyper.delta_sd * rng.standard_normal((size, 1))
-    order = (groups + 2, groups + 1, *range(groups + 3, len(data.scales)))
+    order = (groups + 2, groups + 1, *range(groups + 3, 2 * groups + 2))
     effects = [scales[:, [k]] * rng.standard_normal((size, data.words)) for k in order]
     group_index = np.searchsorted(data.present, data.group)
     theta = gamma[:, group_index] + scales[:, 1 + group_index] * rng.standard_normal(
         (size, group_index.size)
     )
     beta = np.concatenate([gamma, delta, *effects], axis=1)
-    return build_crossed_fit(table, data, in_chains(scales), beta, theta)
+    spread = scales[:, -groups:][:, group_index] if data.word_class is not None else 0 * theta
+    eta = spread[:, :, None] * rng.standard_normal((*theta.shape, data.classes))
+    return build_crossed_fit(table, data, in_chains(scales), EffectDraws(beta, theta, eta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +240,7 @@ def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
         "levels twice as wide": replace(prior, level_sd=prior.level_sd * 2),
         "effects' scales half as wide": replace(prior, effect_scale=prior.effect_scale / 2),
         "effects' scales four times as wide": replace(prior, effect_scale=prior.effect_scale * 4),
+        "spreads of δ and η like the other scales": prior.without_interaction(),
     }
 
 

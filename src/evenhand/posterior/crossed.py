@@ -1,18 +1,25 @@
 r"""The crossed model: protected words and attributes each have effects of their own.
 
-$$y_{ij} = \theta_j + u_i + \delta_i [\text{associated}] + s_i [\text{stereotype}_j]
-  + h_i [\text{human}_j] + \varepsilon_{ij}, \qquad \theta_j \sim N(\gamma_{g(j)}, \tau_{g(j)}),
+$$y_{ij} = \theta_j + u_i + \eta_{c(i)j} + \delta_i [\text{associated}]
+  + s_i [\text{stereotype}_j] + h_i [\text{human}_j] + \varepsilon_{ij},$$
+$$\theta_j \sim N(\gamma_{g(j)}, \tau_{g(j)}), \quad \eta_{cj} \sim N(0, \tau^\eta_{g(j)}),
   \quad \delta_i \sim N(\delta, \tau_\delta), \quad u, s, h \sim N(0, \tau).$$
 
 An attribute recurs with every protected word, so the rows of a table are not independent; models
 without $\theta_j$ treat them as independent and give intervals that are too short. $\delta$
-compares the SAME attribute across classes. A group that the table lacks drops out; the last group
-present (neutral, if there is one) has no slope of its own, because $u_i$ is its slope.
+compares the SAME attribute across classes. What an attribute shares with one word of a class it
+shares with the other words of that class: without $\eta$, five words of a class would count as
+five independent looks at the attribute, and the interval of $\delta$ would be too short
+(`crossed-no-interaction`, the model of version 0.1). A group that the table lacks drops out; the
+last group present (neutral, if there is one) has no slope of its own, because $u_i$ is its slope.
+$\eta$ drops out where it cannot be told from the rest: with one class, or one word in every class.
 
 Given the scales everything else is normal. So only the scales are sampled, from their marginal
-posterior with all effects integrated out, and the effects are then drawn exactly. The attribute
-effects are integrated out first, by the formula for $\sigma^2 I + \tau^2 1 1^\top$, which leaves
-small cross products by group and number of rows of an attribute; the rest has $4 + 4 I$ columns.
+posterior with all effects integrated out, and the effects are then drawn exactly. $\eta$ and
+$\theta$ are integrated out first, by the formula for $D + \tau^2 1 1^\top$, once per class within
+an attribute and once per attribute. Attributes of one group that the same words have, with the
+same of them associated, have the same design, so this needs few cross products however many
+attributes there are. The rest has $4 + 4 I$ columns.
 
 With Student-t errors, $\varepsilon \sim t_\nu(0, \sigma)$ is $N(0, \sigma^2 / \lambda)$ with
 $\lambda \sim \Gamma(\nu/2, \nu/2)$ (Andrews & Mallows, 1974). A sweep draws the scales given
@@ -25,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +53,14 @@ from evenhand.statistics.mcmc import (
 
 __all__ = [
     "CHAINS",
+    "CROSSED",
     "CrossedData",
     "CrossedPrior",
+    "EffectDraws",
     "Marginal",
     "build_crossed_fit",
     "check_identified",
+    "find_classes",
     "fit_crossed",
     "fit_student",
 ]
@@ -59,26 +70,67 @@ Ints = NDArray[np.int64]
 
 
 BATCH = 500
-LOWEST, HIGHEST = np.log(1e-8), np.log(1e3)
-"""Bounds of the logarithms of the scales; cosine distances lie between 0 and 2."""
+MAX_PRODUCTS = 1 << 21
+"""Most numbers of products that are stored to integrate η out; with more they are recomputed."""
+LOWEST, HIGHEST = 1e-8, 1e3
+"""Bounds of the scales; cosine distances lie between 0 and 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossedPrior:
-    """γ ~ N(1, .5), δ ~ N(0, .5), scale of the error ~ half-Cauchy(1), others half-normal(.25)."""
+    """γ ~ N(1, .5), δ ~ N(0, .5), scale of the error ~ half-Cauchy(1), others half-normal(.25).
+
+    The spreads, which are the scales of δ_i and η, determine the width of the interval of δ, and
+    few words and attributes inform them. Some tables have an interaction and some have none, so a
+    spread is negligible, half-normal(.005), or not, half-normal(.1), with equal probability. With
+    one wide half-normal instead, intervals would be too long where there is no interaction.
+    """
 
     level_mean: float = 1.0
     level_sd: float = 0.5
     delta_sd: float = 0.5
     error_scale: float = 1.0
     effect_scale: float = 0.25
+    spread_scale: float = 0.1
+    negligible_scale: float = 0.005
+
+    def log_spread(self, tau: Floats) -> Floats:
+        """Log density of a spread, up to a constant."""
+        return np.logaddexp(
+            *(
+                -0.5 * (tau / scale) ** 2 - np.log(scale)
+                for scale in (self.spread_scale, self.negligible_scale)
+            )
+        )
+
+    def spread_quantiles(self) -> tuple[Floats, Floats]:
+        """Normal quantiles x, and the spreads τ with P(spread < τ) = Φ(x), both increasing."""
+        return _spread_quantiles(self.spread_scale, self.negligible_scale)
+
+    def without_interaction(self) -> CrossedPrior:
+        """Return the prior of version 0.1, in which the scale of δ_i is like the others."""
+        same = self.effect_scale
+        return replace(self, spread_scale=same, negligible_scale=same)
+
+
+@lru_cache(maxsize=16)
+def _spread_quantiles(*scales: float) -> tuple[Floats, Floats]:
+    from scipy.special import erf, erfc, ndtri
+
+    tau = max(scales) * np.geomspace(1e-7, 30.0, 20_001)
+    z = tau / (np.array(scales)[:, None] * np.sqrt(2))
+    below, above = erf(z).mean(axis=0), erfc(z).mean(axis=0)
+    x = np.where(below < 0.5, ndtri(below), -ndtri(above))
+    finite = np.isfinite(x)
+    return x[finite], tau[finite]
 
 
 @dataclass(frozen=True, slots=True)
 class CrossedData:
     """A distance table as arrays: distance, word, attribute and whether associated, by row.
 
-    `group` has for every attribute its index into `GROUPS`.
+    `group` has for every attribute its index into `GROUPS`, `word_class` for every word the index
+    of its class; None: no class × attribute effects.
     """
 
     y: Floats
@@ -86,14 +138,34 @@ class CrossedData:
     attribute: Ints
     associated: NDArray[np.bool_]
     group: Ints
+    word_class: Ints | None = None
 
     @classmethod
-    def of(cls, table: Table) -> CrossedData:
-        return cls(table.distance, table.word, table.attribute, table.connection == 0, table.group)
+    def of(cls, table: Table, *, interaction: bool = True) -> CrossedData:
+        classes = find_classes(table)
+        identified = interaction and 1 < np.unique(classes).size < classes.size
+        return cls(
+            table.distance,
+            table.word,
+            table.attribute,
+            table.connection == 0,
+            table.group,
+            classes if identified else None,
+        )
 
     @property
     def words(self) -> int:
         return int(self.word.max()) + 1
+
+    @property
+    def classes(self) -> int:
+        return 1 if self.word_class is None else int(self.word_class.max()) + 1
+
+    @property
+    def class_index(self) -> Ints:
+        """Class of every word; all in one class if the model has no interaction."""
+        none = np.zeros(self.words, dtype=np.int64)
+        return none if self.word_class is None else self.word_class
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -104,7 +176,14 @@ class CrossedData:
     def scales(self) -> tuple[str, ...]:
         """Names of the scales, in the order in which they are sampled."""
         groups = [GROUPS[g] for g in self.present]
-        return ("error", *groups, "delta", "word", *(f"slope_{name}" for name in groups[:-1]))
+        slopes = [f"slope_{name}" for name in groups[:-1]]
+        interactions = [] if self.word_class is None else [f"interaction_{g}" for g in groups]
+        return ("error", *groups, "delta", "word", *slopes, *interactions)
+
+    @property
+    def is_spread(self) -> NDArray[np.bool_]:
+        """Whether a scale is that of δ_i or of η, by scale."""
+        return np.array([s == "delta" or s.startswith("interaction") for s in self.scales])
 
     def design(self) -> Floats:
         """Columns: γ of every group, δ, then by word u, the deviation from δ and the slopes."""
@@ -122,63 +201,225 @@ class CrossedData:
         return x
 
 
+def find_classes(table: Table) -> Ints:
+    """Find the class of every protected word, as an index.
+
+    Words whose class the table does not state belong together if they agree on which attributes
+    are associated, as far as they have the same attributes, and have an associated one in common.
+    Those without associated attributes are one class.
+    """
+    associated = np.full((len(table.words), len(table.attributes)), np.nan)
+    associated[table.word, table.attribute] = table.connection == 0
+    keys: list[str | int] = list(table.word_class)
+    patterns = [np.zeros(len(table.attributes))]
+    for i in (i for i, name in enumerate(table.word_class) if not name):
+        row = associated[i]
+        if not np.nansum(row):
+            keys[i] = 0
+            continue
+        for k, pattern in enumerate(patterns):
+            if np.nansum(row * pattern) and not np.nansum(np.abs(row - pattern)):
+                patterns[k] = np.where(np.isnan(pattern), row, pattern)
+                break
+        else:
+            k = len(patterns)
+            patterns.append(row)
+        keys[i] = k
+    index = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    return np.array([index[key] for key in keys], dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Sums over the rows of every attribute and class, from which θ and η are integrated out.
+
+    Attributes with the same design are one entry, `size` of them. `fixed` (entries × classes × F)
+    has the sums of the columns of γ and δ, `by_word` (entries × other columns) those of the others,
+    each of which belongs to one word, so to one class. `counts` and `totals` (entries × classes)
+    are the numbers of rows and the sums of what is to be explained, `squares` (entries × classes ×
+    classes) the sums of products of totals. With weights of the rows there is one set per chain.
+    """
+
+    gram: Floats
+    cross: Floats
+    square: Floats
+    fixed: Floats
+    by_word: Floats
+    counts: Floats
+    totals: Floats
+    squares: Floats
+    size: Ints
+    group_index: Ints
+    log_weights: Floats
+
+    def class_sums(self, c: int, columns: Ints) -> Floats:
+        """Sums over the rows of class c of the fixed columns and of these columns of words."""
+        return np.concatenate([self.fixed[..., c, :], self.by_word[..., columns]], axis=-1)
+
+
 class Marginal:
-    """Marginal posterior of the scales, for many sets of scales at once."""
+    """Marginal posterior of the scales, for many sets of scales at once.
+
+    The points are log σ, the normal quantiles of the prior probabilities of the spreads, and
+    log(τ + c) of the other scales, with a small c: like the logarithm for scales that the table
+    determines, but without a long tail for those that may be 0.
+    """
 
     def __init__(self, data: CrossedData, prior: CrossedPrior) -> None:
         self.data, self.prior = data, prior
         x = data.design()
-        groups = len(data.present)
+        self.groups = len(data.present)
+        self.first = self.groups + 1
         self.prior_mean = np.zeros(x.shape[1])
-        self.prior_mean[:groups] = prior.level_mean
-        r = data.y - x @ self.prior_mean
-        attributes = data.group.size
-        counts = np.bincount(data.attribute, minlength=attributes)
-        sums = np.zeros((attributes, x.shape[1]))
-        np.add.at(sums, data.attribute, x)
-        totals = np.bincount(data.attribute, weights=r, minlength=attributes)
-        group_index = np.searchsorted(data.present, data.group)
-        patterns = np.stack([group_index, counts], axis=1)
-        self.patterns, member = np.unique(patterns, axis=0, return_inverse=True)
-        alike = [np.flatnonzero(member == k) for k in range(len(self.patterns))]
-        self.size = np.array([rows.size for rows in alike])
-        self.gram = x.T @ x
-        self.cross = x.T @ r
-        self.square = float(r @ r)
-        self.part_gram = np.stack([sums[rows].T @ sums[rows] for rows in alike])
-        self.part_cross = np.stack([sums[rows].T @ totals[rows] for rows in alike])
-        self.part_square = np.array([np.sum(totals[rows] ** 2) for rows in alike])
-        self.sums, self.totals, self.counts, self.group_index = sums, totals, counts, group_index
-        self.residual = r
+        self.prior_mean[: self.groups] = prior.level_mean
+        self.residual = data.y - x @ self.prior_mean
+        self.offset = max(float(data.y.std()) / 20, LOWEST)
+        self.group_index = np.searchsorted(data.present, data.group)
+        self.spreads = np.flatnonzero(data.is_spread)
+        self.others = np.flatnonzero(~data.is_spread)[1:]
+        self.quantiles = prior.spread_quantiles()
+        blocks = (x.shape[1] - self.first) // data.words
+        column_class = np.tile(data.class_index, blocks)
+        self.column_class = column_class
+        self.columns = [np.flatnonzero(column_class == c) for c in range(data.classes)]
+        self.cell = data.attribute * data.classes + data.class_index[data.word]
+        cells = np.zeros((data.group.size, data.words), dtype=np.int64)
+        cells[data.attribute, data.word] = 1 + data.associated
+        _, example, self.kind, size = np.unique(
+            np.column_stack([data.group, cells]),
+            axis=0,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        shape = (data.group.size, data.classes)
+        fixed = np.zeros((shape[0] * shape[1], self.first))
+        np.add.at(fixed, self.cell, x[:, : self.first])
+        by_word = np.zeros((shape[0], x.shape[1] - self.first))
+        np.add.at(by_word, data.attribute, x[:, self.first :])
+        counts = np.bincount(self.cell, minlength=fixed.shape[0]).reshape(shape)
+        totals = np.bincount(self.cell, weights=self.residual, minlength=fixed.shape[0])
+        self.totals = totals.reshape(shape)
+        sums = np.zeros((size.size, shape[1]))
+        np.add.at(sums, self.kind, self.totals)
+        squares = np.zeros((size.size, shape[1], shape[1]))
+        np.add.at(squares, self.kind, self.totals[:, :, None] * self.totals[:, None, :])
+        self.blocks = Blocks(
+            gram=x.T @ x,
+            cross=x.T @ self.residual,
+            square=np.asarray(self.residual @ self.residual),
+            fixed=fixed.reshape(*shape, -1)[example],
+            by_word=by_word[example],
+            counts=counts[example].astype(float),
+            totals=sums,
+            squares=squares,
+            size=size,
+            group_index=self.group_index[example],
+            log_weights=np.zeros(1),
+        )
+        self.products = self._interaction_products()
+
+    def to_points(self, scales: Floats) -> Floats:
+        """Coordinates in which the scales are sampled (… × scales)."""
+        points = np.log(scales + self.offset)
+        points[..., 0] = np.log(scales[..., 0])
+        points[..., self.spreads] = np.interp(scales[..., self.spreads], *self.quantiles[::-1])
+        return points
+
+    def to_scales(self, points: Floats) -> Floats:
+        """Return the scales of points; 0 or infinity outside the bounds."""
+        with np.errstate(over="ignore"):
+            scales = np.exp(points)
+        scales[..., 1:] -= self.offset
+        x, tau = self.quantiles
+        spreads = points[..., self.spreads]
+        scales[..., self.spreads] = np.interp(spreads, x, tau, left=0.0, right=np.inf)
+        return scales
+
+    def log_jacobian(self, points: Floats) -> Floats:
+        """Log of the derivatives of the scales by the points."""
+        x, tau = self.quantiles
+        segment = np.clip(np.searchsorted(x, points[:, self.spreads]), 1, x.size - 1)
+        slope = (np.diff(tau) / np.diff(x))[segment - 1]
+        others = points[:, 0] + points[:, self.others].sum(axis=1)
+        return np.asarray(others + np.log(slope).sum(axis=1))
 
     def effect_sd(self, scales: Floats) -> Floats:
         """Prior standard deviation of every column, by set of scales (… × columns)."""
-        i, groups = self.data.words, len(self.data.present)
-        fixed = np.broadcast_to(self.prior.level_sd, (*scales.shape[:-1], groups))
+        fixed = np.broadcast_to(self.prior.level_sd, (*scales.shape[:-1], self.groups))
         delta = np.broadcast_to(self.prior.delta_sd, (*scales.shape[:-1], 1))
-        first = 1 + groups
-        order = (first + 1, first, *range(first + 2, scales.shape[-1]))
-        by_word = [np.repeat(scales[..., k : k + 1], i, axis=-1) for k in order]
+        slopes = range(self.first + 2, self.first + 1 + self.groups)
+        order = (self.first + 1, self.first, *slopes)
+        by_word = [np.repeat(scales[..., k : k + 1], self.data.words, axis=-1) for k in order]
         return np.concatenate([fixed, delta, *by_word], axis=-1)
 
-    def factor(self, scales: Floats) -> tuple[Floats, Floats]:
-        """Factor of `bordered_factor` and log|Σ|, by set of scales."""
-        variance = scales[:, 0] ** 2
-        group_index, count = self.patterns[:, 0], self.patterns[:, 1]
-        tau = scales[:, 1 + group_index] ** 2
-        total = variance[:, None] + count * tau
-        kappa = tau / total
-        lower = bordered_factor(
-            self.gram - np.tensordot(kappa, self.part_gram, axes=1),
-            self.cross - kappa @ self.part_cross,
-            self.square - kappa @ self.part_square,
-            self.effect_sd(scales),
-            variance,
-        )
-        log_sigma = np.sum(
-            self.size * ((count - 1) * np.log(variance)[:, None] + np.log(total)), axis=1
-        )
-        return lower, log_sigma
+    def variances(self, scales: Floats, group_index: Ints) -> tuple[Floats, Floats, Floats]:
+        """Variances of ε (sets × 1), θ and η (sets × attributes)."""
+        theta = scales[:, 1 + group_index] ** 2
+        if self.data.word_class is None:
+            return scales[:, :1] ** 2, theta, np.zeros_like(theta)
+        eta = scales[:, scales.shape[1] - self.groups + group_index] ** 2
+        return scales[:, :1] ** 2, theta, eta
+
+    def factor(self, scales: Floats, blocks: Blocks | None = None) -> tuple[Floats, Floats]:
+        """Factor of `bordered_factor` and log|Σ|, by set of scales.
+
+        Σ is the covariance of the rows given β. For an attribute it is A + τ²11ᵀ, where A has the
+        blocks σ²I + τ_η²11ᵀ of its classes.
+        """
+        b = blocks or self.blocks
+        variance, tau, eta = self.variances(scales, b.group_index)
+        total = variance[:, :, None] + b.counts * eta[:, :, None]
+        weight = np.sum(b.counts / total, axis=2)
+        common = variance * tau / (1 + tau * weight)
+        t = self._attribute_sums(b, 1 / total)
+        explained = np.sum(b.totals / total, axis=2)
+        gram = b.gram - np.swapaxes(t, 1, 2) @ ((b.size * common)[:, :, None] * t)
+        cross = b.cross - ((common * explained)[:, None] @ t)[:, 0]
+        products = np.sum((1 / total[:, :, None]) @ b.squares / total[:, :, None], axis=(2, 3))
+        square = b.square - np.sum(common * products, axis=1)
+        if self.data.word_class is not None:
+            self._subtract_interaction(b, eta[:, :, None] / total, gram, cross)
+            diagonal = np.diagonal(b.squares, axis1=-2, axis2=-1)
+            square = square - np.sum(eta[:, :, None] / total * diagonal, axis=(1, 2))
+        lower = bordered_factor(gram, cross, square, self.effect_sd(scales), variance[:, 0])
+        cells = self.totals.size
+        log_sigma = (self.data.y.size - cells) * np.log(variance[:, 0]) - b.log_weights
+        log_sigma += (np.log(total).sum(axis=2) + np.log1p(tau * weight)) @ b.size
+        return lower, np.asarray(log_sigma)
+
+    def _subtract_interaction(self, b: Blocks, own: Floats, gram: Floats, cross: Floats) -> None:
+        """Subtract what η explains, Σ own · sums sumsᵀ over attributes and classes, in place."""
+        if b is self.blocks and self.products is not None:
+            weights = own.reshape(len(own), len(self.products[0]))
+            gram -= (weights @ self.products[0]).reshape(gram.shape)
+            cross -= weights @ self.products[1]
+            return
+        for c, columns in enumerate(self.columns):
+            s = b.class_sums(c, columns)
+            index = np.concatenate([np.arange(self.first), self.first + columns])
+            part = np.swapaxes((b.size * own[:, :, c])[:, :, None] * s, 1, 2) @ s
+            gram[:, index[:, None], index] -= part
+            cross[:, index] -= ((own[:, :, c] * b.totals[..., c])[:, None] @ s)[:, 0]
+
+    def _interaction_products(self) -> tuple[Floats, Floats] | None:
+        """Sums of products by entry and class, if they are few; each is one row."""
+        b, p = self.blocks, self.prior_mean.size
+        if self.data.word_class is None or b.counts.size * p * p > MAX_PRODUCTS:
+            return None
+        sums = np.zeros((b.size.size, self.data.classes, p))
+        for c, columns in enumerate(self.columns):
+            sums[:, c, : self.first] = b.fixed[:, c]
+            sums[:, c, self.first + columns] = b.by_word[:, columns]
+        sums = sums.reshape(-1, p)
+        size = np.repeat(b.size, self.data.classes)
+        gram = (size[:, None] * sums)[:, :, None] * sums[:, None, :]
+        return gram.reshape(len(sums), -1), b.totals.reshape(-1, 1) * sums
+
+    def _attribute_sums(self, b: Blocks, weight: Floats) -> Floats:
+        """Sums of all columns over the rows of an attribute, weighted by class."""
+        fixed = np.sum(weight[..., None] * b.fixed, axis=2)
+        return np.concatenate([fixed, weight[:, :, self.column_class] * b.by_word], axis=2)
 
     def log_likelihood(self, scales: Floats) -> Floats:
         """Log likelihood by set of scales, all effects integrated out."""
@@ -189,25 +430,67 @@ class Marginal:
     def log_prior(self, scales: Floats) -> Floats:
         """Log prior of the scales, up to a constant."""
         error = -np.log1p((scales[:, 0] / self.prior.error_scale) ** 2)
-        others = -0.5 * np.sum((scales[:, 1:] / self.prior.effect_scale) ** 2, axis=1)
-        return np.asarray(error + others)
+        others = -0.5 * np.sum((scales[:, self.others] / self.prior.effect_scale) ** 2, axis=1)
+        spreads = self.prior.log_spread(scales[:, self.spreads]).sum(axis=1)
+        return np.asarray(error + others + spreads)
 
-    def __call__(self, log_scales: Floats) -> Floats:
-        """Log posterior density of the logarithms of the scales, up to a constant."""
-        result = np.full(len(log_scales), -np.inf)
-        inside = np.all((log_scales > LOWEST) & (log_scales < HIGHEST), axis=1)
+    def log_posterior(self, scales: Floats) -> Floats:
+        """Log posterior density of the scales, up to a constant."""
+        result = np.full(len(scales), -np.inf)
+        inside = np.all((scales > LOWEST) & (scales < HIGHEST), axis=1)
         try:
-            result[inside] = self._log_density(log_scales[inside])
+            result[inside] = self._log_posterior(scales[inside])
         except np.linalg.LinAlgError:  # of some sets; evaluate the others
             for k in np.flatnonzero(inside):
                 with suppress(np.linalg.LinAlgError):
-                    result[k] = self._log_density(log_scales[k : k + 1])[0]
+                    result[k] = self._log_posterior(scales[k : k + 1])[0]
         return result
 
-    def _log_density(self, log_scales: Floats) -> Floats:
-        scales = np.exp(log_scales)
-        density = self.log_likelihood(scales) + self.log_prior(scales)
-        return np.asarray(density + np.sum(log_scales, axis=1))
+    def _log_posterior(self, scales: Floats) -> Floats:
+        return np.asarray(self.log_likelihood(scales) + self.log_prior(scales))
+
+    def __call__(self, points: Floats) -> Floats:
+        """Log posterior density of the points, up to a constant."""
+        return self.log_posterior(self.to_scales(points)) + self.log_jacobian(points)
+
+    def start(self, guess: Floats, count: int, rng: np.random.Generator) -> Floats:
+        """Draw starting points around the mode of the logarithms of the scales."""
+
+        def log_density(logs: Floats) -> Floats:
+            return self.log_posterior(np.exp(logs)) + logs.sum(axis=1)
+
+        return self.to_points(np.exp(start_around_mode(log_density, np.log(guess), count, rng)))
+
+    def jump(self, points: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Propose another value of one spread from its prior, in which it is negligible or not."""
+        chosen = (np.arange(len(points)), rng.choice(self.spreads, len(points)))
+        proposed = points.copy()
+        proposed[chosen] = rng.standard_normal(len(points))
+        return proposed, np.asarray(0.5 * (proposed[chosen] ** 2 - points[chosen] ** 2))
+
+    def draw_attributes(
+        self, blocks: Blocks, totals: Floats, gap: Floats, scales: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Draw θ - γ (sets × attributes) and η (sets × attributes × classes).
+
+        `gap` is β less its prior mean; totals are by attribute and class.
+        """
+        kind = self.kind if blocks is self.blocks else np.arange(self.kind.size)
+        fitted = np.empty((len(gap), blocks.size.size, self.data.classes))
+        for c, columns in enumerate(self.columns):
+            index = np.concatenate([np.arange(self.first), self.first + columns])
+            fitted[:, :, c] = (blocks.class_sums(c, columns) @ gap[:, index, None])[..., 0]
+        left, counts = totals - fitted[:, kind], blocks.counts[..., kind, :]
+        variance, tau, eta = self.variances(scales, self.group_index)
+        total = variance[:, :, None] + counts * eta[:, :, None]
+        information = 1 + tau * np.sum(counts / total, axis=2)
+        mean = tau * np.sum(left / total, axis=2) / information
+        theta = mean + np.sqrt(tau / information) * rng.standard_normal(mean.shape)
+        if self.data.word_class is None:
+            return theta, np.zeros_like(left)
+        mean = eta[:, :, None] / total * (left - counts * theta[:, :, None])
+        spread = np.sqrt(eta[:, :, None] * variance[:, :, None] / total)
+        return theta, mean + spread * rng.standard_normal(mean.shape)
 
 
 def bordered_factor(
@@ -245,33 +528,34 @@ def draw_standard(lower: Floats, rng: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class EffectDraws:
-    """Draws of the effects: β (draws × columns of the design) and θ (draws × attributes)."""
+    """Draws of the effects.
+
+    β (draws × columns of the design), θ (draws × attributes), η (draws × attributes × classes).
+    """
 
     beta: Floats
     theta: Floats
+    eta: Floats
 
 
 def draw_effects(marginal: Marginal, scales: Floats, rng: np.random.Generator) -> EffectDraws:
     """Draw all effects exactly, once per set of scales."""
-    beta = np.concatenate(
-        [_draw_beta(marginal, scales[k : k + BATCH], rng) for k in range(0, len(scales), BATCH)]
+    standard = np.concatenate(
+        [
+            draw_standard(marginal.factor(scales[k : k + BATCH])[0], rng)
+            for k in range(0, len(scales), BATCH)
+        ]
     )
-    left = marginal.totals - (beta - marginal.prior_mean) @ marginal.sums.T
-    tau = scales[:, 1 + marginal.group_index] ** 2
-    variance = scales[:, :1] ** 2
-    total = variance + marginal.counts * tau
-    spread = np.sqrt(tau * variance / total)
-    deviation = tau / total * left + spread * rng.standard_normal(left.shape)
-    return EffectDraws(beta, beta[:, marginal.group_index] + deviation)
+    gap = marginal.effect_sd(scales) * standard
+    theta, eta = marginal.draw_attributes(marginal.blocks, marginal.totals, gap, scales, rng)
+    beta = marginal.prior_mean + gap
+    return EffectDraws(beta, beta[:, marginal.group_index] + theta, eta)
 
 
-def _draw_beta(marginal: Marginal, scales: Floats, rng: np.random.Generator) -> Floats:
-    standard = draw_standard(marginal.factor(scales)[0], rng)
-    return np.asarray(marginal.prior_mean + marginal.effect_sd(scales) * standard)
-
-
+CROSSED = ("crossed-no-interaction", "crossed")
 CHAINS = 16
 THIN = 4
+MIN_EFFECTIVE = 400.0
 MIN_LENGTH = 100
 """Shorter chains cannot be diagnosed and are not extended."""
 
@@ -293,6 +577,7 @@ def fit_crossed(
     table: Table,
     prior: CrossedPrior | None = None,
     *,
+    interaction: bool = True,
     draws: int = 4000,
     seed: int = 0,
     warm_up: Sequence[int] = WARM_UP,
@@ -304,13 +589,13 @@ def fit_crossed(
     retained draw each time. A short warm-up and one attempt suit simulations of many tables.
     """
     check_identified(table)
-    data = CrossedData.of(table)
-    marginal = Marginal(data, prior or CrossedPrior())
+    data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
+    marginal = Marginal(data, prior if interaction else prior.without_interaction())
     rng = np.random.default_rng(seed)
-    log_scales = sample_scales(marginal, draws, rng, warm_up, attempts)
-    scales = np.exp(log_scales)
+    scales = sample_scales(marginal, draws, rng, warm_up, attempts)
     effects = draw_effects(marginal, scales.reshape(-1, scales.shape[2]), rng)
-    return build_crossed_fit(table, data, scales, effects.beta, effects.theta)
+    fit = build_crossed_fit(table, data, scales, effects)
+    return replace(fit, model=CROSSED[interaction])
 
 
 def sample_scales(
@@ -320,26 +605,33 @@ def sample_scales(
     warm_up: Sequence[int] = WARM_UP,
     attempts: int = 4,
 ) -> Floats:
-    """Sample the logarithms of the scales (chains × draws × scales) until the chains have mixed."""
+    """Sample the scales (chains × draws × scales) until the chains have mixed."""
     start = start_scales(marginal, CHAINS, rng)
     length, thin = draws // CHAINS, THIN
-    min_size = min(1000.0, draws / 4)
+    min_size = min(MIN_EFFECTIVE, draws / 4)
     for attempt in range(attempts):
-        logs = sample(marginal, start, draws=length, rng=rng, thin=thin, warm_up=warm_up).draws
+        points = sample(
+            marginal,
+            start,
+            draws=length,
+            rng=rng,
+            thin=thin,
+            warm_up=warm_up,
+            jump=marginal.jump,
+        ).draws
         if attempt == attempts - 1 or length < MIN_LENGTH:
             break
-        smallest = min(float(ess_bulk(logs).min()), float(ess_tail(logs).min()))
-        if float(r_hat(logs).max()) <= 1.01 and smallest >= min_size:
+        smallest = min(float(ess_bulk(points).min()), float(ess_tail(points).min()))
+        if float(r_hat(points).max()) <= 1.01 and smallest >= min_size:
             break
-        start, thin = logs[:, -1], 2 ** (attempt + 1) * THIN
-    return logs
+        start, thin = points[:, -1], 2 ** (attempt + 1) * THIN
+    return marginal.to_scales(points)
 
 
 def start_scales(marginal: Marginal, chains: int, rng: np.random.Generator) -> Floats:
-    """Draw starting points of the logarithms of the scales."""
+    """Draw starting points of the chains."""
     typical = max(float(marginal.data.y.std()), 1e-6) / 2
-    guess = np.full(len(marginal.data.scales), np.log(typical))
-    start = start_around_mode(marginal, guess, chains, rng)
+    start = marginal.start(np.full(len(marginal.data.scales), typical), chains, rng)
     if float(np.median(start[:, 0])) < np.log(1e-6):
         raise InputError(
             "crossed: words and attributes explain every number exactly: expected numbers with "
@@ -352,16 +644,17 @@ def build_crossed_fit(
     table: Table,
     data: CrossedData,
     scales: Floats,
-    beta: Floats,
-    theta: Floats,
+    effects: EffectDraws,
     freedom: Floats | None = None,
     sampler: str = "exact",
 ) -> Fit:
-    """Build the fit from draws of the scales (chains × draws × scales), β and θ (all draws × …).
+    """Build the fit from draws of the scales (chains × draws × scales) and the effects.
 
-    Quantities: gamma (by group), delta, word (u), delta_word (δ_i), slopes by group, theta, scale.
+    Quantities: gamma (by group), delta, word (u), delta_word (δ_i), slopes by group, theta, eta (of
+    stereotypes; those of the controls only predict), scale.
     """
     chains, length, _ = scales.shape
+    beta, theta = effects.beta, effects.theta
     i, groups = data.words, [GROUPS[g] for g in data.present]
     first = len(groups) + 1
     blocks = [beta[:, first + k * i : first + (k + 1) * i] for k in range(len(groups) + 1)]
@@ -376,13 +669,26 @@ def build_crossed_fit(
     }
     entries = {"gamma": tuple(groups), "theta": table.attributes, "scale": data.scales}
     entries |= {name: table.words for name in flat if name not in (*entries, "delta")}
-    drawn = {name: x.reshape(chains, length, *x.shape[1:]) for name, x in flat.items()}
-    drawn["scale"] = scales
     group = data.group[data.attribute]
     terms = [Term(theta.T, data.attribute), Term(blocks[0].T, data.word)]
     terms.append(Term(flat["delta_word"].T, np.where(data.associated, data.word, -1)))
     for g, name in zip(data.present[:-1], groups, strict=False):
         terms.append(Term(flat[f"slope_{name}"].T, np.where(group == g, data.word, -1)))
+    if data.word_class is not None:
+        cell = data.attribute * data.classes + data.word_class[data.word]
+        cells, index = np.unique(cell, return_inverse=True)
+        eta = effects.eta.reshape(len(theta), -1)[:, cells]
+        terms.append(Term(eta.T, index))
+        attribute, label = np.divmod(cells, data.classes)
+        stereotype = data.group[attribute] == 0
+        flat["eta"] = eta[:, stereotype]
+        names = _class_names(table, data.word_class)
+        entries["eta"] = tuple(
+            f"{names[c]}, {table.attributes[j]}"
+            for c, j in zip(label[stereotype], attribute[stereotype], strict=True)
+        )
+    drawn = {name: x.reshape(chains, length, *x.shape[1:]) for name, x in flat.items()}
+    drawn["scale"] = scales
     sigma = scales[..., 0].reshape(1, -1)
     if freedom is not None:
         drawn["freedom"] = freedom.reshape(chains, length)
@@ -397,6 +703,15 @@ def build_crossed_fit(
         ),
         sampler=sampler,
     )
+
+
+def _class_names(table: Table, word_class: Ints) -> list[str]:
+    """Name of every class: as the table states it, or its words."""
+    names = []
+    for c in range(int(word_class.max()) + 1):
+        members = np.flatnonzero(word_class == c)
+        names.append(table.word_class[members[0]] or "/".join(table.words[i] for i in members))
+    return names
 
 
 def _levels(groups: list[str], gamma: Floats, delta: Floats) -> dict[str, Floats]:
@@ -429,93 +744,85 @@ class WeightedMarginal:
     def __init__(self, marginal: Marginal) -> None:
         self.marginal = marginal
         data = marginal.data
-        x = data.design()
-        self.kinds, self.kind = np.unique(x, axis=0, return_inverse=True)
-        self.attributes = data.group.size
+        self.kinds, self.kind = np.unique(data.design(), axis=0, return_inverse=True)
+        kind_class = np.zeros(len(self.kinds), dtype=np.int64)
+        kind_class[self.kind] = data.class_index[data.word]
+        self.members = [np.flatnonzero(kind_class == c) for c in range(data.classes)]
 
     def set_weights(self, weights: Floats) -> None:
         """Set the weights (chains × rows)."""
         m = self.marginal
         chains, k = len(weights), len(self.kinds)
-        table = np.zeros((chains, self.attributes, k))
+        attributes = m.data.group.size
+        table = np.zeros((chains, attributes, k))
         table[:, m.data.attribute, self.kind] = weights  # one row of the table per cell
-        self.sums = table @ self.kinds
-        self.counts = table.sum(axis=2)
         weighted = weights * m.residual
-        totals = np.zeros((self.attributes, chains))
-        np.add.at(totals, m.data.attribute, weighted.T)
-        self.totals = totals.T
+        totals = np.zeros((m.totals.size, chains))
+        np.add.at(totals, m.cell, weighted.T)
+        self.totals = totals.T.reshape(chains, *m.totals.shape)
         of_kind = np.zeros((k, chains))
         np.add.at(of_kind, self.kind, weighted.T)
-        self.gram = self.kinds.T @ (table.sum(axis=1)[:, :, None] * self.kinds)
-        self.cross = of_kind.T @ self.kinds
-        self.square = weighted @ m.residual
-        self.log_weights = np.log(weights).sum(axis=1)
-
-    def factor(self, scales: Floats) -> tuple[Floats, Floats]:
-        """Like `Marginal.factor`, with one set of scales per chain."""
-        m = self.marginal
-        variance = scales[:, 0] ** 2
-        tau = scales[:, 1 + m.group_index] ** 2
-        total = variance[:, None] + self.counts * tau
-        kappa = tau / total
-        shrunk = kappa[:, :, None] * self.sums
-        lower = bordered_factor(
-            self.gram - np.swapaxes(self.sums, 1, 2) @ shrunk,
-            self.cross - np.einsum("cj,cjp->cp", self.totals, shrunk),
-            self.square - np.sum(kappa * self.totals**2, axis=1),
-            m.effect_sd(scales),
-            variance,
+        by_class = [(table[:, :, rows], self.kinds[rows, : m.first]) for rows in self.members]
+        self.blocks = Blocks(
+            gram=self.kinds.T @ (table.sum(axis=1)[:, :, None] * self.kinds),
+            cross=of_kind.T @ self.kinds,
+            square=weighted @ m.residual,
+            fixed=np.stack([cells @ fixed for cells, fixed in by_class], axis=2),
+            by_word=table @ self.kinds[:, m.first :],
+            counts=np.stack([cells.sum(axis=2) for cells, _ in by_class], axis=2),
+            totals=self.totals,
+            squares=self.totals[..., :, None] * self.totals[..., None, :],
+            size=np.ones(attributes, dtype=np.int64),
+            group_index=m.group_index,
+            log_weights=np.log(weights).sum(axis=1),
         )
-        rows = m.data.y.size - self.attributes
-        log_sigma = rows * np.log(variance) + np.log(total).sum(axis=1) - self.log_weights
-        return lower, np.asarray(log_sigma)
 
-    def __call__(self, log_scales: Floats) -> Floats:
-        """Log posterior density of the logarithms of the scales, up to a constant."""
-        scales = np.exp(np.clip(log_scales, -18.0, 5.0))
-        lower, log_sigma = self.factor(scales)
-        density = -0.5 * (log_sigma + misfit(lower)) + self.marginal.log_prior(scales)
-        inside = np.all((log_scales > -18.0) & (log_scales < 5.0), axis=1)
-        return np.where(inside, density + log_scales.sum(axis=1), -np.inf)
-
-    def draw_effects(self, scales: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw β and θ of every chain from their normal."""
+    def __call__(self, points: Floats) -> Floats:
+        """Log posterior density of the points, up to a constant."""
         m = self.marginal
-        gap = m.effect_sd(scales) * draw_standard(self.factor(scales)[0], rng)
-        left = self.totals - np.einsum("cjp,cp->cj", self.sums, gap)
-        tau, variance = scales[:, 1 + m.group_index] ** 2, scales[:, :1] ** 2
-        total = variance + self.counts * tau
-        spread = np.sqrt(tau * variance / total)
-        deviation = tau / total * left + spread * rng.standard_normal(left.shape)
-        beta = m.prior_mean + gap
-        return beta, beta[:, m.group_index] + deviation
+        scales = m.to_scales(points)
+        inside = np.all((scales > LOWEST) & (scales < HIGHEST), axis=1)
+        lower, log_sigma = m.factor(np.where(inside[:, None], scales, 1.0), self.blocks)
+        density = -0.5 * (log_sigma + misfit(lower)) + m.log_prior(scales)
+        return np.where(inside, density + m.log_jacobian(points), -np.inf)
 
-    def residuals(self, beta: Floats, theta: Floats) -> Floats:
+    def draw_effects(self, scales: Floats, rng: np.random.Generator) -> EffectDraws:
+        """Draw the effects of every chain from their normal."""
+        m = self.marginal
+        gap = m.effect_sd(scales) * draw_standard(m.factor(scales, self.blocks)[0], rng)
+        theta, eta = m.draw_attributes(self.blocks, self.totals, gap, scales, rng)
+        beta = m.prior_mean + gap
+        return EffectDraws(beta, beta[:, m.group_index] + theta, eta)
+
+    def residuals(self, effects: EffectDraws) -> Floats:
         """Residual of every row (chains × rows)."""
         data = self.marginal.data
-        rest = beta.copy()
+        rest = effects.beta.copy()
         rest[:, : len(data.present)] = 0.0  # θ includes γ
-        by_kind = rest @ self.kinds.T
-        return np.asarray(data.y - theta[:, data.attribute] - by_kind[:, self.kind])
+        mean = (rest @ self.kinds.T)[:, self.kind] + effects.theta[:, data.attribute]
+        mean += effects.eta.reshape(len(mean), -1)[:, self.marginal.cell]
+        return np.asarray(data.y - mean)
 
 
 @dataclass
 class _State:
-    log_scales: Floats
+    points: Floats
     log_freedom: Floats
     weights: Floats
-    beta: Floats
-    theta: Floats
 
 
 def fit_student(
-    table: Table, prior: CrossedPrior | None = None, *, draws: int = 4000, seed: int = 0
+    table: Table,
+    prior: CrossedPrior | None = None,
+    *,
+    interaction: bool = True,
+    draws: int = 4000,
+    seed: int = 0,
 ) -> Fit:
     """Fit the crossed model with Student-t errors; ν is one of its quantities, `freedom`."""
     check_identified(table)
-    data = CrossedData.of(table)
-    marginal = Marginal(data, prior or CrossedPrior())
+    data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
+    marginal = Marginal(data, prior if interaction else prior.without_interaction())
     weighted = WeightedMarginal(marginal)
     rng = np.random.default_rng(seed)
     start = start_scales(marginal, STUDENT_CHAINS, rng)
@@ -523,46 +830,42 @@ def fit_student(
         start,
         rng.uniform(np.log(5.0), np.log(40.0), STUDENT_CHAINS),
         np.ones((STUDENT_CHAINS, data.y.size)),
-        np.empty(0),
-        np.empty(0),
     )
     proposal = Proposal.fit(start_scales(marginal, 40 * STUDENT_CHAINS, rng))
     for length in STUDENT_WARM_UP:
         visited = []
         for _ in range(length):
             _sweep(weighted, state, proposal, rng)
-            visited.append(state.log_scales)
+            visited.append(state.points)
         proposal = Proposal.fit(np.concatenate(visited[length // 3 :]))
-    retained: dict[str, list[Floats]] = {"scales": [], "beta": [], "theta": [], "freedom": []}
+    retained: list[tuple[Floats, ...]] = []
     for _ in range(draws // STUDENT_CHAINS):
         for _ in range(THIN):
-            _sweep(weighted, state, proposal, rng)
-        retained["scales"].append(np.exp(state.log_scales))
-        retained["beta"].append(state.beta)
-        retained["theta"].append(state.theta)
-        retained["freedom"].append(np.exp(state.log_freedom))
-    stacked = {name: np.stack(parts, axis=1) for name, parts in retained.items()}
-    flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in stacked.items()}
-    fit = build_crossed_fit(
-        table, data, stacked["scales"], flat["beta"], flat["theta"], flat["freedom"]
-    )
-    nu = float(flat["freedom"].mean())
-    return replace(fit, notes=(f"crossed: Student-t errors, mean degrees of freedom {nu:.1f}",))
+            effects = _sweep(weighted, state, proposal, rng)
+        scales = marginal.to_scales(state.points)
+        freedom = np.exp(state.log_freedom)
+        retained.append((scales, freedom, effects.beta, effects.theta, effects.eta))
+    stacked = [np.stack(parts, axis=1) for parts in zip(*retained, strict=True)]
+    _, freedom, *flat = (x.reshape(-1, *x.shape[2:]) for x in stacked)
+    fit = build_crossed_fit(table, data, stacked[0], EffectDraws(*flat), freedom)
+    note = f"crossed: Student-t errors, mean degrees of freedom {float(freedom.mean()):.1f}"
+    return replace(fit, notes=(note,), model=CROSSED[interaction])
 
 
 def _sweep(
     weighted: WeightedMarginal, state: _State, proposal: Proposal, rng: np.random.Generator
-) -> None:
+) -> EffectDraws:
     weighted.set_weights(state.weights)
-    values = weighted(state.log_scales)
+    values = weighted(state.points)
     for _ in range(STEPS):
-        state.log_scales, values, _ = step(weighted, state.log_scales, values, proposal, rng)
-    scales = np.exp(state.log_scales)
-    state.beta, state.theta = weighted.draw_effects(scales, rng)
-    z = weighted.residuals(state.beta, state.theta) / scales[:, :1]
+        state.points, values, _ = step(weighted, state.points, values, proposal, rng)
+    scales = weighted.marginal.to_scales(state.points)
+    effects = weighted.draw_effects(scales, rng)
+    z = weighted.residuals(effects) / scales[:, :1]
     state.log_freedom = _step_freedom(state.log_freedom, z**2, rng)
     nu = np.exp(state.log_freedom)[:, None]
     state.weights = rng.gamma((nu + 1) / 2, 2 / (nu + z**2))
+    return effects
 
 
 def _step_freedom(log_freedom: Floats, squares: Floats, rng: np.random.Generator) -> Floats:

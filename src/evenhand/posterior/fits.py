@@ -262,8 +262,9 @@ def compute_criteria(fit: Fit) -> Criteria:
     -----
     On the deviance scale, $-2(\mathrm{lppd} - p)$: lower is better. WAIC follows Watanabe (2010),
     with the posterior variance of the log likelihood of every row as penalty $p$; LOO follows
-    Vehtari, Gelman & Gabry (2017). Rows are processed in chunks, so that the log likelihoods
-    (rows × draws) are never all in memory.
+    Vehtari, Gelman & Gabry (2017). The likelihood of a row is conditional on all effects of its
+    word, attribute and class × attribute, so both assess another distance of the same words. Rows
+    are processed in chunks, so that the log likelihoods (rows × draws) are never all in memory.
     """
     efficiency = fit.relative_efficiency()
     step = max(1, CHUNK // fit.size)

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.posterior.crossed import CHAINS, CrossedPrior, fit_crossed, fit_student
+from evenhand.posterior.crossed import CHAINS, CROSSED, CrossedPrior, fit_crossed, fit_student
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.tables import Table, read_table
 from evenhand.posterior.thesis import THESIS, PaperPrior, ThesisPrior, fit_paper, fit_thesis
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MODELS", "Errors", "Fitted", "Priors", "Sampler", "fit", "fit_models"]
 
 
-MODELS = (*THESIS, "paper", "crossed")
+MODELS = (*THESIS, "paper", *CROSSED)
 Sampler = Literal["exact", "nuts"]
 Errors = Literal["normal", "student"]
 MIN_DRAWS = 10 * CHAINS
@@ -83,14 +83,16 @@ def fit(
     ----------
     source : path, DataFrame, DistanceTable or Table
     model : str, default "crossed"
-        baseline, coefficients or separate of Dobrzeniecka (2021), paper or crossed.
+        baseline, coefficients or separate of Dobrzeniecka (2021), paper, crossed, or
+        crossed-no-interaction, which lacks the class × attribute effects and has intervals that
+        are too short.
     priors : Priors, optional
     draws : int, default 4000
     seed : int, default 0
     sampler : {"exact", "nuts"}
         nuts is a check on the exact samplers and needs the extra `nuts`.
     errors : {"normal", "student"}
-        Error distribution of crossed.
+        Error distribution of crossed and crossed-no-interaction.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def fit(
         )
     draws = -(-draws // CHAINS) * CHAINS
     if sampler == "nuts":
-        if errors != "normal" and model == "crossed":
+        if errors != "normal" and model in CROSSED:
             raise InputError(f"errors: expected normal with the sampler nuts, got {errors}")
         from evenhand.posterior.nuts import fit_nuts
 
@@ -124,10 +126,12 @@ def fit(
                 result = fit_paper(table, priors.paper, draws=draws, seed=seed)
             elif model in THESIS:
                 result = fit_thesis(model, table, priors.thesis, draws=draws, seed=seed)
-            elif errors == "student":
-                result = fit_student(table, priors.crossed, draws=draws, seed=seed)
             else:
-                result = fit_crossed(table, priors.crossed, draws=draws, seed=seed)
+                fit_model = fit_student if errors == "student" else fit_crossed
+                interaction = model == "crossed"
+                result = fit_model(
+                    table, priors.crossed, interaction=interaction, draws=draws, seed=seed
+                )
     except np.linalg.LinAlgError:
         raise InputError(
             f"{table.source}: {model}: expected distances that determine the model's scales, got "

@@ -6,7 +6,7 @@ Needs the extra `nuts`. The priors are those of the exact samplers; nothing is i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError, MissingExtraError
 from evenhand.posterior.crossed import (
+    CROSSED,
     CrossedData,
     CrossedPrior,
+    EffectDraws,
     build_crossed_fit,
     check_identified,
 )
@@ -60,7 +62,7 @@ class _Packages:
 
 
 def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, seed: int = 0) -> Fit:
-    """Fit baseline, coefficients, separate or crossed by NUTS, in four chains."""
+    """Fit any model but the paper's by NUTS, in four chains."""
     sampled = run_nuts(
         build_numpyro_model(model, table, priors), draws, seed, dense=model in THESIS
     )
@@ -68,13 +70,16 @@ def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, see
         design = build_design(model, table)
         named = {name: sampled[name] for name in (*design.names, "sigma")}
         return build_thesis_fit(model, table, design, named, sampler="nuts")
-    data = CrossedData.of(table)
+    data = CrossedData.of(table, interaction=model == "crossed")
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in sampled.items()}
     slopes = [flat[f"slope_{k}"] for k in range(len(data.present) - 1)]
+    eta = flat.get("eta", np.zeros((len(flat["delta"]), data.group.size, data.classes)))
     beta = np.concatenate(
         [flat["gamma"], flat["delta"][:, None], flat["word"], flat["delta_gap"], *slopes], axis=1
     )
-    return build_crossed_fit(table, data, sampled["scales"], beta, flat["theta"], sampler="nuts")
+    effects = EffectDraws(beta, flat["theta"], eta)
+    fit = build_crossed_fit(table, data, sampled["scales"], effects, sampler="nuts")
+    return replace(fit, model=model)
 
 
 def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None]:
@@ -82,11 +87,14 @@ def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[]
     packages = _Packages.load()
     if model in THESIS:
         return _thesis(packages, model, table, priors.thesis)
-    if model != "crossed":
+    if model not in CROSSED:
         raise InputError(
             f"{model}: expected the sampler exact, got nuts, which has the other models only"
         )
     check_identified(table)
+    if model != "crossed":
+        data = CrossedData.of(table, interaction=False)
+        return _crossed(packages, data, priors.crossed.without_interaction())
     return _crossed(packages, CrossedData.of(table), priors.crossed)
 
 
@@ -131,7 +139,7 @@ def _thesis(
 
 
 def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Callable[[], None]:
-    """Well-identified effects are centred; δ_i is a multiple of its scale."""
+    """Well-identified effects are centred; δ_i and η are multiples of their scales."""
     dist, numpyro = packages.distributions, packages.numpyro
     stack = packages.jax.numpy.stack
     sample = numpyro.sample
@@ -144,14 +152,19 @@ def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Cal
 
     def model_function() -> None:
         error = sample("scale_error", dist.HalfCauchy(prior.error_scale))
+        spread = dist.MixtureSameFamily(
+            dist.Categorical(np.array([0.5, 0.5])),
+            dist.HalfNormal(np.array([prior.spread_scale, prior.negligible_scale])),
+        )
         others = [
-            sample(f"scale_{n}", dist.HalfNormal(prior.effect_scale)) for n in data.scales[1:]
+            sample(f"scale_{name}", spread if is_spread else dist.HalfNormal(prior.effect_scale))
+            for name, is_spread in zip(data.scales[1:], data.is_spread[1:], strict=True)
         ]
-        numpyro.deterministic("scales", stack([error, *others]))
+        scales = numpyro.deterministic("scales", stack([error, *others]))
         levels = dist.Normal(prior.level_mean, prior.level_sd).expand([groups]).to_event(1)
         gamma = sample("gamma", levels)
-        tau = stack(others[:groups])
-        theta = sample("theta", dist.Normal(gamma[group_index], tau[group_index]).to_event(1))
+        by_group = stack(others[:groups])
+        theta = sample("theta", dist.Normal(gamma[group_index], by_group[group_index]).to_event(1))
         delta = sample("delta", dist.Normal(0.0, prior.delta_sd))
         multiple = vector("delta_multiple", 1.0)
         gap = numpyro.deterministic("delta_gap", multiple * others[groups])
@@ -160,6 +173,12 @@ def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Cal
         for k in range(groups - 1):
             slope = vector(f"slope_{k}", others[groups + 2 + k])
             mean = mean + slope[data.word] * (group == k)
+        if data.word_class is not None:
+            shape = (data.group.size, data.classes)
+            unit = sample("eta_multiple", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
+            tau = scales[-groups:][group_index][:, None]
+            eta = numpyro.deterministic("eta", unit * tau)
+            mean = mean + eta[data.attribute, data.word_class[data.word]]
         sample("y", dist.Normal(mean, error), obs=data.y)
 
     return model_function

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,19 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic, topic, topic_names
-from evenhand.posterior.crossed import CrossedData, CrossedPrior, Marginal, check_identified
+from evenhand.posterior.crossed import (
+    CrossedData,
+    CrossedPrior,
+    Marginal,
+    check_identified,
+    find_classes,
+)
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import Table, read_table
 from evenhand.results import Measurement
 from evenhand.statistics.intervals import wilson
-from evenhand.statistics.mcmc import Proposal, start_around_mode
+from evenhand.statistics.mcmc import Proposal
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
@@ -46,12 +52,11 @@ Flags = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 
-SCALES = ("error", "stereotype", "delta", "word")
+SCALES = ("error", "stereotype", "delta", "word", "interaction_stereotype")
 """Scales of the model without controls, in the order of `CrossedData.scales`."""
-STARTS, FIRST, SECOND = 60, 200, 300
+STARTS, FIRST, SECOND = 60, 200, 400
 """Starting points, and points of the two rounds of importance sampling."""
 NEGLIGIBLE = 1e-6
-DELTA = SCALES.index("delta")
 REACH, RESOLUTION = 6.0, 601
 """Standard deviations around the mean, and points, at which a density is evaluated."""
 
@@ -60,13 +65,14 @@ REACH, RESOLUTION = 6.0, 601
 class Layout:
     """Kinds of attributes, one row per kind and one column per protected word.
 
-    `present` marks cells with a distance, `associated` those of the word's own class. Attributes
-    are taken from the kinds in turn, so that the classes differ by at most one attribute.
+    `present` marks cells with a distance, `associated` those of the word's own class; `word_class`
+    is the index of the class of every word. Attributes are taken from the kinds in turn, so that
+    the classes differ by at most one attribute.
     """
 
     associated: Flags
     present: Flags
-    classes: int
+    word_class: Ints
 
     @classmethod
     def of_classes(cls, words: Sequence[int]) -> Layout:
@@ -77,7 +83,7 @@ class Layout:
         """
         label = np.repeat(np.arange(len(words)), words)
         associated = np.arange(len(words))[:, None] == label
-        return cls(associated, np.ones_like(associated), len(words))
+        return cls(associated, np.ones_like(associated), label)
 
     @classmethod
     def of_table(cls, table: Table) -> Layout:
@@ -87,11 +93,15 @@ class Layout:
         associated, present = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         present[table.attribute, table.word] = True
         associated[table.attribute, table.word] = table.connection == 0
-        return cls(associated, present, len({label for label in table.word_class if label}))
+        return cls(associated, present, find_classes(table))
 
     @property
     def words(self) -> int:
         return int(self.associated.shape[1])
+
+    @property
+    def classes(self) -> int:
+        return int(np.unique(self.word_class).size)
 
     def cells(self, kinds: Ints) -> CrossedData:
         """Cells of a table with these kinds of attributes; all distances are 0."""
@@ -102,6 +112,7 @@ class Layout:
             attribute,
             self.associated[kinds][attribute, word],
             np.zeros(len(kinds), dtype=np.int64),
+            self.word_class,
         )
 
     def draw(self, attributes: int, rng: np.random.Generator) -> CrossedData:
@@ -112,18 +123,15 @@ class Layout:
 class Precision:
     r"""Posterior standard deviation of δ by number of attributes, for known scales.
 
-    With $\theta$ integrated out an attribute adds $X_j^\top \Sigma_j^{-1} X_j$ to the information
-    on $\beta$; $n$ attributes of random kinds add $n$ times the mean over the kinds. The variance
-    of δ is its entry of $(D^{-1} + n \bar M)^{-1}$, with $D$ the prior variances.
+    With $\theta$ and $\eta$ integrated out an attribute adds $X_j^\top \Sigma_j^{-1} X_j$ to the
+    information on $\beta$; $n$ attributes of random kinds add $n$ times the mean over the kinds.
+    The variance of δ is its entry of $(D^{-1} + n \bar M)^{-1}$, with $D$ the prior variances.
     """
 
     def __init__(self, layout: Layout, scales: Floats, prior: CrossedPrior) -> None:
         marginal = Marginal(layout.cells(np.arange(len(layout.associated))), prior)
-        variance, tau = scales[0] ** 2, scales[1] ** 2
-        kappa = tau / (variance + marginal.patterns[:, 1] * tau)
-        gram = marginal.gram - np.tensordot(kappa, marginal.part_gram, axes=1)
-        d = marginal.effect_sd(scales)
-        information = d[:, None] * gram * d / (variance * len(layout.associated))
+        lower = marginal.factor(scales[None])[0][0, :-1, :-1]
+        information = (lower @ lower.T - np.eye(len(lower))) / len(layout.associated)
         self.eigenvalues, vectors = np.linalg.eigh(information)
         self.share = vectors[1] ** 2
         self.delta_sd = prior.delta_sd
@@ -139,13 +147,15 @@ def simulate_data(
 ) -> CrossedData:
     """Simulate a table from the model, with new attributes and words."""
     cells = layout.draw(attributes, rng)
-    error, stereotype, delta, word = scales
+    error, stereotype, delta, word, interaction = scales
     theta = stereotype * rng.standard_normal(attributes)
     level = word * rng.standard_normal(layout.words)
     deltas = effect + delta * rng.standard_normal(layout.words)
     y = 1.0 + theta[cells.attribute] + level[cells.word] + deltas[cells.word] * cells.associated
     y += error * rng.standard_normal(y.size)
-    return CrossedData(y, cells.word, cells.attribute, cells.associated, cells.group)
+    eta = interaction * rng.standard_normal((attributes, int(layout.word_class.max()) + 1))
+    y += eta[cells.attribute, layout.word_class[cells.word]]
+    return replace(cells, y=y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +196,13 @@ def sample_delta(
     around the mode in the first round and fitted to the points of the first round in the second.
     """
     marginal = Marginal(data, prior)
-    start = start_around_mode(marginal, np.log(guess), STARTS, rng)
-    start[:, DELTA] = np.exp(start[:, DELTA])
+    start = marginal.start(guess, STARTS, rng)
     points, weight = _sample_weighted(marginal, Proposal.fit(start), FIRST, rng)
     tempered = np.sqrt(weight)
     resampled = points[rng.choice(FIRST, size=FIRST, p=tempered / tempered.sum())]
     points, weight = _sample_weighted(marginal, Proposal.fit(resampled), SECOND, rng)
     relevant = weight > NEGLIGIBLE
-    lower = marginal.factor(np.exp(_logarithms(points[relevant])))[0]
+    lower = marginal.factor(marginal.to_scales(points[relevant]))[0]
     unit = np.zeros((len(lower), lower.shape[1] - 1, 1))
     unit[:, 1] = 1.0
     column = np.linalg.solve(lower[:, :-1, :-1], unit)[..., 0]
@@ -207,30 +216,21 @@ def sample_delta(
 def _sample_weighted(
     marginal: Marginal, proposal: Proposal, size: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Draw logarithms of the scales, except that the spread of δ is not logarithmic, with weights.
-
-    That spread may be near 0, where its logarithm has a long tail; it is drawn on its own scale
-    and negative values are reflected.
-    """
+    """Draw points of `Marginal` with weights; the weight is 0 where a scale would be negative."""
     points = proposal.draw(size, rng)
-    mirrored = points.copy()
-    mirrored[:, DELTA] *= -1
-    log_proposal = np.logaddexp(proposal.log_density(points), proposal.log_density(mirrored))
-    points[:, DELTA] = np.abs(points[:, DELTA])
-    logarithms = _logarithms(points)
-    log_weight = marginal(logarithms) - logarithms[:, DELTA] - log_proposal
+    log_weight = marginal(points) - proposal.log_density(points)
     weight = np.exp(log_weight - log_weight.max())
     return points, weight / weight.sum()
 
 
-def _logarithms(points: Floats) -> Floats:
-    logarithms = points.copy()
-    logarithms[:, DELTA] = np.log(points[:, DELTA])
-    return logarithms
-
-
-RELIGION = {"error": 0.118, "stereotype": 0.183, "delta": 0.030, "word": 0.142}
-"""Posterior medians of crossed on the religion table of Dobrzeniecka (2021), 4,200 rows.
+RELIGION = {
+    "error": 0.118,
+    "stereotype": 0.198,
+    "delta": 0.023,
+    "word": 0.151,
+    "interaction_stereotype": 0.010,
+}
+"""Posterior root mean squares of crossed on the religion table of Dobrzeniecka (2021), 4,200 rows.
 
 `word` is the spread of the level of a word on stereotypes, √(.034² + .138²)."""
 MAX_ATTRIBUTES = 1000
@@ -439,7 +439,7 @@ def calibrate(
     """
     import scipy.optimize  # noqa: F401  (imported before its threads are limited)
 
-    layout, scales = Layout.of_table(fit.table), np.median(_scales(fit), axis=0)
+    layout, scales = Layout.of_table(fit.table), _typical(_scales(fit))
     seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
     results: list[Measurement] = []
     with threadpool_limits(1, "blas"):
@@ -537,9 +537,8 @@ def _setting(source: Topic | Source, seed: int) -> _Setting:
     check_identified(table)
     draws = _scales(fit(table, draws=2000, seed=seed))
     layout = Layout.of_table(table)
-    median = np.median(draws, axis=0)
     return _Setting(
-        table.source, layout, median, draws[:: len(draws) // 200], len(layout.associated)
+        table.source, layout, _typical(draws), draws[:: len(draws) // 200], len(layout.associated)
     )
 
 
@@ -560,6 +559,11 @@ def _scales(fitted: Fit) -> Floats:
     slope = by_name.get("slope_stereotype", np.zeros(len(drawn)))
     by_name["word"] = np.hypot(by_name["word"], slope)
     return np.stack([by_name[name] for name in SCALES], axis=1)
+
+
+def _typical(draws: Floats) -> Floats:
+    """Root mean squares of draws of the scales: the variance of δ is a sum of their squares."""
+    return np.asarray(np.sqrt(np.mean(draws**2, axis=0)))
 
 
 def _grid(numbers: NDArray[np.int64], height: Floats, target: float) -> NDArray[np.int64]:

@@ -475,6 +475,9 @@ SCALES = {
     "word": 0.035,
     "slope_stereotype": 0.14,
     "slope_human": 0.07,
+    "interaction_stereotype": 0.01,
+    "interaction_human": 0.006,
+    "interaction_neutral": 0.003,
 }
 """Close to those of the religion table of Dobrzeniecka (2021)."""
 
@@ -488,9 +491,11 @@ def simulate(
     neutral: int = 60,
     levels: tuple[float, float, float] = (0.9, 0.9, 0.95),
     scales: Mapping[str, float] = SCALES,
+    freedom: float | None = None,
+    unequal: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
 ) -> Table:
-    """Simulate a distance table from the crossed model, with a known true δ.
+    """Simulate a distance table with a known true δ, from the crossed model or one unlike it.
 
     Parameters
     ----------
@@ -503,7 +508,13 @@ def simulate(
     levels : tuple of float
         γ of stereotype, human and neutral attributes.
     scales : mapping of str to float
-        Standard deviations; `delta` is that of δ_i between words.
+        Standard deviations; `delta` is that of δ_i between words. Effects without one are 0.
+    freedom : float, optional
+        Degrees of freedom, above 2, of Student-t errors and effects with these standard deviations;
+        normal by default, as crossed assumes.
+    unequal : tuple of float
+        Standard deviation, between words, of the logarithm of the scale of the error, and how many
+        times larger that scale is for associated attributes; (0, 1) is what crossed assumes.
     seed : int, default 0
 
     Returns
@@ -522,15 +533,27 @@ def simulate(
     group = np.repeat([0, 1, 2], [stereotype_class.size, human, neutral])
     own = np.full((word_class.size, group.size), False)
     own[:, : stereotype_class.size] = word_class[:, None] == stereotype_class
-    spread = np.array([scales["stereotype"], scales["human"], scales["neutral"]])
-    theta = np.array(levels)[group] + spread[group] * rng.standard_normal(group.size)
+
+    def draw(*shape: int) -> Floats:
+        if freedom is None:
+            return rng.standard_normal(shape)
+        return np.asarray(rng.standard_t(freedom, shape) * np.sqrt(1 - 2 / freedom))
+
+    def by_group(prefix: str = "") -> Floats:
+        return np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group]
 
     def by_word(name: str) -> Floats:
-        return np.asarray(scales[name] * rng.standard_normal((word_class.size, 1)))
+        return np.asarray(scales.get(name, 0.0) * draw(word_class.size, 1))
 
+    theta = np.array(levels)[group] + by_group() * draw(group.size)
     mean = theta + by_word("word") + own * (delta + by_word("delta"))
     mean = mean + by_word("slope_stereotype") * (group == 0) + by_word("slope_human") * (group == 1)
-    y = mean + scales["error"] * rng.standard_normal(mean.shape)
+    noise = scales["error"] * draw(*mean.shape)
+    mean = mean + (by_group("interaction_") * draw(len(words), group.size))[word_class]
+    if unequal != (0.0, 1.0):
+        noise *= np.exp(unequal[0] * rng.standard_normal((word_class.size, 1)))
+        noise *= np.where(own, unequal[1], 1.0)
+    y = mean + noise
     word, attribute = np.indices(y.shape).reshape(2, -1)
     connection = np.where(group == 0, np.where(own, 0, 1), group + 1)
     names = [f"class{k + 1}" for k in range(len(words))]

@@ -651,8 +651,16 @@ def _quantities(
             yield f"γ: mean distance, {group} words", draws["gamma"][..., k], *prior
         yield sigma, draws["scale"][..., 0], *error(p.error_scale)
         spread = draws["scale"][..., fit.entries["scale"].index("delta")]
-        limits = (0.0, 2.6 * p.effect_scale)
-        yield "τ: spread of δ over words", spread, halfnorm(0, p.effect_scale).pdf, limits
+        limits = (0.0, 2.6 * p.spread_scale)
+
+        def of_spread(x: Floats) -> Floats:
+            scales = (p.spread_scale, p.negligible_scale)
+            return np.asarray(np.mean([halfnorm(0, scale).pdf(x) for scale in scales], axis=0))
+
+        yield "τ: spread of δ over words", spread, of_spread, limits
+        if "interaction_stereotype" in fit.entries["scale"]:
+            k = fit.entries["scale"].index("interaction_stereotype")
+            yield "τ: spread of class × attribute", draws["scale"][..., k], of_spread, limits
     elif fit.model == "coefficients":
         q = chosen.thesis
         for k, level in enumerate(fit.entries["co"]):

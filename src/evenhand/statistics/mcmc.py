@@ -250,6 +250,9 @@ def _quantile(share: Floats, k: Floats, scale: Floats) -> Floats:
 
 
 LogDensity = Callable[[Floats], Floats]
+Jump = Callable[[Floats, np.random.Generator], tuple[Floats, Floats]]
+JUMPS = 0.35
+"""Share of steps that use the caller's proposals, if there are any."""
 NO_DENSITY = 1e12
 """Replaces an infinite negative log density in the search for the mode."""
 FREEDOM = 6.0
@@ -302,6 +305,7 @@ def sample(
     rng: np.random.Generator,
     thin: int = 1,
     warm_up: Sequence[int] = WARM_UP,
+    jump: Jump | None = None,
 ) -> Chains:
     """Run Metropolis chains.
 
@@ -317,24 +321,36 @@ def sample(
         Steps per retained draw.
     warm_up : sequence of int
         Steps of the warm-up rounds, after each of which the proposal is refitted.
+    jump : callable, optional
+        Proposals of the caller for all points, used in a share of the steps, for densities with
+        several modes. Returns the proposed points and, of each, the log density of the reverse
+        proposal less that of the proposal.
 
     Returns
     -------
     Chains
     """
+
+    def advance(points: Floats, values: Floats) -> tuple[Floats, Floats, float]:
+        if jump is None or rng.random() >= JUMPS:
+            return step(log_density, points, values, proposal, rng)
+        proposed, log_ratio = jump(points, rng)
+        new = log_density(proposed)
+        return _accept(points, values, proposed, new, new - values + log_ratio, rng)
+
     points, values = start.copy(), log_density(start)
     proposal = Proposal.fit(start)
     for length in warm_up:
         visited = []
         for _ in range(length):
-            points, values, _ = step(log_density, points, values, proposal, rng)
+            points, values, _ = advance(points, values)
             visited.append(points)
         proposal = Proposal.fit(np.concatenate(visited[length // 3 :]))
     result = np.empty((len(start), draws, start.shape[1]))
     accepted = 0.0
     for index in range(draws):
         for _ in range(thin):
-            points, values, share = step(log_density, points, values, proposal, rng)
+            points, values, share = advance(points, values)
             accepted += share
         result[:, index] = points
     return Chains(result, accepted / (draws * thin))
@@ -357,7 +373,18 @@ def step(
     change[independent] += (proposal.log_density(points) - proposal.log_density(proposed))[
         independent
     ]
-    accept: NDArray[np.bool_] = np.less(np.log(rng.random(count)), change)
+    return _accept(points, values, proposed, new, change, rng)
+
+
+def _accept(
+    points: Floats,
+    values: Floats,
+    proposed: Floats,
+    new: Floats,
+    change: Floats,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, float]:
+    accept: NDArray[np.bool_] = np.less(np.log(rng.random(len(points))), change)
     return (
         np.where(accept[:, None], proposed, points),
         np.where(accept, new, values),
