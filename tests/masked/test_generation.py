@@ -273,7 +273,8 @@ class Reader(BigramModel):
     def logits(self, rows, positions):  # noqa: ARG002
         ids = self.tokenizer.convert_tokens_to_ids(["lifted", "pushed", "moved"])
         verbs = [next((i for i in row if i in ids), row[0]) for row in rows]
-        return np.log(self.table[verbs]).astype(np.float32)
+        with np.errstate(divide="ignore"):
+            return np.log(self.table[verbs]).astype(np.float32)
 
 
 def judged(model, **options):
