@@ -96,12 +96,11 @@ class CrossedPrior:
 
     def log_spread(self, tau: Floats) -> Floats:
         """Log density of a spread, up to a constant."""
-        return np.logaddexp(
-            *(
-                -0.5 * (tau / scale) ** 2 - np.log(scale)
-                for scale in (self.spread_scale, self.negligible_scale)
-            )
-        )
+        parts = [
+            -0.5 * (tau / scale) ** 2 - np.log(scale)
+            for scale in (self.spread_scale, self.negligible_scale)
+        ]
+        return np.asarray(np.logaddexp(*parts))
 
     def spread_quantiles(self) -> tuple[Floats, Floats]:
         """Normal quantiles x, and the spreads τ with P(spread < τ) = Φ(x), both increasing."""
@@ -299,7 +298,7 @@ class Marginal:
         np.add.at(by_word, data.attribute, x[:, self.first :])
         counts = np.bincount(self.cell, minlength=fixed.shape[0]).reshape(shape)
         totals = np.bincount(self.cell, weights=self.residual, minlength=fixed.shape[0])
-        self.totals = totals.reshape(shape)
+        self.totals: Floats = totals.reshape(shape).astype(float)
         sums = np.zeros((size.size, shape[1]))
         np.add.at(sums, self.kind, self.totals)
         squares = np.zeros((size.size, shape[1], shape[1]))
@@ -407,11 +406,11 @@ class Marginal:
         b, p = self.blocks, self.prior_mean.size
         if self.data.word_class is None or b.counts.size * p * p > MAX_PRODUCTS:
             return None
-        sums = np.zeros((b.size.size, self.data.classes, p))
+        by_class = np.zeros((b.size.size, self.data.classes, p))
         for c, columns in enumerate(self.columns):
-            sums[:, c, : self.first] = b.fixed[:, c]
-            sums[:, c, self.first + columns] = b.by_word[:, columns]
-        sums = sums.reshape(-1, p)
+            by_class[:, c, : self.first] = b.fixed[:, c]
+            by_class[:, c, self.first + columns] = b.by_word[:, columns]
+        sums = by_class.reshape(-1, p)
         size = np.repeat(b.size, self.data.classes)
         gram = (size[:, None] * sums)[:, :, None] * sums[:, None, :]
         return gram.reshape(len(sums), -1), b.totals.reshape(-1, 1) * sums
@@ -457,7 +456,7 @@ class Marginal:
         """Draw starting points around the mode of the logarithms of the scales."""
 
         def log_density(logs: Floats) -> Floats:
-            return self.log_posterior(np.exp(logs)) + logs.sum(axis=1)
+            return np.asarray(self.log_posterior(np.exp(logs)) + logs.sum(axis=1))
 
         return self.to_points(np.exp(start_around_mode(log_density, np.log(guess), count, rng)))
 

@@ -536,11 +536,11 @@ def simulate(
 
     def draw(*shape: int) -> Floats:
         if freedom is None:
-            return rng.standard_normal(shape)
+            return np.asarray(rng.standard_normal(shape))
         return np.asarray(rng.standard_t(freedom, shape) * np.sqrt(1 - 2 / freedom))
 
     def by_group(prefix: str = "") -> Floats:
-        return np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group]
+        return np.asarray(np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group])
 
     def by_word(name: str) -> Floats:
         return np.asarray(scales.get(name, 0.0) * draw(word_class.size, 1))
