@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from text_growth import OPERATIONS, PATTERNS, TAILS, line_of, seconds
 
-CHARACTERS = 12_000
+CHARACTERS, PROSE = 6_000, 40_000
+"""The shorter line, of a short pattern and of one that is a sentence."""
 TOLERANCE = 1.8
 """Four times the text may take this much more than four times as long; quadratic time takes 16."""
 SHORTEST = 0.004
@@ -26,7 +27,8 @@ def test_time_is_linear_in_the_length_of_a_line(operation: str) -> None:
     slow = []
     for label, pattern in PATTERNS.items():
         for tail in TAILS.values():
-            short, long = (line_of(pattern, tail, n) for n in (CHARACTERS, 4 * CHARACTERS))
+            size = PROSE if len(pattern) > 40 else CHARACTERS
+            short, long = (line_of(pattern, tail, n) for n in (size, 4 * size))
             # one run says that time is linear; that it is not takes the least of three
             for repeats in (1, 3):
                 base = max(seconds(work, short, repeats), SHORTEST)
