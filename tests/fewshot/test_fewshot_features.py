@@ -17,6 +17,8 @@ from evenhand.fewshot.runs import draw_parts, prepare, run
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import Table, train
 
+pytestmark = pytest.mark.slow
+
 MITIGATIONS = ["none", "augment", "neutralize", "augment+neutralize", "calibrate"]
 
 
@@ -76,7 +78,6 @@ def test_tuned_encoders_read_its_texts_and_start_afresh(runs, store, tmp_path):
         ).read_bytes()
 
 
-@pytest.mark.slow
 def test_features_depend_on_no_order(runs, store, tmp_path):
     """Nor on what was asked for before, on a kill, or on damage."""
     expected = {version: store.features(version) for version in VERSIONS}

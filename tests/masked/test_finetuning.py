@@ -30,6 +30,8 @@ from evenhand.masked.learning_text import (
 from evenhand.masked.pairs import Pair
 from evenhand.masked.sentences import Sentence
 
+pytestmark = pytest.mark.slow
+
 JOBS = ("nurse", "doctor", "teacher", "engineer")
 TEXTS = [
     f"The {job} said {pronoun} {verb} {thing} {number}."
@@ -272,7 +274,6 @@ def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_p
     assert "built-in" not in "".join(change.query for change in alone.changes)
 
 
-@pytest.mark.slow
 def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
@@ -345,7 +346,6 @@ def test_sentences_that_cannot_be_scored_are_told_of_before_training(bert, tmp_p
     assert "4 sentences are left out: the model cannot score them" in done.notes
 
 
-@pytest.mark.slow
 def test_a_failed_attempt_does_not_claim_the_folder(bert, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(InputError, match="to measure on"):
@@ -413,7 +413,6 @@ def bert(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.masked.learning_text.WORK", 10_000)
     people = (

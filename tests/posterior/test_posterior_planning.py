@@ -30,6 +30,8 @@ from evenhand.posterior.planning import (
     simulate_data,
 )
 
+pytestmark = pytest.mark.slow
+
 LAYOUT = Layout.of_classes([3, 2])
 TRUE = np.array([0.12, 0.2, 0.03, 0.14, 0.05])
 PRIOR = CrossedPrior()
@@ -102,7 +104,6 @@ def test_controls_hardly_help():
     assert without == pytest.approx(with_controls, rel=0.02)
 
 
-@pytest.mark.slow
 def test_a_plan_for_a_topic(religion):
     assert (religion.words, religion.classes, religion.available) == (15, 3, 11)
     assert religion.scales == RELIGION
@@ -129,7 +130,6 @@ def test_seeds(religion):
     assert other.curve != religion.curve
 
 
-@pytest.mark.slow
 def test_smaller_effects_and_more_power_need_more(religion):
     assert plan("religion", effect=0.06, sets=10).needed > religion.needed
     assert plan("religion", effect=0.1, power=0.97, sets=10).needed > religion.needed
@@ -145,7 +145,6 @@ def test_an_effect_that_no_number_of_attributes_detects():
     assert "more protected words" in result.notes[0]
 
 
-@pytest.mark.slow
 def test_a_plan_from_a_table_takes_its_scales():
     table = simulate(delta=-0.1, words=(4, 4), stereotypes=(6, 6), human=8, neutral=20, seed=1)
     result = plan(table, effect=0.1, sets=10)
