@@ -43,7 +43,7 @@ audit: .venv/installed
 browser: .venv/browser
 
 test: .venv/developed .venv/browser
-	$(HOMELESS) $(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(HOMELESS) $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
 
 check: lint types layers test slow
 

@@ -15,7 +15,18 @@ from number_checker import NumberChecker, agree, with_documented_numbers
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-LONG = ("README.md", "fewshot.md", "generate.md", "grid.md", "posterior.md", "vectors.md")
+LONG = (
+    "README.md",
+    "association.md",
+    "audit.md",
+    "fewshot.md",
+    "finetune.md",
+    "generate.md",
+    "grid.md",
+    "phrases.md",
+    "posterior.md",
+    "vectors.md",
+)
 EXAMPLES = [
     pytest.param(page, marks=pytest.mark.slow) if page.name in LONG else page for page in PAGES
 ]

@@ -214,6 +214,20 @@ def _is_running(process: int) -> bool:
     return True
 
 
+def check_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder to write into, which need not be there yet."""
+    folder = Path(path)
+    there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    if not there.is_dir():
+        what = "" if there == folder else f": {there} is one"
+        raise FileError(folder, f"expected a folder to write into, got a file{what}")
+    if not os.access(there, os.W_OK):
+        raise FileError(
+            folder, f"expected a folder to write into, got one without permission: {there}"
+        )
+    return folder
+
+
 @contextmanager
 def lock_folder(folder: Path, busy: str = "") -> Iterator[None]:
     """Hold the lock of a folder, `.lock`.

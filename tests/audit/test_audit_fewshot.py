@@ -133,6 +133,7 @@ def test_trained_weights_are_removed(found):
     assert list(found[0].rglob("answers.npz"))
 
 
+@pytest.mark.slow
 def test_resumes_after_a_break_with_the_same_numbers(encoder, people, found, tmp_path):
     steps = found[2].steps
     assert steps == sorted(steps)

@@ -69,6 +69,7 @@ def test_vectors_with_planted_bias(tmp_path):
     assert [vectors_level(tmp_path, seed, 0.5) for seed in range(2)] == ["strong evidence"] * 2
 
 
+@pytest.mark.slow
 def test_clean_vectors(tmp_path):
     seen, allowed = alarms(6, lambda seed: vectors_level(tmp_path, seed, 0.0))
     assert seen <= allowed
@@ -182,6 +183,7 @@ def masked_level(folder, seed, **dials):
     return judged("model", folder / str(seed), model=model, data=PLAIN, skip=skip).level
 
 
+@pytest.mark.slow
 def test_a_model_with_planted_bias(tmp_path):
     assert masked_level(tmp_path, 0, bias=1.0, slope=1.0) == "strong evidence"
 

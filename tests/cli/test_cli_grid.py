@@ -208,6 +208,7 @@ def shots(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     told = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
     assert "20 of 24 cells have a result" in told

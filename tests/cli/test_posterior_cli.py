@@ -86,6 +86,7 @@ def test_fit_for_reading(capsys, path):
     assert "intra-class correlation" in text
 
 
+@pytest.mark.slow
 def test_one_model_and_its_files(capsys, path, tmp_path):
     folder = tmp_path / "out"
     arguments = ("posterior", "fit", path, "--model", "crossed", "--draws", "160", "--sensitivity")
@@ -119,6 +120,7 @@ def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     assert "different for another" in failure(capsys, "posterior", "fit", one, "--model", "crossed")
 
 
+@pytest.mark.slow
 def test_compare(capsys, table, path, tmp_path):
     noise = 0.01 * np.random.default_rng(0).standard_normal(table.rows)
     moved = table.distance + 0.1 * (table.connection == 0) + noise

@@ -539,6 +539,19 @@ RECORDED = {
 """The names of metrics in version 0.1, which the numbers were recorded with."""
 
 
+STAGES = {
+    "odds": "odds-data-odds-ratios",
+    "weat": "weat-weat-1-to-10",
+    "wefat": "wefat-wefat",
+    "analogies": "analogies-analogies",
+    "analogy_accuracy": "analogies-analogies",
+    "pronouns": "pronouns-model-pronouns",
+    "professions": "profession-model-professions",
+    "phrases": "phrases-model-phrases",
+}
+"""The names of stages in version 0.1, by the kinds of today's."""
+
+
 def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
     """The measurements of a stage with the names of version 0.1, and the parts that it had."""
     for data in measurements:
@@ -554,7 +567,7 @@ def _audited(measurements: Iterable[Document]) -> Iterator[Document]:
             [raw] = _parts(data, "embedding")
             yield {**raw, "query": data["query"]}
             yield {**data, "metric": "phrase-weat-centred"}
-        elif data["details"].get("role") in ("accuracy", "bias"):
+        elif data["details"].get("role") in ("performance", "bias"):
             run = data["details"]["run"]
             if data["metric"] == "accuracy":
                 yield {**data, "metric": "fewshot_accuracy", "query": run}
@@ -568,7 +581,7 @@ def audit(document: Document) -> Iterator[Row]:
     """`results.json` of an audit: measurements, mitigation, posterior, and the verdicts."""
     names: set[str] = set()
     for stage in document["stages"]:
-        of = stage["name"].replace("professions-model-", "profession-model-")
+        of = STAGES.get(stage["kind"], stage["name"])
         if stage["kind"] == "mitigation":
             for name, values in debias(stage):
                 yield f"{of}/{name}", values

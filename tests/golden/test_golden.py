@@ -99,8 +99,24 @@ def differences(tolerance: Tolerance, expected: dict, actual: dict) -> list[str]
     return lines
 
 
+LONG = {
+    "fewshot/paired",
+    "masked/finetuning",
+    "masked/generation",
+    "masked/phrases two models",
+    "masked/pronouns",
+    "posterior/fit student",
+    "posterior/plan",
+    "shared/posterior/compare",
+    "shared/posterior/religion",
+    "vectors/debias/hard",
+}
+"""Cases of several seconds whose instrument also has a shorter one: they run as slow tests."""
+
 PARAMETERS = [
-    pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow else [])
+    pytest.param(
+        case, id=case.name, marks=[pytest.mark.slow] if case.slow or case.name in LONG else []
+    )
     for case in CASES
 ]
 

@@ -116,3 +116,16 @@ def test_failures_are_grouped_by_reason_the_most_frequent_first(squares, tmp_pat
 def test_a_folder_without_a_grid_is_an_error(tmp_path):
     with pytest.raises(FileError, match="expected the folder of a grid"):
         status(tmp_path)
+
+
+def test_locks_that_killed_workers_left_are_removed(begun):
+    """That of a finished cell is stale unless somebody holds it; others belong to their cells."""
+    grid, store = begun
+    done, held, waiting = (grid.cells[i].key for i in (0, 1, 3))
+    for key in (done, waiting):
+        path = store.path / "work" / f"{key}.lock"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    with store.lock_cell(held):
+        store.remove_partial()
+        assert {path.stem for path in (store.path / "work").glob("*.lock")} == {held, waiting}

@@ -248,6 +248,7 @@ def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
     assert 1500 <= done.tokens < 1500 + 4 * 32
 
 
+@pytest.mark.slow
 def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
@@ -311,6 +312,7 @@ def test_sentences_that_cannot_be_scored_are_told_of_before_training(bert, tmp_p
     assert "4 sentences are left out: the model cannot score them" in done.notes
 
 
+@pytest.mark.slow
 def test_a_failed_attempt_does_not_claim_the_folder(bert, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(InputError, match="to measure on"):

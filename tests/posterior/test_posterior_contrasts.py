@@ -160,6 +160,7 @@ def test_prior_predictive_tables(model):
         check_prior("paper", simulate(**DESIGN))
 
 
+@pytest.mark.slow
 def test_delta_hardly_depends_on_the_prior():
     rows = check_sensitivity(simulate(delta=-0.2, seed=1, **DESIGN), draws=320)
     means = {row.name: row.contrasts["associated-different"].value for row in rows}

@@ -102,6 +102,7 @@ def test_controls_hardly_help():
     assert without == pytest.approx(with_controls, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_topic(religion):
     assert (religion.words, religion.classes, religion.available) == (15, 3, 11)
     assert religion.scales == RELIGION
@@ -128,6 +129,7 @@ def test_seeds(religion):
     assert other.curve != religion.curve
 
 
+@pytest.mark.slow
 def test_smaller_effects_and_more_power_need_more(religion):
     assert plan("religion", effect=0.06, sets=10).needed > religion.needed
     assert plan("religion", effect=0.1, power=0.97, sets=10).needed > religion.needed

@@ -22,6 +22,7 @@ def religion(cosine):
     return fit_models(read_table(cosine / "religionReddit.csv"))
 
 
+@pytest.mark.slow
 def test_waic_of_the_three_models(religion):
     scores = {name: compute_criteria(religion.fits[name]) for name in MODELS[:3]}
     published = {
@@ -100,6 +101,7 @@ def test_the_means_of_the_2024_paper(cosine, file, means):
             assert measured[level].value == pytest.approx(value, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "delta"), [("genderReddit", -0.015), ("raceReddit", -0.038)])
 def test_the_other_topics_run(cosine, file, delta):
     fitted = fit_models(cosine / f"{file}.csv", draws=1600)
@@ -109,6 +111,7 @@ def test_the_other_topics_run(cosine, file, delta):
     assert fitted.fits["crossed"].diagnostics().rhat_max < 1.02
 
 
+@pytest.mark.slow
 def test_hard_debiasing_leaves_no_delta(cosine):
     change = compare_tables(
         cosine / "religionReddit.csv", cosine / "debiasedReligionReddit.csv", draws=1600

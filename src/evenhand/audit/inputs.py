@@ -207,20 +207,6 @@ def check_data(given: str, embedded: Sequence[str]) -> None:
         _check_file("data", given, embedded)
 
 
-def check_out(out: str | os.PathLike[str]) -> Path:
-    """The folder to write into, which need not be there yet."""
-    folder = Path(out)
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        what = "" if there == folder else f": {there} is one"
-        raise FileError(folder, f"expected a folder to write into, got a file{what}")
-    if not os.access(there, os.W_OK):
-        raise FileError(
-            folder, f"expected a folder to write into, got one without permission: {there}"
-        )
-    return folder
-
-
 def _check_file(kind: str, given: str, embedded: Sequence[str]) -> None:
     path = Path(given)
     if path.is_dir():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon
 from evenhand.audit.fewshot import fewshot_stages
-from evenhand.audit.inputs import Inputs, check_out, gather
+from evenhand.audit.inputs import Inputs, gather
 from evenhand.audit.mitigation import debias_stages, finetune_stages
 from evenhand.audit.posterior import posterior_stages
 from evenhand.audit.stages import (
@@ -31,7 +31,15 @@ from evenhand.audit.stages import (
     topic_stages,
 )
 from evenhand.errors import FileError, InputError, VocabularyError
-from evenhand.files import RunFolder, document, read_document, save_csv, save_json, versions
+from evenhand.files import (
+    RunFolder,
+    check_folder,
+    document,
+    read_document,
+    save_csv,
+    save_json,
+    versions,
+)
 from evenhand.lexicon import Topic
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
@@ -135,7 +143,7 @@ def audit(
 
     """
     chosen = _topics(topics)
-    folder = check_out(out)
+    folder = check_folder(out)
     new = not folder.exists()
     given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
     _check_words(given, chosen)

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from evenhand.cli.output import progress_bar
 from evenhand.errors import InputError
-from evenhand.files import reading, real_path
+from evenhand.files import check_folder, reading, real_path
 from evenhand.instruments import Option, Run, options_of
 
 if TYPE_CHECKING:
@@ -205,21 +205,21 @@ def folder_option(
         "--output",
         "folder",
         metavar="FOLDER",
-        type=click.Path(file_okay=not always, path_type=Path),
+        type=click.Path(path_type=Path),
         required=required,
-        callback=_existing if always else _folder,
+        callback=_checked_folder if always else _folder,
         help=text,
         **usual,  # type: ignore[arg-type]
     )
 
 
-def _existing(
+def _checked_folder(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
     path: Path,
 ) -> Path:
     real_path(path)
-    return path
+    return check_folder(path)
 
 
 def _folder(

@@ -311,9 +311,10 @@ class Store:
         return times
 
     def remove_partial(self) -> None:
-        """Remove half-written files that are an hour old or more.
+        """Remove half-written files that are an hour old or more, and locks of finished cells.
 
-        Only the clock of the disk counts, on which `grid.json` was just written.
+        Only the clock of the disk counts, on which `grid.json` was just written. A worker that is
+        killed between its result and the end leaves its lock behind.
         """
         now = (self.path / "grid.json").stat().st_mtime
         for pattern in PARTIAL:
@@ -321,6 +322,9 @@ class Store:
                 with suppress(FileNotFoundError):
                     if now - path.stat().st_mtime > PARTIAL_AGE:
                         path.unlink()
+        for path in (self.path / "work").glob("*.lock"):
+            if self.file(path.stem).exists() and self.running(path.stem) is None:
+                path.unlink(missing_ok=True)
 
 
 def _is_free(handle: int) -> bool:

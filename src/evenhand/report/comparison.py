@@ -408,6 +408,7 @@ def unpaired_interval(
     level are first brought to the first one's by normal quantiles. A `ratio` is computed on the
     logarithm.
 
+    >>> from dataclasses import replace
     >>> a = Measurement(metric="m", query="", value=1, low=0, high=2, n=9, ideal=0, worse="away",
     ...                 interval="")
     >>> [round(x, 3) for x in unpaired_interval(a, replace(a, value=5, low=4, high=6))]

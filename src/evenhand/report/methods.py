@@ -38,7 +38,7 @@ class Method:
     @property
     def title(self) -> str:
         """The label and the source."""
-        return f"{self.label} ({self.source})" if self.source else self.label
+        return f"{self.label}, {self.source}" if self.source else self.label
 
     @property
     def text(self) -> str:
