@@ -139,16 +139,16 @@ def save_tensors(
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replace_file(path) as file:
-        text = json.dumps(record)
-        checksum = _tensor_digest(contiguous, text)
-        file.write(save(contiguous, metadata={"record": text, "digest": checksum}))
+        content = {"digest": _tensor_digest(contiguous, record), "record": record}
+        # one entry: safetensors writes several in any order, and the same run has the same bytes
+        file.write(save(contiguous, metadata={"record": json.dumps(content)}))
 
 
-def _tensor_digest(tensors: Mapping[str, torch.Tensor], record: str) -> str:
+def _tensor_digest(tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> str:
     """A hash of everything in a file of tensors."""
     import torch
 
-    digest = blake2b(record.encode(), digest_size=16)
+    digest = blake2b(json.dumps(record).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
@@ -161,11 +161,11 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            about = file.metadata()
+            content = json.loads(file.metadata()["record"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if _tensor_digest(tensors, about["record"]) != about["digest"]:
+        if _tensor_digest(tensors, content["record"]) != content["digest"]:
             raise ValueError("damaged, its checksum is wrong")
-        return tensors, json.loads(about["record"])
+        return tensors, content["record"]
     except FileNotFoundError:
         raise FileError(path, f"expected a {kind}, got no such file") from None
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -129,7 +129,7 @@ def test_absurd_options_of_a_run(capsys):
     calls = ("fewshot", "run", "--data", "simulated:per_class=20", "-o", "run")
     for option in ("projection=1000000000", "hidden=1e300", "scale=nan", "hidden", "=3"):
         failure(capsys, *calls, "--network", "relation-base", "--option", option)
-    for name in ("--ways", "--shots", "--batch", "--splits"):
+    for name in ("--ways", "--shots", "--splits"):
         failure(capsys, *calls, name, str(10**12))
     for device in ("meta", "mps", "xla", "cuda:99", ""):
         assert "device" in failure(capsys, "masked", "score", "-", "--device", device)

@@ -81,7 +81,7 @@ class TrainingSettings:
         help="Cross-entropy or squared error (El Zein 2021); by default what the network is "
         "usually trained with.",
     )
-    batch: int = option(16, minimum=1, maximum=1_000_000, help="Episodes per step.")
+    batch: int = option(16, minimum=1, help="Episodes per step.")
     learning_rate: float = option(5e-4, above=0, help="The highest learning rate of the network.")
     encoder_learning_rate: float = option(
         1e-4, above=0, help="That of the encoder, with --finetune."
@@ -200,9 +200,9 @@ class RunSettings:
     """
 
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    ways: int = option(5, minimum=2, maximum=1_000_000, help="Classes per task (C).")
-    shots: int = option(5, minimum=1, maximum=1_000_000, help="Labelled texts per class (K).")
-    queries: int = option(5, minimum=1, maximum=1_000_000, help="Query texts per class (Q).")
+    ways: int = option(5, minimum=2, help="Classes per task (C).")
+    shots: int = option(5, minimum=1, help="Labelled texts per class (K).")
+    queries: int = option(5, minimum=1, help="Query texts per class (Q).")
     episodes: EpisodeCounts = option(
         str(EpisodeCounts()),
         metavar="TRAIN/VALID/TEST",

@@ -33,7 +33,7 @@ from evenhand.masked.forward import (
     logits_of,
     stages_of,
 )
-from evenhand.masked.sources import bounded, check_folder, fetch, first_sentence
+from evenhand.masked.sources import bounded, check_model_folder, fetch, first_sentence
 
 if TYPE_CHECKING:
     import torch
@@ -300,7 +300,7 @@ def _card_title(folder: Path) -> str:
 def _loaded(name: str, folder: Path, device: str, dtype: str, int8: bool, head: bool) -> Model:
     torch_device = _device(device)
     place = name if name.startswith("hf:") else str(folder)
-    check_folder(folder, place)
+    check_model_folder(folder, place)
     with _refusing(place):
         return _built(name, place, folder, torch_device, dtype, int8, head)
 

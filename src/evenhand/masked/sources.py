@@ -100,7 +100,7 @@ def first_sentence(error: BaseException) -> str:
     return (text or type(error).__name__)[:300]
 
 
-def check_folder(folder: Path, name: str) -> None:
+def check_model_folder(folder: Path, name: str) -> None:
     """Check that the folder is a model that is loaded without running any code of its own."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as FAMILIES
 

@@ -84,12 +84,15 @@ def make(
             raise InputError(
                 f"network {name}: no option '{key}' (it has {', '.join(options(name))})"
             )
+    for key, value in {"dim": dim, "projection": projection}.items():
+        if value is not None and value < 1:
+            raise InputError(f"network {name}: {key} must be at least 1, got {value}")
     parameters = inspect.signature(family.__init__).parameters
     for key, value in {"dim": dim, "projection": projection, **settings}.items():
-        whole = str(parameters[key].annotation).startswith("int")
-        if value is not None and whole and not (isinstance(value, int) and 1 <= value <= LARGEST):
+        whole = value is not None and str(parameters[key].annotation).startswith("int")
+        if whole and not (isinstance(value, int) and value <= LARGEST):
             raise InputError(
-                f"network {name}: {key} must be at least 1 and at most {LARGEST:,}, got {value}"
+                f"network {name}: {key}: expected a whole number up to {LARGEST:,}, got {value}"
             )
     with torch.device("meta"):  # as large as the network, without its memory
         planned = family(dim, projection=projection, **_PRESET[name][1], **settings)
