@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.statistics.correlation import average_ranks
+
 Floats = NDArray[np.float64]
 
 
@@ -115,10 +117,9 @@ def _split(x: Floats) -> Floats:
 def _normal_scores(x: Floats) -> Floats:
     """Normal quantiles of the ranks over all chains (Blom's offset of 3/8)."""
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
     flat = x.reshape(-1, x.shape[-1])
-    ranks = rankdata(flat, axis=0)
+    ranks = average_ranks(flat, axis=0)
     return np.asarray(ndtri((ranks - 3 / 8) / (len(flat) + 1 / 4))).reshape(x.shape)
 
 
