@@ -61,7 +61,7 @@ def save_table(table: Table, path: Path) -> None:
 
 def measure(path: Path, models: str) -> dict[str, float]:
     """Run the command; return seconds on the clock and of the processors, and peak memory in MB."""
-    command = [sys.executable, "-m", "evenhand", "posterior", "fit", str(path), "--json"]
+    command = [sys.executable, "-m", "evenhand", "posterior", "fit", str(path)]
     start = time.perf_counter()
     with subprocess.Popen(
         [*command, "--model", models], stdout=subprocess.DEVNULL, stderr=sys.stderr

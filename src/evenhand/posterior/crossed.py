@@ -485,22 +485,23 @@ class Marginal:
         """Log of the derivatives of the scales by the points."""
         x, tau = self.quantiles
         segment = np.clip(np.searchsorted(x, points[:, self.spreads]), 1, x.size - 1)
-        slope = (np.diff(tau) / np.diff(x))[segment - 1]
+        slope = (tau[segment] - tau[segment - 1]) / (x[segment] - x[segment - 1])
         others = points[:, 0] + points[:, self.others].sum(axis=1)
         return np.asarray(others + np.log(slope).sum(axis=1))
 
     def effect_sd(self, scales: Floats) -> Floats:
         """Prior standard deviation of every column, by set of scales (… × columns)."""
-        fixed = np.broadcast_to(self.prior.level_sd, (*scales.shape[:-1], self.groups))
-        delta = np.broadcast_to(self.prior.delta_sd, (*scales.shape[:-1], 1))
-        slopes = range(self.first + 2, self.first + 1 + self.groups)
-        order = (self.first + 1, self.first, *slopes)
-        by_word = [np.repeat(scales[..., k : k + 1], self.words, axis=-1) for k in order]
-        return np.concatenate([fixed, delta, *by_word], axis=-1)
+        own = self.own_sd(scales)
+        result = np.empty((*own.shape[:-1], self.prior_mean.size))
+        result[..., : self.groups] = self.prior.level_sd
+        result[..., self.groups] = self.prior.delta_sd
+        result[..., self.first :] = np.repeat(own, self.words, axis=-1)
+        return result
 
     def own_sd(self, scales: Floats) -> Floats:
-        """Prior standard deviation of the effects of one word (sets × effects)."""
-        return self.effect_sd(scales)[:, self.first :: self.words]
+        """Prior standard deviation of the effects of one word (… × effects)."""
+        slopes = range(self.first + 2, self.first + 1 + self.groups)
+        return np.asarray(scales[..., [self.first + 1, self.first, *slopes]])
 
     def variances(self, scales: Floats, group_index: Ints) -> tuple[Floats, Floats, Floats]:
         """Variances of ε (sets × 1), θ and η (sets × attributes)."""

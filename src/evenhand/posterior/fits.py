@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.posterior.tables import Table
-from evenhand.statistics.mcmc import MIN_TAIL, ess_bulk, ess_tail, r_hat, smooth_tail, tail_size
+from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
 from evenhand.threads import choose
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+QUANTITIES = 64
+"""Number of quantities that one thread diagnoses at a time."""
 CHAINS = 4
 """Independent draws are arranged as this many chains, so that the same diagnostics apply."""
 
@@ -108,7 +111,7 @@ class Diagnostics:
     worst: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Fit:
     """A fitted model.
 
@@ -150,21 +153,32 @@ class Fit:
 
     def diagnostics(self) -> Diagnostics:
         """Compute the largest R-hat and the smallest bulk or tail effective sample size."""
-        names: list[str] = []
-        parts: list[Floats] = []
-        for name, draws in self._quantities():
-            names += [label for label, _ in _columns(name, draws, self.entries)]
-            parts.append(draws.reshape(*draws.shape[:2], -1))
-        combined = np.concatenate(parts, axis=2)
-        sizes = np.minimum(ess_bulk(combined), ess_tail(combined))
-        return Diagnostics(
-            float(r_hat(combined).max()), float(sizes.min()), names[int(sizes.argmin())]
-        )
+        names = [
+            label
+            for name, draws in self._quantities()
+            for label, _ in _columns(name, draws, self.entries)
+        ]
+        ratio, bulk, tail = self._mixing
+        sizes = np.minimum(bulk, tail)
+        return Diagnostics(float(ratio.max()), float(sizes.min()), names[int(sizes.argmin())])
 
     def relative_efficiency(self) -> float:
         """Compute the mean number of effective draws per draw, which PSIS needs."""
-        sizes = [ess_bulk(draws).ravel() for draws in self.draws.values()]
-        return min(float(np.concatenate(sizes).mean()) / self.size, 1.0)
+        levels = len(self.levels)
+        bulk = self._mixing[1]
+        return min(float(bulk[: bulk.size - levels].mean()) / self.size, 1.0)
+
+    @cached_property
+    def _mixing(self) -> tuple[Floats, Floats, Floats]:
+        """R-hat, bulk and tail effective sample size of every quantity, in blocks of them."""
+        blocks = []
+        for _, draws in self._quantities():
+            flat = draws.reshape(*draws.shape[:2], -1)
+            blocks += [flat[..., k : k + QUANTITIES] for k in range(0, flat.shape[2], QUANTITIES)]
+        with ThreadPoolExecutor(choose().threads) as pool:
+            parts = list(pool.map(diagnose, blocks))
+        ratio, bulk, tail = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return ratio, bulk, tail
 
     def _quantities(self) -> Iterator[tuple[str, Floats]]:
         yield from self.draws.items()

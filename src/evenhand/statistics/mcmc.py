@@ -52,6 +52,15 @@ def r_hat(draws: Floats) -> Floats:
     return _per_quantity(draws, compute)
 
 
+def diagnose(draws: Floats) -> tuple[Floats, Floats, Floats]:
+    """Compute `r_hat`, `ess_bulk` and `ess_tail` of chains × draws × quantities at once."""
+    halves = _split(draws)
+    scores = _normal_scores(halves)
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    ratio = np.maximum(_basic_r_hat(scores), _basic_r_hat(_normal_scores(folded)))
+    return ratio, _effective(scores), ess_tail(draws)
+
+
 def ess_bulk(draws: Floats) -> Floats:
     """Compute the effective sample size for the centre of the distribution."""
     return _per_quantity(draws, lambda x: _effective(_normal_scores(_split(x))))
@@ -267,15 +276,15 @@ def _shape(b: Floats, x: Floats) -> Floats:
     """
     rows, n = x.shape
     size = -(-n // 8) * 8
-    padded, factors = np.zeros((rows, size)), np.empty((rows, size))
-    padded[:, :n] = x
+    padded, factors = np.zeros((size, rows)), np.empty((size, rows))
+    padded[:n] = x.T
     result = np.empty(b.shape)
-    for k, column in enumerate(b.T):
-        np.multiply(padded, -column[:, None], out=factors)
+    for k, column in enumerate(-b.T):
+        np.multiply(padded, column, out=factors)
         factors += 1.0
         for half in (size // 2, size // 4, size // 8):
-            factors[:, :half] *= factors[:, half : 2 * half]
-        result[:, k] = np.log(factors[:, : size // 8]).sum(axis=1)
+            factors[:half] *= factors[half : 2 * half]
+        result[:, k] = np.log(factors[: size // 8]).sum(axis=0)
     return result / n
 
 
