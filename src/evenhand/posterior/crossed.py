@@ -426,7 +426,7 @@ class Marginal:
         square = self.residual @ self.residual
         self.blocks = Blocks(
             gram=self._gram(fixed, own),
-            cross=np.concatenate([fixed.T @ self.residual, self._cross(own).ravel()]),
+            cross=self._cross(fixed, own),
             square=np.asarray(square if self.pool is None else square - self.pool.square),
             fixed=np.stack(by_class, axis=1).reshape(*shape, -1)[example],
             by_word=self._combine(by_word).reshape(example.size, -1),
@@ -443,10 +443,13 @@ class Marginal:
         """Columns of words (… × words) as columns of the pools, if there are any."""
         return by_word if self.pool is None else by_word @ self.pool.rotation
 
-    def _cross(self, own: Floats) -> Floats:
-        """Sums of products of the words' columns and the residual (columns × words)."""
+    def _cross(self, fixed: Floats, own: Floats) -> Floats:
+        """Sums of products of all columns and the residual."""
+        if self.data.words <= MAX_DENSE and self.pool is None:
+            return np.asarray(self.data.design().T @ self.residual)
         products = [_sums(self.data.word, x * self.residual, self.data.words) for x in own.T]
-        return self._combine(np.array(products))
+        by_word = self._combine(np.array(products))
+        return np.concatenate([fixed.T @ self.residual, by_word.ravel()])
 
     def _gram(self, fixed: Floats, own: Floats) -> Floats:
         """Cross products of all columns; columns of two words have none."""
