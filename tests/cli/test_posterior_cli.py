@@ -50,7 +50,14 @@ def test_fit_as_json(capsys, path, table):
     assert document["schema"] == "evenhand/2"
     assert document["rows"] == table.rows
     assert document["dropped"] == {"sentinel": 0, "missing": 0, "duplicate": 0}
-    assert list(document["models"]) == ["baseline", "coefficients", "separate", "paper", "crossed"]
+    assert list(document["models"]) == [
+        "baseline",
+        "coefficients",
+        "separate",
+        "paper",
+        "crossed-no-interaction",
+        "crossed",
+    ]
     for name, model in document["models"].items():
         assert {"waic", "waic_se", "p_waic", "loo", "rhat_max", "ess_min"} <= set(model)
         assert model["rhat_max"] < 1.02
@@ -115,7 +122,7 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
 def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     one = write(table.select_words(["word1", "word2"]), tmp_path / "one.csv")
     document = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
-    assert list(document["skipped"]) == ["crossed"]
+    assert list(document["skipped"]) == ["crossed-no-interaction", "crossed"]
     assert select(document, "posterior_contrast", "crossed") == {}
     assert "different for another" in failure(capsys, "posterior", "fit", one, "--model", "crossed")
 

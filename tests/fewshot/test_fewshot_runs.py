@@ -295,7 +295,10 @@ class TestSettings:
 
     @pytest.mark.parametrize(
         ("options", "message"),
-        [({"slice": 2}, "no option 'slice'"), ({"slices": 2.5}, "whole numbers, got slices=2.5")],
+        [
+            ({"slice": 2}, "no option 'slice'"),
+            ({"slices": 2.5}, "slices: expected a whole number up to 100,000, got 2.5"),
+        ],
     )
     def test_options_are_checked_before_the_work(self, runs, tmp_path, options, message):
         settings = chosen("relation-ntl", options=options)

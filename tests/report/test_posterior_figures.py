@@ -274,7 +274,7 @@ def test_prior_charts_have_the_posterior_where_it_is(crossed: Fit) -> None:
     rows = spec["concat"][0]["data"]["values"]
     peak = max((row for row in rows if row["series"] == "posterior"), key=lambda row: row["y"])
     assert peak["x"] == pytest.approx(float(np.median(crossed.draws["delta"])), abs=0.05)
-    assert len(spec["concat"]) == 6
+    assert len(spec["concat"]) == 7
 
 
 def test_the_check_distinguishes_the_crossed_model(fitted: Fitted) -> None:
@@ -283,7 +283,7 @@ def test_the_check_distinguishes_the_crossed_model(fitted: Fitted) -> None:
     rows = {row["label"]: row for row in data(forests.check_forest(saved)) if "series" in row}
     assert list(rows) == list(fitted.fits)
     for name, checks in found.items():
-        check = next(c for c in checks if c.statistic.startswith("intra-class"))
+        check = next(c for c in checks if c.statistic == forests.INTRA_CLASS)
         assert (rows[name]["low"], rows[name]["high"]) == (check.low, check.high)
         assert rows[name]["observed"] == check.observed
     assert rows["crossed"]["series"] == "yes"
