@@ -556,8 +556,9 @@ class _Training:
         torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        right = int((output.detach().argmax(dim=-1) == wanted).sum())
-        return loss.item(), right, wanted.numel()
+        right = (output.detach().argmax(dim=-1) == wanted).sum()
+        value, count = torch.stack([loss.detach().double(), right.double()]).tolist()
+        return value, int(count), wanted.numel()
 
     def validate(self) -> None:
         """Add a point to the curves; store the weights of the best; end after too many others."""
@@ -566,8 +567,10 @@ class _Training:
         loss, right, queries = 0.0, 0, 0
         for output in scores(self.network, self.scaling, self.source, self.validation):
             labels = wanted.expand(len(output), -1)
-            loss += self.network.loss(output, labels, self.settings.loss).item() * labels.numel()
-            right += int((output.argmax(dim=-1) == labels).sum())
+            own = self.network.loss(output, labels, self.settings.loss).double()
+            correct = (output.argmax(dim=-1) == labels).sum()
+            value, count = torch.stack([own, correct.double()]).tolist()
+            loss, right = loss + value * labels.numel(), right + int(count)
             queries += labels.numel()
         since = state.queries
         state.points.append(
