@@ -285,7 +285,7 @@ def _shape(b: Floats, x: Floats) -> Floats:
         for half in (size // 2, size // 4, size // 8):
             factors[:half] *= factors[half : 2 * half]
         result[:, k] = np.log(factors[: size // 8]).sum(axis=0)
-    return result / n
+    return np.asarray(result / n)
 
 
 def _quantile(share: Floats, k: Floats, scale: Floats) -> Floats:
