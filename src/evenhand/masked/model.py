@@ -77,6 +77,10 @@ class Model:
         return self.network.device
 
     @property
+    def dtype(self) -> torch.dtype:
+        return self.network.dtype
+
+    @property
     def dim(self) -> int:
         """The width of a sentence's embedding."""
         return int(self.network.config.hidden_size)
@@ -131,8 +135,9 @@ class Model:
         if len({len(row) for row in rows}) > 1:
             raise InputError("logits: expected rows of one length, got several")
         with torch.inference_mode():
-            hidden = ForwardPass(self.network, rows, self.stages()).states_at(
-                range(len(rows)), positions
+            ids, lengths = np.array(rows), np.array([len(row) for row in rows])
+            hidden = ForwardPass(self.network, ids.reshape(-1), lengths, self.stages()).states_at(
+                np.arange(len(rows)), np.array(positions)
             )
             return np.asarray(logits_of(self.network, hidden).float().cpu().numpy())
 
@@ -159,8 +164,9 @@ class Model:
         with torch.inference_mode():
             stages = self.stages()
             for chosen in _batches([len(row) for row in ids], batch_size):
-                rows = [ids[i] for i in chosen]
-                [hidden] = ForwardPass(self.network, rows, stages).all_states()
+                rows = np.array([ids[i] for i in chosen])
+                lengths = np.full(len(rows), rows.shape[1])
+                [hidden] = ForwardPass(self.network, rows.reshape(-1), lengths, stages).all_states()
                 batch_ids = torch.tensor(rows, device=self.device)
                 result[chosen] = self._pooled(hidden, batch_ids, pooling).float().cpu().numpy()
         return result
