@@ -65,7 +65,7 @@ class Layer:
         return (self.query, self.key, self.value, self.out, self.up, self.down)
 
 
-def layers_of(network: PreTrainedModel) -> Sequence[Layer] | None:
+def layers_of(network: Any) -> Sequence[Layer] | None:
     """The layers in the order they are run (ALBERT runs one several times), None if unknown."""
     base: Any = network.base_model
     encoder: Any = getattr(base, "encoder", None)
@@ -77,9 +77,12 @@ def layers_of(network: PreTrainedModel) -> Sequence[Layer] | None:
     else:
         modules = list(getattr(encoder or getattr(base, "transformer", None), "layer", None) or [])
     kinds = {type(module).__name__ for module in modules}
-    if len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
+    if hasattr(network, "embed"):
+        read = {"albert": _albert, "distilbert": _distilbert}.get(network.base_model_prefix, _bert)
+    elif len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
         return None
-    read = _READ[type(modules[0]).__name__]
+    else:
+        read = _READ[type(modules[0]).__name__]
     layers = [read(module) for module in modules]
     return layers if all(_is_standard(layer) for layer in layers) else None
 
@@ -238,7 +241,7 @@ class _Group:
 
     def of(self, states: torch.Tensor) -> torch.Tensor:
         """Token states (tokens, …) as rows (n, length, …) of this group."""
-        return states[self.tokens].unflatten(0, (-1, self.length))
+        return states[self.tokens].view(-1, self.length, *states.shape[1:])
 
 
 def _groups(lengths: Ints) -> list[_Group]:
@@ -280,9 +283,7 @@ class ForwardPass:
                 self._attention = PackedAttention(self._starts, lengths, network.device)
             else:
                 self._attention = GroupedAttention(self._groups)
-            embedded = torch.cat(
-                [embed_tokens(network, group.of(tokens)).flatten(0, 1) for group in self._groups]
-            )
+            embedded = _embed_rows(network, tokens, ids, lengths, self._groups)
             self._states = _run_stages(stages[:-1], embedded, self._attention)
         else:
             self._states = torch.cat(
@@ -349,6 +350,18 @@ def _project_embeddings(base: Any, states: torch.Tensor) -> torch.Tensor:
     ):
         states = states if part is None else part(states)
     return states
+
+
+def _embed_rows(
+    network: Any, tokens: torch.Tensor, ids: Ints, lengths: Ints, groups: Sequence[_Group]
+) -> torch.Tensor:
+    """The input of the first layer (tokens, width) of packed rows."""
+    import torch
+
+    if hasattr(network, "embed"):
+        positions = to_device(network.positions(ids, lengths), tokens.device, torch.long)
+        return _project_embeddings(network.base_model, network.embed(tokens, positions))
+    return torch.cat([embed_tokens(network, group.of(tokens)).flatten(0, 1) for group in groups])
 
 
 class Attention(Protocol):
@@ -440,17 +453,19 @@ def attend_packed(
     if query.device.type == "cuda":
         from torch.nn.attention.varlen import varlen_attn
 
-        attended: torch.Tensor = varlen_attn(
-            query, key, value, query_ends, key_ends, most_queries, longest
-        )
-        return attended
+        varlen: Callable[..., torch.Tensor] = varlen_attn
+        return varlen(query, key, value, query_ends, key_ends, most_queries, longest)
     parts = []
     for (begin, end), (first, last) in zip(
         pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True
     ):
-        part = (query[begin:end], key[first:last], value[first:last])
-        parts.append(scaled_dot_product_attention(*(t.transpose(0, 1) for t in part)))
-    return torch.cat([part.transpose(0, 1) for part in parts])
+        part = scaled_dot_product_attention(
+            query[begin:end].transpose(0, 1),
+            key[first:last].transpose(0, 1),
+            value[first:last].transpose(0, 1),
+        )
+        parts.append(part.transpose(0, 1))
+    return torch.cat(parts)
 
 
 def _run_stages(
@@ -535,13 +550,16 @@ def _activate(
     return activation(states)
 
 
-def logits_of(network: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
+def logits_of(network: Any, hidden: torch.Tensor) -> torch.Tensor:
     """The head of the model on hidden states (n, width): logits (n, vocabulary)."""
     return _head(network)(hidden)
 
 
 def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """The head of a model, by the attribute names of transformers."""
+    if hasattr(network, "embed"):
+        dense, activation, norm, decoder = network.head()
+        return lambda hidden: decoder(norm(activation(dense(hidden))))
     if hasattr(network, "generator_lm_head"):
         return lambda hidden: network.generator_lm_head(network.generator_predictions(hidden))
     if hasattr(network, "vocab_projector"):
@@ -599,7 +617,7 @@ class Int8:
         return product, step, torch.cat([low, torch.ones_like(low)], dim=1)
 
 
-def int8_stages(network: PreTrainedModel) -> tuple[Stage, ...]:
+def int8_stages(network: Any) -> tuple[Stage, ...]:
     """The layers of the model with their linear maps in eight bits."""
     import torch
 

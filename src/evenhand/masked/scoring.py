@@ -261,7 +261,9 @@ def _query(
     return result
 
 
-def query_keys(context: str, positions: MaskedPositions, columns: Ints) -> list[bytes]:
+def query_keys(
+    context: str, positions: MaskedPositions, columns: NDArray[np.integer[Any]]
+) -> list[bytes]:
     """The keys of queries in a cache: of rows, positions and the tokens that are read."""
     width = columns.shape[1]
     numbers = np.empty((len(positions), 2 + width), dtype=np.int32)
@@ -350,7 +352,7 @@ def _send(values: torch.Tensor) -> Get:
         array = np.asarray(values.cpu().numpy())
         return lambda: array
     host = values.to("cpu", non_blocking=True)
-    copied = torch.cuda.Event()
+    copied: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
     copied.record()
 
     def get() -> Floats:
@@ -411,14 +413,14 @@ Parts = Iterator[tuple[int, "torch.Tensor"]]
 
 def _logits(model: Model, batch: _Batch, stages: Sequence[Stage] | None) -> Parts:
     """The logits of the batch, in parts that fit into memory."""
-    forward = ForwardPass(model.network, batch.ids, batch.lengths, stages)
+    forward = ForwardPass(model.core, batch.ids, batch.lengths, stages)
     step = HEAD_ROWS
     if model.device.type == "cuda":
         step = max(step, GPU_LOGITS // len(model.tokenizer))
     for start in range(0, len(batch.rows), step):
         part = slice(start, start + step)
         hidden = forward.states_at(batch.rows[part], batch.positions[part])
-        yield start, logits_of(model.network, hidden).float()
+        yield start, logits_of(model.core, hidden).float()
 
 
 def _logits_of_any(model: MaskedLM, batch: _Batch) -> Parts:

@@ -565,8 +565,8 @@ class _Scorer:
             if not self.source:
                 raise
             raise FileError(self.source, str(problem), line=self._first_wrong(sentences)) from None
-        for i, problem in queries.problems.items():
-            row = {"line": sentences[i].line, "reason": str(problem), "key": sentence_key(texts[i])}
+        for i, reason in queries.problems.items():
+            row = {"line": sentences[i].line, "reason": str(reason), "key": sentence_key(texts[i])}
             self.left_out.append(row)
         probabilities = start_queries(
             self.model,
