@@ -78,7 +78,7 @@ def layers_of(network: Any) -> Sequence[Layer] | None:
         modules = list(getattr(encoder or getattr(base, "transformer", None), "layer", None) or [])
     kinds = {type(module).__name__ for module in modules}
     if hasattr(network, "embed"):
-        read = {"albert": _albert, "distilbert": _distilbert}.get(network.base_model_prefix, _bert)
+        read = _OWN.get(network.base_model_prefix, _bert)
     elif len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
         return None
     else:
@@ -172,6 +172,10 @@ _READ: dict[str, Callable[[Any], Layer]] = {
     "TransformerBlock": _distilbert,
     "XLMRobertaLayer": _bert,
 }
+
+
+_OWN: dict[str, Callable[[Any], Layer]] = {"albert": _albert, "distilbert": _distilbert}
+"""The families of `network.Network` whose layers do not have the names of BERT's."""
 
 
 class Linear(Protocol):
@@ -279,7 +283,7 @@ class ForwardPass:
         self._attention: Attention | None = None
         tokens = to_device(ids, network.device, torch.long)
         if stages:
-            if is_packed(network.device, network.dtype):
+            if is_packed(network.device, network.dtype, stages[0].layer):
                 self._attention = PackedAttention(self._starts, lengths, network.device)
             else:
                 self._attention = GroupedAttention(self._groups)
@@ -294,6 +298,11 @@ class ForwardPass:
                     for group in self._groups
                 ]
             )
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the states at all positions are best computed at once."""
+        return isinstance(self._attention, PackedAttention)
 
     def states_at(self, rows: Ints, positions: Ints) -> torch.Tensor:
         """The last hidden states (n, width) at one position per row, rows in order."""
@@ -424,11 +433,14 @@ class PackedAttention:
         return attended.reshape(len(query), -1)
 
 
-def is_packed(device: torch.device, dtype: torch.dtype) -> bool:
+def is_packed(device: torch.device, dtype: torch.dtype, layer: Layer) -> bool:
     """Whether attention runs on packed rows: half precision on a GPU, where torch has a kernel."""
     import torch
 
+    size = layer.query.out_features // layer.heads
     if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
+        return False
+    if size % 8 or size > 256:
         return False
     try:
         from torch.nn.attention.varlen import varlen_attn  # noqa: F401
@@ -453,8 +465,11 @@ def attend_packed(
     if query.device.type == "cuda":
         from torch.nn.attention.varlen import varlen_attn
 
-        varlen: Callable[..., torch.Tensor] = varlen_attn
-        return varlen(query, key, value, query_ends, key_ends, most_queries, longest)
+        kernel: Any = varlen_attn
+        attended: torch.Tensor = kernel(
+            query, key, value, query_ends, key_ends, most_queries, longest
+        )
+        return attended
     parts = []
     for (begin, end), (first, last) in zip(
         pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True
@@ -559,7 +574,7 @@ def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """The head of a model, by the attribute names of transformers."""
     if hasattr(network, "embed"):
         dense, activation, norm, decoder = network.head()
-        return lambda hidden: decoder(norm(activation(dense(hidden))))
+        return lambda hidden: _decode(decoder, norm(activation(dense(hidden))))
     if hasattr(network, "generator_lm_head"):
         return lambda hidden: network.generator_lm_head(network.generator_predictions(hidden))
     if hasattr(network, "vocab_projector"):
@@ -574,6 +589,16 @@ def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
             return head
     kind = type(network).__name__
     raise InputError(f"model: expected a masked language model with a known head, got {kind}")
+
+
+def _decode(decoder: nn.Linear, states: torch.Tensor) -> torch.Tensor:
+    """Logits; on a GPU those of half precision are sums in float32 that are not rounded again."""
+    import torch
+
+    if states.device.type != "cuda" or states.dtype == torch.float32:
+        return decoder(states)
+    logits = torch.mm(states, decoder.weight.t(), out_dtype=torch.float32)
+    return logits.add_(decoder.bias)
 
 
 class Int8:

@@ -39,7 +39,7 @@ from evenhand.statistics.intervals import Floats
 if TYPE_CHECKING:
     import torch
 
-STEP, GPU_STEP = 512, 1 << 14
+STEP, GPU_STEP = 512, 1 << 13
 """Texts that the model is queried for, and whose answers are cached, at once."""
 
 Words = Literal["all", "pronouns"]

@@ -411,8 +411,9 @@ def _built(
 
         def complete() -> PreTrainedModel:
             with _refusing(place):
-                network, _ = _read_complete(place, folder, dtype, head)
-                return network.to(torch_device)
+                network: PreTrainedModel = _read_complete(place, folder, dtype, head)[0]
+                network.to(torch_device)  # type: ignore[arg-type]
+                return network
 
         networks = _Networks(core, complete)
     else:
@@ -439,7 +440,7 @@ def _read_own(folder: Path, dtype: str) -> tuple[Any, Any] | None:
     if network is None:
         return None
     tokenizer = read_tokenizer(folder, str(network.settings["model_type"]))
-    if tokenizer is None or tokenizer.mask_token_id is None:  # type: ignore[attr-defined]
+    if tokenizer is None or tokenizer.mask_token_id is None:
         return None
     largest = max(tokenizer.get_vocab().values(), default=0)
     fits = max(len(tokenizer), largest + 1) <= network.config.vocab_size

@@ -324,7 +324,7 @@ def compute(
 
     if isinstance(model, Model):
         stages = stages or model.stages()
-        batch_tokens = batch_tokens or _batch_tokens(model)
+        batch_tokens = batch_tokens or _batch_tokens(model, positions.lengths[missing])
     for batch in _batches(positions, missing, batch_tokens or BATCH_TOKENS):
         indices: list[Ints] = []
         values: list[torch.Tensor] = []
@@ -362,16 +362,19 @@ def _send(values: torch.Tensor) -> Get:
     return get
 
 
-def _batch_tokens(model: Model) -> int:
-    """Tokens per batch, by the memory of the device."""
+def _batch_tokens(model: Model, lengths: Ints) -> int:
+    """Tokens per batch: on a GPU as many as its memory allows, in batches of about one size."""
     import torch
 
-    if model.device.type != "cuda":
+    if model.device.type != "cuda" or not len(lengths):
         return BATCH_TOKENS
     free, _ = torch.cuda.mem_get_info(model.device)
     free += torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
     per_token = 32 * model.dim * model.dtype.itemsize
-    return int(min(GPU_BATCH_TOKENS, max(BATCH_TOKENS, free // 2 // per_token)))
+    most = int(min(GPU_BATCH_TOKENS, max(BATCH_TOKENS, free // 2 // per_token)))
+    total, longest = int(lengths.sum()), int(lengths.max())
+    batches = -(-total // most)
+    return min(most, -(-total // batches) + longest)
 
 
 def _extract(logits: torch.Tensor, rows: torch.Tensor, columns: Ints, k: int) -> torch.Tensor:
@@ -416,10 +419,16 @@ def _logits(model: Model, batch: _Batch, stages: Sequence[Stage] | None) -> Part
     forward = ForwardPass(model.core, batch.ids, batch.lengths, stages)
     step = HEAD_ROWS
     if model.device.type == "cuda":
-        step = max(step, GPU_LOGITS // len(model.tokenizer))
+        size = getattr(model.core.config, "vocab_size", len(model.tokenizer))
+        step = max(step, GPU_LOGITS // size)
+    everywhere = forward.states_at(batch.rows, batch.positions) if forward.is_packed else None
     for start in range(0, len(batch.rows), step):
         part = slice(start, start + step)
-        hidden = forward.states_at(batch.rows[part], batch.positions[part])
+        hidden = (
+            forward.states_at(batch.rows[part], batch.positions[part])
+            if everywhere is None
+            else everywhere[part]
+        )
         yield start, logits_of(model.core, hidden).float()
 
 

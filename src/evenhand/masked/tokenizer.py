@@ -158,7 +158,7 @@ class Tokenizer:
         """The id of a token, or those of several; that of the unknown token where it is none."""
         if isinstance(tokens, str):
             number = self.backend_tokenizer.token_to_id(tokens)
-            return self.unk_token_id if number is None else number  # type: ignore[attr-defined]
+            return self.unk_token_id if number is None else number
         return [self.convert_tokens_to_ids(token) for token in tokens]
 
 

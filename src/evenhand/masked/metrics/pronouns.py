@@ -77,7 +77,7 @@ VERDICTS = ("undecided", "female", "neutral", "male")
 """What a sentence can read as; arrays have the position in this list."""
 BINS = 20
 """Bins of the histogram over [0, 1]."""
-CHUNK, GPU_CHUNK = 4096, 1 << 14
+CHUNK, GPU_CHUNK = 4096, 1 << 13
 """Sentences that are scored at once."""
 BUILT_IN, FROM_DATA = "built-in sentences", "sentences of the data"
 FEWEST, MOST = 20, 2000
