@@ -42,8 +42,6 @@ Activation = Callable[["torch.Tensor"], "torch.Tensor"]
 
 TILE = 512
 """Tokens processed together by a layer on the CPU."""
-FUSED_TOKENS = 256
-"""Tokens from which on oneDNN is used for them on the CPU."""
 LEVELS = 255
 """Steps between the smallest and the largest value of an 8-bit state."""
 
@@ -185,19 +183,12 @@ class Linear(Protocol):
     """A linear map of token states (n, in) to (n, out)."""
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor: ...
-    def activate(self, states: torch.Tensor, activation: Activation) -> torch.Tensor:
-        """The activation of the map of the states."""
-
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """The residual plus the map of the states."""
 
 
 class Dense:
-    """Linear layers of the model; several with the same input are stacked.
-
-    On a CPU in float32 many tokens go through oneDNN, which keeps the weights in an order of its
-    own and applies GELU to what it has in registers: 10 % faster than a product and GELU alone.
-    """
+    """Linear layers of the model; several with the same input are stacked."""
 
     def __init__(self, *linear: nn.Linear) -> None:
         import torch
@@ -206,54 +197,14 @@ class Dense:
         self.bias = linear[0].bias if single else torch.cat([layer.bias for layer in linear])
         weight = linear[0].weight if single else torch.cat([layer.weight for layer in linear])
         self.weight = weight.t()
-        self._packed: torch.Tensor | None = None
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         import torch
 
-        if self._is_fused(states):
-            return self._fused(states, "none")
         return torch.addmm(self.bias, states, self.weight)
-
-    def activate(self, states: torch.Tensor, activation: Activation) -> torch.Tensor:
-        if _is_gelu(activation) and self._is_fused(states):
-            return self._fused(states, "gelu")
-        return _activate(activation, self(states))
 
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         return (residual + self.bias).addmm_(states, self.weight)
-
-    def _is_fused(self, states: torch.Tensor) -> bool:
-        import torch
-
-        return (
-            len(states) >= FUSED_TOKENS
-            and states.device.type == "cpu"
-            and states.dtype == torch.float32
-            and not torch.is_grad_enabled()
-            and _has_fused()
-        )
-
-    def _fused(self, states: torch.Tensor, activation: str) -> torch.Tensor:
-        import torch
-
-        if self._packed is None:
-            weight = self.weight.t().detach()
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, TILE)
-        result: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
-            states, self._packed, self.bias, activation, [], "none"
-        )
-        return result
-
-
-@lru_cache
-def _has_fused() -> bool:
-    """Whether this torch has oneDNN's linear map with an activation."""
-    import torch
-
-    return torch.backends.mkldnn.is_available() and all(
-        hasattr(torch.ops.mkldnn, name) for name in ("_linear_pointwise", "_reorder_linear_weight")
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +220,7 @@ class Stage:
     def rest(self, before: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """The part after attention, token by token: out, up, down, each half with its norm."""
         middle = self.layer.norm(self.out.onto(before, attended))
-        inner = self.up.activate(middle, self.layer.activation)
+        inner = _activate(self.layer.activation, self.up(middle))
         finished: torch.Tensor = self.layer.last_norm(self.down.onto(middle, inner))
         return finished
 
@@ -603,17 +554,11 @@ def _run_last_layer(
     return finished
 
 
-def _is_gelu(activation: Activation) -> bool:
-    import torch
-
-    return getattr(activation, "act", None) is torch.nn.functional.gelu
-
-
 def _activate(activation: Activation, states: torch.Tensor) -> torch.Tensor:
     """Apply the activation, in place for GELU."""
     import torch
 
-    if _is_gelu(activation):
+    if getattr(activation, "act", None) is torch.nn.functional.gelu:
         activated: torch.Tensor = torch.ops.aten.gelu_(states)
         return activated
     return activation(states)
@@ -650,7 +595,8 @@ def _decode(decoder: nn.Linear, states: torch.Tensor) -> torch.Tensor:
     import torch
 
     if states.device.type != "cuda" or states.dtype == torch.float32:
-        return decoder(states)
+        logits: torch.Tensor = decoder(states)
+        return logits
     logits = torch.mm(states, decoder.weight.t(), out_dtype=torch.float32)
     return logits.add_(decoder.bias)
 
@@ -677,9 +623,6 @@ class Int8:
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         product, step, shift = self._product(states)
         return product.mul_(step).addmm_(shift, self.fixed)
-
-    def activate(self, states: torch.Tensor, activation: Activation) -> torch.Tensor:
-        return _activate(activation, self(states))
 
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         product, step, shift = self._product(states)
