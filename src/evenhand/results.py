@@ -148,7 +148,10 @@ def _column(values: Iterable[Any]) -> Column:
             return values
         if values.dtype.kind in "fu":
             return values.astype(float if values.dtype.kind == "f" else np.int64)
-    listed = [_scalar(value) for value in values]
+    given = list(values)
+    if set(map(type, given)) == {str}:
+        return tuple(given)
+    listed = [_scalar(value) for value in given]
     kinds = {type(value) for value in listed if value is not None}
     if kinds <= {int, float}:
         if kinds == {int} and None not in listed:

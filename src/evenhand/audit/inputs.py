@@ -173,12 +173,12 @@ def describe_model(source: str) -> dict[str, Any]:
     from evenhand.masked.model import load
 
     model = load(source)
-    weights = sum(weight.numel() for weight in model.network.parameters())
+    weights = sum(weight.numel() for weight in model.core.parameters())
     return {
         "name": model.name,
         "source": public_name(source),
         "weights": weights,
-        "layers": int(model.network.config.num_hidden_layers),
+        "layers": int(model.core.config.num_hidden_layers),
         "fingerprint": model.fingerprint,
     }
 
