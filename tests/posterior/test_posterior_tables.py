@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand import lexicon
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.posterior import models
 from evenhand.posterior.tables import pair_tables, read_table
 from evenhand.vectors.distances import distance_table
@@ -195,6 +195,27 @@ def test_some_words_alone():
     assert table.attributes == ("violent", "greedy", "table")
     with pytest.raises(InputError, match="no protected word 'pope'"):
         read_table(frame()).select_words(["pope"])
+
+
+def test_classes_of_words():
+    table = read_table(frame())
+    assert table.select_classes(["muslim"]).words == ("imam",)
+    assert table.select_classes(["muslim"]).attributes == table.select_words(["imam"]).attributes
+    assert (table.shared_attributes, table.repeated) == (2, 0)
+    with pytest.raises(UnknownNameError, match="did you mean 'muslim'"):
+        table.select_classes(["muslin"])
+
+
+def test_repeated_rows_are_kept_on_request():
+    rows = [*ROWS, ROWS[0], ("rabbi", "kind", "neutral", 1.0, 0.0, "none")]
+    table = read_table(frame(rows), duplicates="keep")
+    assert (table.rows, table.repeated) == (8, 1)
+    assert table.dropped == {"sentinel": 0, "missing": 0, "duplicate": 0}
+    first, second, unpaired = pair_tables(table, table.with_distance(table.distance + 0.1, "b"))
+    assert unpaired == {"before": 0, "after": 0}
+    assert np.allclose(second.distance - first.distance, 0.1)
+    with pytest.raises(UnknownNameError, match="unknown duplicates 'all'"):
+        read_table(frame(rows), duplicates="all")
 
 
 def test_pairing_by_word_and_attribute():
