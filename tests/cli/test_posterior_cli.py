@@ -199,6 +199,20 @@ def test_compare(capsys, table, path, tmp_path):
     assert "note: hard debiasing" in text
 
 
+def test_describe(capsys, path, table):
+    text = output(capsys, "posterior", "describe", path)
+    for word in ("associated", "mac", "association"):
+        assert word in text
+    document = json.loads(output(capsys, "posterior", "describe", path, "--json"))
+    assert document["rows"] == table.rows
+    assert [m["metric"] for m in document["measurements"]] == ["mac", "association"]
+    arguments = ("posterior", "describe", path, path, "--classes", "class1", "--json")
+    several = json.loads(output(capsys, *arguments))["tables"]
+    assert list(several) == ["d", "d 2"]
+    assert [m["metric"] for m in several["d"]["measurements"]] == ["mac"]
+    assert "two classes" in several["d"]["skipped"]["association"]
+
+
 def test_errors_are_one_line(capsys, path, tmp_path):
     assert "crossed" in failure(capsys, "posterior", "fit", path, "--model", "crosed")
     assert "No such file" in failure(capsys, "posterior", "fit", str(tmp_path / "none.csv"))

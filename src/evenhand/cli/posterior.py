@@ -105,12 +105,64 @@ def _stems(sources: Iterable[str]) -> list[str]:
 
 @click.group(short_help="Bayesian models of distance tables.")
 def posterior() -> None:
-    """Bayesian models of tables of cosine distances: fit, compare; plan a study.
+    """Bayesian models of tables of cosine distances: describe, fit, compare; plan a study.
 
     A table is a CSV with the columns protectedWord, wordToCompare, connection (associated,
     different, human, none) and cosineDistance or cosineSimilarity, under these or similar names.
     `evenhand vectors distances` writes one.
     """
+
+
+@posterior.command(short_help="MAC and contrast of a distance table, without a model.")
+@reading_options
+@click.argument("tables", metavar="TABLE…", type=click.Path(), nargs=-1, required=True)
+@words_option
+@classes_option
+@seed_option()
+@prob_option()
+@json_option
+def describe(
+    tables: tuple[str, ...],
+    words: tuple[str, ...],
+    classes: tuple[str, ...],
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Describe tables of cosine distances: means by connection, MAC, and the association contrast.
+
+    No vectors are needed. MAC is the mean distance of protected words to stereotypes (Manzini et
+    al. 2019); the contrast compares each stereotype's distance to its own class with that to the
+    others, with a permutation test.
+
+    \b
+    Example:  evenhand posterior describe religion.csv debiased.csv
+    """
+    from evenhand.posterior import describe_table
+
+    described = [
+        describe_table(_read(path, "drop", words, classes), seed=seed, prob=prob) for path in tables
+    ]
+    if as_json:
+        contents = [description.to_dict() for description in described]
+        if len(contents) == 1:
+            print_json(**contents[0])
+        else:
+            print_json(tables=dict(zip(_stems(tables), contents, strict=True)))
+        return
+    for d in described:
+        table(
+            f"{d.source}: {d.rows:,} rows, {d.words} protected words, {d.attributes} attributes",
+            ("connection", "mean", "median", "n"),
+            (
+                (name, number(row["mean"]), number(row["median"]), f"{row['size']:,}")
+                for name, row in d.connections.items()
+            ),
+        )
+        print_measurements(f"{d.source} ({prob:.0%})", d.measurements, hide=["legend"])
+        _print_dropped(d.source, d.dropped)
+        for name, reason in d.skipped.items():
+            click.echo(f"not measured: {name}: {reason}")
 
 
 @posterior.command(short_help="Fit models to a distance table.")

@@ -165,6 +165,43 @@ class Table:
             word for word, name in zip(self.words, self.word_class, strict=True) if name in names
         )
 
+    def to_distances(self) -> DistanceTable:
+        """Return the table with one row per word and one column per attribute.
+
+        Attributes that lack a word or have several classes, and words without a class, are left
+        out and named in `left_out`. MAC and the association contrast are measured from it.
+        """
+        if self.repeated:
+            raise InputError(
+                f"{self.source}: expected one row per pair of words, got {self.repeated:,} "
+                "repeated rows: drop the duplicates"
+            )
+        wide = np.full((len(self.words), len(self.attributes)), np.nan)
+        wide[self.word, self.attribute] = self.distance
+        kinds = ("", "human", "neutral")
+        classes = [
+            kinds[g] or name for g, name in zip(self.group, self.attribute_class, strict=True)
+        ]
+        rows = np.array([bool(name) for name in self.word_class])
+        columns = np.array([bool(name) for name in classes]) & ~np.isnan(wide[rows]).any(axis=0)
+        if not rows.any() or not columns.any():
+            raise InputError(
+                f"{self.source}: expected protected words and attributes with a class (column "
+                f"wordClass) and complete distances, got {int(rows.sum())} words and "
+                f"{int(columns.sum())} attributes"
+            )
+        left_out = [word for word, used in zip(self.words, rows, strict=True) if not used]
+        left_out += [word for word, used in zip(self.attributes, columns, strict=True) if not used]
+        return DistanceTable(
+            topic=self.source,
+            protected=tuple(np.array(self.words)[rows].tolist()),
+            protected_class=tuple(np.array(self.word_class)[rows].tolist()),
+            attributes=tuple(np.array(self.attributes)[columns].tolist()),
+            attribute_class=tuple(np.array(classes)[columns].tolist()),
+            distance=wide[np.ix_(rows, columns)],
+            left_out=tuple(left_out),
+        )
+
     def with_distance(self, distance: Floats, source: str) -> Table:
         """Replace the distances."""
         return replace(self, distance=distance, source=source)
