@@ -160,14 +160,13 @@ def occupation_axes(m: Measurement) -> Chart:
     looks = dict(zip(groups, ((ORANGE, "circle"), (BLUE, "square")), strict=False))
     values = [row[axis] for row in rows for axis in "xy"]
     ends = [min(values) - 0.08, max(values) + 0.08]
-    for side in ("left", "right"):  # labels of near dots are moved upwards
+    span = ends[1] - ends[0]
+    for side in ("left", "right"):  # labels of near dots are moved a little upwards
         placed: list[dict[str, Any]] = []
         for row in sorted((r for r in rows if r["side"] == side), key=lambda row: row["y"]):
-            row["text_y"] = row["y"]
-            for other in placed:
-                near = abs(other["x"] - row["x"]) < 0.15 * (ends[1] - ends[0])
-                if near and row["text_y"] - other["text_y"] < 0.02 * (ends[1] - ends[0]):
-                    row["text_y"] = other["text_y"] + 0.02 * (ends[1] - ends[0])
+            near = [o["text_y"] for o in placed if abs(o["x"] - row["x"]) < 0.1 * span]
+            lowest = max((y + 0.018 * span for y in near), default=row["y"])
+            row["text_y"] = min(max(row["y"], lowest), row["y"] + 0.02 * span)
             placed.append(row)
     scale = alt.Scale(domain=ends, nice=False)
     base = alt.Chart(data(rows)).encode(
