@@ -595,6 +595,8 @@ def simulate(
     scales: Mapping[str, float] = SCALES,
     freedom: float | None = None,
     unequal: tuple[float, float] = (0.0, 1.0),
+    skew: float = 0.0,
+    correlated: tuple[int, float] = (1, 0.0),
     seed: int = 0,
 ) -> Table:
     """Simulate a distance table with a known true δ, from the crossed model or one unlike it.
@@ -617,6 +619,14 @@ def simulate(
     unequal : tuple of float
         Standard deviation, between words, of the logarithm of the scale of the error, and how many
         times larger that scale is for associated attributes; (0, 1) is what crossed assumes.
+    skew : float, default 0.0
+        Skewness of everything that belongs to an attribute: its level, its effects with classes and
+        its errors, which are then gamma distributed with the same standard deviations. Negative
+        where a few attributes are much closer than the others.
+    correlated : tuple of int and float
+        Attributes come in groups of so many neighbours of one class, such as synonyms, which share
+        this part of the variance of their levels, effects with classes and errors; (1, 0) is what
+        crossed assumes.
     seed : int, default 0
 
     Returns
@@ -641,17 +651,29 @@ def simulate(
             return np.asarray(rng.standard_normal(shape))
         return np.asarray(rng.standard_t(freedom, shape) * np.sqrt(1 - 2 / freedom))
 
+    kinds = np.concatenate([stereotype_class, np.full(human, -1), np.full(neutral, -2)])
+    cluster = _clusters(kinds, correlated[0])
+
+    def draw_attributes(*rows: int) -> Floats:
+        """Draw one number per attribute in every row, skewed and correlated as requested."""
+        own = _skewed(rng, (*rows, group.size), skew) if skew else draw(*rows, group.size)
+        if not correlated[1]:
+            return own
+        size = (*rows, int(cluster.max()) + 1)
+        common = _skewed(rng, size, skew) if skew else draw(*size)
+        return np.sqrt(correlated[1]) * common[..., cluster] + np.sqrt(1 - correlated[1]) * own
+
     def by_group(prefix: str = "") -> Floats:
         return np.asarray(np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group])
 
     def by_word(name: str) -> Floats:
         return np.asarray(scales.get(name, 0.0) * draw(word_class.size, 1))
 
-    theta = np.array(levels)[group] + by_group() * draw(group.size)
+    theta = np.array(levels)[group] + by_group() * draw_attributes()
     mean = theta + by_word("word") + own * (delta + by_word("delta"))
     mean = mean + by_word("slope_stereotype") * (group == 0) + by_word("slope_human") * (group == 1)
-    noise = scales["error"] * draw(*mean.shape)
-    mean = mean + (by_group("interaction_") * draw(len(words), group.size))[word_class]
+    noise = scales["error"] * draw_attributes(word_class.size)
+    mean = mean + (by_group("interaction_") * draw_attributes(len(words)))[word_class]
     if unequal != (0.0, 1.0):
         noise *= np.exp(unequal[0] * rng.standard_normal((word_class.size, 1)))
         noise *= np.where(own, unequal[1], 1.0)
@@ -673,3 +695,19 @@ def simulate(
         attribute_class=tuple(classes),
         dropped=dict.fromkeys(("sentinel", "missing", "duplicate"), 0),
     )
+
+
+def _skewed(rng: np.random.Generator, shape: tuple[int, ...], skew: float) -> Floats:
+    """Draw from a gamma distribution of this skewness, shifted to mean 0 and variance 1."""
+    alpha = 4 / skew**2
+    return np.asarray(np.sign(skew) * (rng.gamma(alpha, size=shape) - alpha) / np.sqrt(alpha))
+
+
+def _clusters(kinds: Ints, size: int) -> Ints:
+    """Number groups of so many neighbours of one kind; the last of a kind may be smaller."""
+    starts = np.ones(kinds.size, dtype=bool)
+    run = 0
+    for k in range(1, kinds.size):
+        run = run + 1 if kinds[k] == kinds[k - 1] else 0
+        starts[k] = run % size == 0
+    return np.asarray(np.cumsum(starts) - 1)
