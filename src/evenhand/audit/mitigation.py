@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.audit.stages import Options, Progress, Stage, loaded, skip
@@ -178,7 +179,8 @@ def tune(
     parts = (model.fingerprint, data.digest, repr(asdict(settings)), kinds)
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
-    if weights > WEIGHTS and not folder.exists():  # a started run is finished
+    started = list(options.work.glob(f"{folder.name}*"))
+    if weights > WEIGHTS and not started:  # a started run is finished
         seconds = seconds_for(settings.max_tokens, _speed(model))
         if seconds > LONGEST:
             return _skipped(
@@ -188,7 +190,7 @@ def tune(
             )
     options.work.mkdir(parents=True, exist_ok=True)
 
-    def tuned(sentences: Sequence[str] | None) -> FinetuneResult:
+    def tuned(folder: Path, sentences: Sequence[str] | None = None) -> FinetuneResult:
         return finetune(
             source,
             data.texts,
@@ -200,9 +202,10 @@ def tune(
 
     try:
         try:
-            result = tuned(None)
+            result = tuned(folder)
         except TooFewSentencesError:
-            result = tuned(pronoun_sentences().sentences)
+            folder = folder.with_name(f"{folder.name}-built-in")
+            result = tuned(folder, pronoun_sentences().sentences)
     except InputError as error:
         return _skipped(str(error))
     return {
