@@ -7,11 +7,12 @@ heavy-tailed errors and effects (Student t, 3 degrees of freedom), with scales o
 differ between words (standard deviation of their logarithm .4) or by connection (associated 1.8
 times the others), with skewed attributes (levels, η and errors gamma distributed, skewness -2: a
 few attributes are much closer than the others) and with correlated attributes (neighbours of one
-class, two of them or all four, share half of the variance of levels, η and errors). The numbers of
-words and stereotypes are those of religion and gender, the scales about those of embedded GloVe
-vectors and of the Reddit vectors of Dobrzeniecka (2021). δ is measured from the stereotypes, as in
-`evenhand posterior plan`, by crossed and, on the same tables, by crossed-no-interaction; then, with
-control words, by the chains of `evenhand posterior fit`.
+class, two of them or all four, share half of the variance of levels, η and errors). Last, the words
+of one class alone, where δ compares different attributes. The numbers of words and stereotypes are
+those of religion and gender, the scales about those of embedded GloVe vectors and of the Reddit
+vectors of Dobrzeniecka (2021). δ is measured from the stereotypes, as in `evenhand posterior plan`,
+by crossed and, on the same tables, by crossed-no-interaction; then, with control words, by the
+chains of `evenhand posterior fit`.
 """
 
 from __future__ import annotations
@@ -54,11 +55,13 @@ class World:
     stereotypes: tuple[int, ...] = (4, 3, 4)
     skew: float = 0.0
     correlated: tuple[int, float] = (1, 0.0)
+    alone: bool = False
+    """Whether the words of the first class are the table."""
 
     def draw(self, seed: int, human: int = 0, neutral: int = 0) -> Table:
         scales = {**CONTROLS, **self.scales, "interaction_stereotype": self.eta}
         scales |= dict.fromkeys(("interaction_human", "interaction_neutral"), self.eta / 2)
-        return simulate(
+        table = simulate(
             delta=self.delta,
             words=self.words,
             stereotypes=self.stereotypes,
@@ -71,6 +74,7 @@ class World:
             correlated=self.correlated,
             seed=seed,
         )
+        return table.select_classes(["class1"]) if self.alone else table
 
 
 BY_WORD, BY_CONNECTION = (0.4, 1.0), (0.0, 1.8)
@@ -103,6 +107,8 @@ ATTRIBUTE_WORLDS = (
     World("correlated classes", GLOVE, 0.0, correlated=CLASSES),
     World("correlated classes", GLOVE, 0.056, correlated=CLASSES),
     World("correlated pairs", GLOVE, 0.056, -0.05, correlated=PAIRS),
+    World("words of one class", GLOVE, alone=True),
+    World("words of one class", REDDIT, alone=True),
 )
 CHAIN_WORLDS = (WORLDS[0], WORLDS[2], WORLDS[4])
 ATTRIBUTE_CHAIN_WORLDS = (ATTRIBUTE_WORLDS[1], ATTRIBUTE_WORLDS[4], ATTRIBUTE_WORLDS[6])
@@ -115,7 +121,7 @@ def assess_stereotypes(world: World, seed: int) -> list[tuple[bool, bool]]:
     outcomes = []
     with threadpool_limits(1, "blas"):
         for rows, hyper, guess in (
-            (data, prior, GUESS),
+            (data, prior, GUESS[:-1] if data.word_class is None else GUESS),
             (replace(data, word_class=None), prior.without_interaction(), GUESS[:-1]),
         ):
             posterior = sample_delta(rows, hyper, guess, rng)
