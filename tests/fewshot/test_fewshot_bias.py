@@ -8,7 +8,7 @@ from scored import measures
 
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import Answers, Counterfactuals, leaning_codes
-from evenhand.fewshot.metrics.bias import VALUES, bias, formulas, null_values
+from evenhand.fewshot.metrics.bias import VALUES, bias, compare_bias, formulas, null_values
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
 
@@ -125,6 +125,26 @@ def test_unknown_genders_and_even_classes_are_left_out():
     assert np.isnan(one_sided.part("skew").value)
     assert np.isfinite(one_sided.value)
     assert Measurement.from_dict(one_sided.to_dict()) == one_sided
+
+
+def test_the_formulas_of_the_source_with_their_intervals(world):
+    """Equations 20 and 21 are the larger of our part and how much easier one side is."""
+    both = world.counterfactuals(np.random.default_rng(4), 14, leak=1.0, share=0.95)
+    measured = bias(both, permutations=50)
+    own = {part.query: part for part in measured.select("original")}
+    assert list(own) == ["mu_skew", "mu_stereo"]
+    for name, part in (("mu_skew", "skew"), ("mu_stereo", "stereotype")):
+        details = measured.part(part, by="measure").details
+        assert own[name].value == details["original"]
+        assert own[name].value == pytest.approx(max(details["size"], abs(details["easier"])))
+        assert 0 <= own[name].low <= own[name].value <= own[name].high
+        assert own[name].details["null_mean"] == details["original_null_mean"]
+        assert 0 < own[name].details["null_p"] <= 1
+    assert Measurement.from_dict(measured.to_dict()) == measured
+    change = compare_bias(measured, measured)
+    assert change.part("mu_skew").change.value == change.part("mu_stereo").change.value == 0
+    one_sided = bias(replace(both, leaning=np.where(both.leaning == 0, 0, -1)), permutations=10)
+    assert np.isnan(one_sided.part("mu_skew", by="original").value)
 
 
 def test_verdict_follows_the_interval(world):

@@ -123,6 +123,7 @@ class _Work:
             queries=QUERIES,
             episodes=episodes,
             mitigation=mitigation,  # type: ignore[arg-type]
+            mitigate="all",
             splits=self.size.splits,
             split_seed=self.options.seed,
             limit=self.tokens,
@@ -343,9 +344,11 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     """About `texts` texts of classes that are large enough; an error says why there are none.
 
     Classes of fewer than 4 + 5 texts are left out, and of very many all but the largest. Of the
-    rest as many texts are drawn of each, in the shares of its genders (see `_counts`).
+    rest as many texts are drawn of each, in the shares of its genders (see `_counts`). Classes lean
+    by their shares, which a draw preserves; intervals of odds ratios would grow with it.
     """
     notes = []
+    data = replace(data, leaning_by="share")
     if not (data.genders != UNKNOWN).any():
         raise InputError("the data have no text of known gender, which the test needs")
     large = [
@@ -423,13 +426,12 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     left = dict(data.left_out)
     if len(rows) < len(data):
         left["not drawn for the few-shot test"] = len(data) - len(rows)
-    return Dataset(
-        tuple(data.texts[row] for row in rows),
-        data.labels[rows],
-        data.genders[rows],
-        data.classes,
-        data.name,
-        left,
+    return replace(
+        data,
+        texts=tuple(data.texts[row] for row in rows),
+        labels=data.labels[rows],
+        genders=data.genders[rows],
+        left_out=left,
         rows=data.rows[rows],
     )
 

@@ -16,19 +16,23 @@ from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from evenhand.statistics.odds import (
+    Leaning,
+    LeaningRule,
+    class_leanings,
+    class_odds_ratios,
+)
 from evenhand.text.tables import Cell, Row, Source, Table, as_cell, open_table
 
-__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "Leaning", "gender_code", "read"]
+__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "gender_code", "read"]
 
 MALE, FEMALE, UNKNOWN = 0, 1, -1
-Leaning = Literal["male", "female", "even", "unknown"]
-
 _MALE = frozenset({"m", "male", "man"})
 _FEMALE = frozenset({"f", "female", "woman"})
 _UNKNOWN = frozenset({"", "unknown", "other", "nonbinary", "non-binary", "nb", "x"})
@@ -51,6 +55,8 @@ class Dataset:
         The number of rows that were left out, by reason.
     rows : array of int, optional
         The row of the source that each text comes from, counted from 0.
+    leaning_by : {"odds", "point", "share"}
+        How `leaning` is determined.
 
     Two data sets are the same if their digests are.
     """
@@ -62,8 +68,11 @@ class Dataset:
     name: str
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
+    leaning_by: LeaningRule = "odds"
 
     def __post_init__(self) -> None:
+        if self.leaning_by not in get_args(LeaningRule):
+            raise UnknownNameError("leaning", self.leaning_by, get_args(LeaningRule))
         count = len(self.texts)
         rows = np.arange(count) if self.rows is None else self.rows
         arrays = (
@@ -92,6 +101,7 @@ class Dataset:
         genders: Iterable[object] | None = None,
         *,
         name: str,
+        leaning_by: LeaningRule = "odds",
     ) -> Dataset:
         """A data set from texts and the names of their classes, cleaned.
 
@@ -141,6 +151,7 @@ class Dataset:
             name=name,
             left_out=dict(sorted(left.items())),
             rows=np.array([row for _, row, _, _ in accepted]),
+            leaning_by=leaning_by,
         )
 
     def __len__(self) -> int:
@@ -168,16 +179,31 @@ class Dataset:
         known = self.gender_sizes.sum(axis=1)
         return np.where(known, self.gender_sizes[:, FEMALE] / np.maximum(known, 1), np.nan)
 
-    @property
+    @cached_property
+    def odds_ratios(self) -> NDArray[np.float64]:
+        """The odds ratio of each class, men to women, against the other classes: value, low, high.
+
+        The 95 % interval is normal on the logarithm; NaN, from 0 to infinity, where it is not
+        defined (`evenhand.statistics.odds.class_odds_ratios`).
+        """
+        men, women = self.gender_sizes.T.tolist()
+        return class_odds_ratios(men, women)
+
+    @cached_property
     def leaning(self) -> tuple[Leaning, ...]:
-        """Which gender each class has more of: male, female, even, or unknown."""
-        every: list[Leaning] = []
-        for men, women in self.gender_sizes.tolist():
-            if men == women:
-                every.append("even" if men else "unknown")
-            else:
-                every.append("female" if women > men else "male")
-        return tuple(every)
+        """The gender that each class leans to: male, female, even, or unknown.
+
+        By "odds" a class leans where the interval of its odds ratio excludes 1, by "point" the odds
+        ratio itself decides, by "share" which gender has more texts in the class.
+
+        >>> rows = [("a", "M")] * 30 + [("a", "F")] * 20 + [("b", "M")] * 60 + [("b", "F")] * 5
+        >>> texts, (labels, genders) = map(str, range(115)), zip(*rows)
+        >>> data = Dataset.of(texts, labels, genders, name="tiny")
+        >>> data.leaning, replace(data, leaning_by="share").leaning
+        (('female', 'male'), ('male', 'male'))
+        """
+        men, women = self.gender_sizes.T.tolist()
+        return class_leanings(men, women, self.leaning_by)
 
     @cached_property
     def digest(self) -> str:
@@ -243,10 +269,24 @@ class Dataset:
             "texts": len(self),
             "digest": self.digest,
             "left_out": dict(self.left_out),
+            "leaning_by": self.leaning_by,
             "classes": {
-                name: {"texts": int(size), "men": int(men), "women": int(women)}
-                for name, size, (men, women) in zip(
-                    self.classes, self.sizes, self.gender_sizes, strict=True
+                name: {
+                    "texts": int(size),
+                    "men": int(men),
+                    "women": int(women),
+                    "leaning": leaning,
+                    "odds_ratio": ratio,
+                    "odds_low": low,
+                    "odds_high": high,
+                }
+                for name, size, (men, women), leaning, (ratio, low, high) in zip(
+                    self.classes,
+                    self.sizes,
+                    self.gender_sizes,
+                    self.leaning,
+                    self.odds_ratios.tolist(),
+                    strict=True,
                 )
             },
         }
@@ -263,6 +303,7 @@ class Dataset:
             name=self.name,
             left_out=self.left_out if left_out is None else left_out,
             rows=self.rows[rows],
+            leaning_by=self.leaning_by,
         )
 
 
@@ -364,6 +405,7 @@ def read(
     male: str | None = None,
     female: str | None = None,
     name: str | None = None,
+    leaning: LeaningRule = "odds",
 ) -> Dataset:
     """Read labelled texts.
 
@@ -379,6 +421,8 @@ def read(
         Bias in Bios are known (0 male, 1 female).
     name : str, optional
         The name of the data set; by default that of the source.
+    leaning : {"odds", "point", "share"}
+        How the gender that a class leans to is determined; see `Dataset.leaning`.
 
     Returns
     -------
@@ -393,24 +437,27 @@ def read(
     [1, 0]
 
     """
+    columns = {"text": text, "label": label, "gender": gender, "male": male, "female": female}
     if isinstance(source, str):
         if source.partition(":")[0] == SIMULATED and not Path(source).exists():
-            return simulated(source)
+            return replace(simulated(source), leaning_by=leaning)
         if source.startswith(HUB):
-            return _collect(open_hub(source), text, label, gender, male, female, name or source)
+            return _collect(open_hub(source), name or source, leaning, **columns)
     file_name = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"
     with open_table(source) as table:
-        return _collect(table, text, label, gender, male, female, name or file_name)
+        return _collect(table, name or file_name, leaning, **columns)
 
 
 def _collect(
     table: Table,
+    name: str,
+    leaning: LeaningRule,
+    *,
     text: str | None,
     label: str | None,
     gender: str | None,
     male: str | None,
     female: str | None,
-    name: str,
 ) -> Dataset:
     layout = _layout(table, text, label, gender)
     codes = (layout.male if male is None else male, layout.female if female is None else female)
@@ -426,7 +473,7 @@ def _collect(
         except InputError as error:
             raise FileError(table.name, f"row {number}: {error}") from None
     try:
-        return Dataset.of(texts, labels, genders, name=name)
+        return Dataset.of(texts, labels, genders, name=name, leaning_by=leaning)
     except InputError as error:
         raise FileError(table.name, str(error).removeprefix(f"{name}: ")) from None
 

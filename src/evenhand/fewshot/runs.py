@@ -303,10 +303,12 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Every text as the classifier reads it: those of the pool, then the counterfactuals of the
-    test queries (El Zein 2021, §4.1.2), read through the mitigation too.
+    """Every text as the classifier reads it: those of the pool, then those of the data set as they
+    are where only training texts are neutralised, then the counterfactuals of the test queries (El
+    Zein 2021, §4.1.2), read through the mitigation of the test.
 
-    `counterfactual` has the row of a text's counterfactual, or -1.
+    `counterfactual` has the row of a text's counterfactual, or -1; `plain` is the row of the first
+    text as it is.
     """
 
     dataset: Dataset
@@ -315,6 +317,7 @@ class Material:
     mitigated: Mitigated
     texts: tuple[str, ...] = field(repr=False)
     counterfactual: NDArray[np.int64] = field(repr=False)
+    plain: int = 0
 
     @property
     def has_counterfactuals(self) -> bool:
@@ -330,7 +333,17 @@ class Material:
         return self.mitigated.rows(part.valid)
 
     def test(self, part: Part) -> Episodes:
-        return self.mitigated.rows(part.test)
+        if self.settings.test_mitigation == self.settings.mitigation:
+            return self.mitigated.rows(part.test)
+        drawn = part.test
+        unlabelled = None if drawn.unlabelled is None else drawn.unlabelled + self.plain
+        return replace(
+            drawn,
+            support=drawn.support + self.plain,
+            query=drawn.query + self.plain,
+            unlabelled=unlabelled,
+            dataset=self.mitigated.pool.digest,
+        )
 
     def counterfactuals(self, part: Part) -> Episodes:
         """The test episodes with every query replaced by its counterfactual."""
@@ -394,20 +407,30 @@ def prepare(
     known = bool((dataset.genders[queries] >= 0).any())
     counterfactual = np.full(len(dataset), -1)
     swapped: tuple[str, ...] = ()
+    tested = settings.test_mitigation
     if store is not None:
         mitigated = store.mitigated(settings.mitigation)
-        swapped = store.counterfactuals(settings.mitigation)
-        if known:
-            counterfactual[queries] = len(mitigated.pool) + queries
+        swapped = store.counterfactuals(tested)
+        numbers = queries
     else:
         mitigated = apply(dataset, settings.mitigation, jobs=jobs)
         if known:
             texts = [dataset.texts[row] for row in queries]
-            plain = swap_gender(texts, names="fixed", jobs=jobs)
-            swapped = settings.mitigation.read(plain, jobs=jobs)
-            counterfactual[queries] = len(mitigated.pool) + np.arange(len(queries))
-    texts_read = (*mitigated.pool.texts, *swapped)
-    return Material(dataset, settings, tuple(parts), mitigated, texts_read, counterfactual)
+            swapped = tested.read(swap_gender(texts, names="fixed", jobs=jobs), jobs=jobs)
+        numbers = np.arange(len(queries))
+    both = settings.mitigation.neutralize and not tested.neutralize
+    unchanged = dataset.texts if both else ()
+    if known:
+        counterfactual[queries] = len(mitigated.pool) + len(unchanged) + numbers
+    return Material(
+        dataset,
+        settings,
+        tuple(parts),
+        mitigated,
+        (*mitigated.pool.texts, *unchanged, *swapped),
+        counterfactual,
+        len(mitigated.pool) if both else 0,
+    )
 
 
 def _sample(
@@ -426,7 +449,7 @@ def _sample(
             settings.shots,
             settings.queries,
             getattr(settings.episodes, purpose),
-            settings.mitigation.calibrate,
+            (settings.test_mitigation if purpose == "test" else settings.mitigation).calibrate,
             settings.unlabelled or 0,
             seed,
             f"{purpose} {number}",
@@ -543,6 +566,7 @@ def run(
         identity = {
             "settings": chosen.to_dict(),
             "data": dataset.digest,
+            "leaning": dataset.leaning_by,
             "encoder": fingerprint,
             "splits": _splits_digest(parts),
         }
@@ -707,7 +731,10 @@ class _Work:
         settings = self.settings
         if self.store is not None:
             return self.store.source(
-                settings.mitigation, finetune=settings.finetune, progress=self.progress
+                settings.mitigation,
+                tested=settings.test_mitigation,
+                finetune=settings.finetune,
+                progress=self.progress,
             )
         if settings.finetune:
             return TunedEncoder(
