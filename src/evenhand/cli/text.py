@@ -573,6 +573,11 @@ def odds(
         click.echo(f"{len(measurement.items):,} classes written to {output}")
 
 
+def _format_share(part: Measurement) -> str:
+    share, low, high = (100 * part.details[f"women{end}"] for end in ("", "_low", "_high"))
+    return f"{share:.1f} [{low:.1f}, {high:.1f}]"
+
+
 def _csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the items, with an open end of the exact interval as infinity."""
     return {**row, "exact_high": math.inf if math.isnan(row["exact_high"]) else row["exact_high"]}
@@ -589,8 +594,11 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
             label=lambda part: part.query + ("*" if part.details["corrected"] else ""),
             text=_format_ratio,
             columns={
-                gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
-                for gender in ("male", "female")
+                **{
+                    gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
+                    for gender in ("male", "female")
+                },
+                "women, %": _format_share,
             },
             hide=["ideal", "n", "legend"],
         )
@@ -604,7 +612,8 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
     click.echo(f"duplicates: {measurement.details['duplicates']}")
     click.echo(
         f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
-        "p: Fisher's exact test, Holm-corrected over the classes."
+        "p: Fisher's exact test, Holm-corrected over the classes. women: their share of the class, "
+        "Wilson interval."
     )
     if any(part.details["corrected"] for side in sides for part in side):
         click.echo("*: a cell is 0; one half added to all four (not in the exact interval).")

@@ -16,7 +16,7 @@ from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,12 +102,14 @@ class Dataset:
         *,
         name: str,
         leaning_by: LeaningRule = "odds",
+        duplicates: Literal["once", "class"] = "once",
     ) -> Dataset:
         """A data set from texts and the names of their classes, cleaned.
 
         Left out and counted: empty texts, texts without a class, all but the first of equal texts,
         and every copy of a text that appears under several classes, since none of them can be
-        trusted. Copies with both genders have the gender unknown.
+        trusted; with `duplicates` "class" it counts once in each of them. Copies with both genders
+        have the gender unknown.
 
         >>> data = Dataset.of(["a", "b", "b", " "], ["x", "y", "y", "x"], "MFFM", name="tiny")
         >>> data.classes, data.labels.tolist(), data.genders.tolist(), dict(data.left_out)
@@ -119,18 +121,19 @@ class Dataset:
             counts = ", ".join(str(len(column)) for column in (*columns, listed_genders))
             raise InputError(f"{name}: expected as many texts, labels and genders, got {counts}")
         left: Counter[str] = Counter()
-        copies: dict[str, list[tuple[int, str, int]]] = {}
+        copies: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
         for row, (text, label, gender) in enumerate(zip(*columns, listed_genders, strict=True)):
             text, label = (text or "").strip(), (label or "").strip()
             if text and label:
                 try:
-                    copies.setdefault(text, []).append((row, label, gender_code(gender)))
+                    key = (text, label if duplicates == "class" else "")
+                    copies.setdefault(key, []).append((row, label, gender_code(gender)))
                 except InputError as error:
                     raise InputError(f"{name}, row {row + 1}: {error}") from None
             else:
                 left["no class" if text else "empty text"] += 1
         accepted: list[tuple[str, int, str, int]] = []
-        for text, same in copies.items():
+        for (text, _), same in copies.items():
             row, label, _ = same[0]
             if any(other != label for _, other, _ in same):
                 left["text under several classes"] += len(same)
@@ -406,6 +409,7 @@ def read(
     female: str | None = None,
     name: str | None = None,
     leaning: LeaningRule = "odds",
+    duplicates: Literal["once", "class"] = "once",
 ) -> Dataset:
     """Read labelled texts.
 
@@ -423,6 +427,8 @@ def read(
         The name of the data set; by default that of the source.
     leaning : {"odds", "point", "share"}
         How the gender that a class leans to is determined; see `Dataset.leaning`.
+    duplicates : {"once", "class"}
+        Whether a text under several classes is left out, or counts once in each of them.
 
     Returns
     -------
@@ -442,16 +448,17 @@ def read(
         if source.partition(":")[0] == SIMULATED and not Path(source).exists():
             return replace(simulated(source), leaning_by=leaning)
         if source.startswith(HUB):
-            return _collect(open_hub(source), name or source, leaning, **columns)
+            return _collect(open_hub(source), name or source, leaning, duplicates, **columns)
     file_name = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"
     with open_table(source) as table:
-        return _collect(table, name or file_name, leaning, **columns)
+        return _collect(table, name or file_name, leaning, duplicates, **columns)
 
 
 def _collect(
     table: Table,
     name: str,
     leaning: LeaningRule,
+    duplicates: Literal["once", "class"],
     *,
     text: str | None,
     label: str | None,
@@ -473,7 +480,9 @@ def _collect(
         except InputError as error:
             raise FileError(table.name, f"row {number}: {error}") from None
     try:
-        return Dataset.of(texts, labels, genders, name=name, leaning_by=leaning)
+        return Dataset.of(
+            texts, labels, genders, name=name, leaning_by=leaning, duplicates=duplicates
+        )
     except InputError as error:
         raise FileError(table.name, str(error).removeprefix(f"{name}: ")) from None
 

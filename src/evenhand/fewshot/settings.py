@@ -342,6 +342,8 @@ class DataSettings:
         Classes with fewer texts, or fewer texts of one gender, are left out.
     leaning : {"odds", "point", "share"}
         How the gender that a class leans to is determined; see `Dataset.leaning`.
+    duplicates : {"once", "class"}
+        Whether a text under several classes is left out, or counts once in each of them.
 
     """
 
@@ -380,6 +382,11 @@ class DataSettings:
         "interval excludes 1 (odds); by that ratio alone, as in El Zein 2021 (point); or by which "
         "gender has more texts in it (share).",
     )
+    duplicates: Literal["once", "class"] = option(
+        "once",
+        help="Equal texts count once, and a text under several classes is left out (once) or "
+        "counts in each of them (class).",
+    )
 
     @property
     def columns(self) -> dict[str, str]:
@@ -397,7 +404,7 @@ class DataSettings:
         if columns and simulated:
             raise InputError(f"{next(iter(columns))}: simulated data have no columns to name")
         try:
-            dataset = read(self.data, **columns, leaning=self.leaning)
+            dataset = read(self.data, **columns, leaning=self.leaning, duplicates=self.duplicates)
         except FileNotFoundError:
             problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
             raise FileError(self.data, problem) from None
