@@ -17,6 +17,7 @@ TRAINING = {"batch": 4, "validate_every": 8, "learning_rate": 1e-2}
 def chosen(network="proto-euclidean", options=(), seed=0, **more):
     """Settings of a run of a few small episodes."""
     usual = {"ways": 3, "shots": 2, "queries": 2, "episodes": "24/8/40", "mitigate": "all"}
+    usual["neutral"] = False
     learning = TrainingSettings(network=network, options=dict(options), seed=seed, **TRAINING)
     return RunSettings(training=learning, **{**usual, **more})
 

@@ -8,6 +8,7 @@ from scored import measures
 
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import Answers, Counterfactuals, leaning_codes
+from evenhand.fewshot.metrics.accuracy import accuracy
 from evenhand.fewshot.metrics.bias import VALUES, bias, compare_bias, formulas, null_values
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
@@ -145,6 +146,62 @@ def test_the_formulas_of_the_source_with_their_intervals(world):
     assert change.part("mu_skew").change.value == change.part("mu_stereo").change.value == 0
     one_sided = bias(replace(both, leaning=np.where(both.leaning == 0, 0, -1)), permutations=10)
     assert np.isnan(one_sided.part("mu_skew", by="original").value)
+
+
+def test_the_association_three_ways(world):
+    """Its two halves, against the neutral version, add up to it, class by class."""
+    rng = np.random.default_rng(6)
+    both = world.counterfactuals(rng, 12, leak=1.0)
+    middle = (both.original.log_probs + both.swapped.log_probs) / 2 + rng.normal(
+        scale=0.1, size=both.original.log_probs.shape
+    )
+    both = Counterfactuals.of(both.original, both.swapped.log_probs, both.leaning, middle)
+    measured = bias(both, permutations=10)
+    ways = {part.query: part for part in measured.select("version")}
+    assert list(ways) == ["man_woman", "man_neutral", "woman_neutral"]
+    assert ways["man_woman"].value == pytest.approx(measured.value)
+    assert ways["man_woman"].low == pytest.approx(measured.low)
+    gap = ways["man_neutral"].value - ways["woman_neutral"].value
+    assert gap == pytest.approx(measured.value)
+    assert ways["man_neutral"].value > 0 > ways["woman_neutral"].value
+    means = []
+    true_class = np.take_along_axis(both.original.classes, both.original.truth, axis=1)
+    neutral = both.neutral.true_log_probs
+    men = np.where(
+        both.original.genders == 0, both.original.true_log_probs, both.swapped.true_log_probs
+    )
+    for side, sign in ((0, 1), (1, -1)):
+        classes = [k for k in both.original.tested if both.leaning[k] == side]
+        own = [(men - neutral)[true_class == k].mean() for k in classes]
+        part = ways["man_neutral"].part(("male", "female")[side], by="leaning")
+        assert part.value == pytest.approx(np.mean(own))
+        assert part.n == len(classes)
+        means += [sign * value for value in own]
+    assert ways["man_neutral"].value == pytest.approx(np.mean(means))
+    assert Measurement.from_dict(measured.to_dict()) == measured
+    assert not bias(replace(both, neutral=None), permutations=10).select("version")
+
+
+def test_persons_who_are_neither_are_counted_and_scored(world):
+    both = world.counterfactuals(np.random.default_rng(7), 12, leak=1.0)
+    genders = np.where(both.original.rows % 5 == 0, -2, both.original.genders)
+    answers = replace(both.original, genders=genders)
+    other = Counterfactuals.of(answers, both.swapped.log_probs, both.leaning)
+    neither = int((genders == -2).sum())
+    assert other.left_out["neither man nor woman"] == neither
+    assert other.left_out["unknown gender"] == 0
+    assert other.used.sum() == both.used.sum() - neither
+    parts = {part.query: part for part in accuracy(answers).select("gender")}
+    assert list(parts) == ["male", "female", "gap", "neither"]
+    right = (answers.predicted == answers.truth) & (genders == -2)
+    true_class = np.take_along_axis(answers.classes, answers.truth, axis=1)
+    means = [
+        right[true_class == k].sum() / (genders == -2)[true_class == k].sum()
+        for k in answers.tested
+    ]
+    assert parts["neither"].value == pytest.approx(np.mean(means))
+    assert parts["neither"].low <= parts["neither"].value <= parts["neither"].high
+    assert [part.query for part in accuracy(both.original).select("gender")] == [*parts][:3]
 
 
 def test_verdict_follows_the_interval(world):

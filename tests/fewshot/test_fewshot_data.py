@@ -16,6 +16,8 @@ import zstandard
 
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from evenhand.fewshot.data import PROFESSIONS, Dataset, gender_code, read
+from evenhand.fewshot.episodes import sample
+from evenhand.fewshot.mitigation import apply
 from evenhand.simulate.biographies import biographies
 from evenhand.statistics.odds import odds_ratio
 
@@ -66,6 +68,20 @@ class TestDataset:
         assert part.leaning_by == "share"
         with pytest.raises(UnknownNameError, match="unknown leaning 'odd': did you mean 'odds'"):
             replace(made, leaning_by="odd")  # type: ignore[arg-type]
+
+    def test_persons_who_are_neither(self) -> None:
+        genders = ["M", "nonbinary", "x", "unknown", "F"]
+        made = Dataset.of(map(str, range(5)), "aabbb", genders, name="made")
+        assert made.genders.tolist() == [0, -2, -2, -1, 1]
+        assert made.neither_sizes.tolist() == [1, 1]
+        assert made.gender_sizes.tolist() == [[1, 0], [0, 1]]
+        assert made.to_dict()["classes"]["a"]["neither"] == 1
+        assert apply(made, "augment").pool.genders.tolist() == [0, -2, -2, -1, 1, 1, -2, -2, -1, 0]
+        people = Dataset.of(map(str, range(40)), "ab" * 20, ["M", "F", "x", "M"] * 10, name="m")
+        drawn = sample(people, ["a", "b"], ways=2, shots=2, queries=2, episodes=20, seed=1)
+        assert (people.labels[drawn.support] == drawn.classes[:, :, None]).all()
+        half = people.subset(["b"])
+        assert half.neither_sizes.tolist() == [0]
 
     def test_what_is_left_out_is_counted(self) -> None:
         made = Dataset.of(

@@ -138,6 +138,28 @@ def test_mitigated_training_leaves_the_test_as_it_is(runs):
     assert texts == list(neutralize(plain))
 
 
+@pytest.mark.parametrize(("mitigation", "mitigate"), [("none", "all"), ("neutralize", "train")])
+def test_queries_are_answered_in_their_neutral_version(runs, mitigation, mitigate):
+    plain = runs.done(mitigation=mitigation, mitigate=mitigate)
+    found = runs.done(mitigation=mitigation, mitigate=mitigate, neutral=True)
+    mine, other = found.saved[0][0], plain.saved[0][0]
+    np.testing.assert_array_equal(mine.answers.log_probs, other.answers.log_probs)
+    np.testing.assert_array_equal(mine.swapped, other.swapped)
+    assert other.neutral is None
+    hand, drawn = ByHand(found, runs.encoder), episodes_of(found)
+    texts = runs.people.texts
+    neutral = neutralize(texts)
+    hand.read(sorted({*texts, *neutral}))
+    for number in range(10):
+        support = [[texts[row] for row in rows] for rows in drawn.support[number].tolist()]
+        for query, row in enumerate(drawn.query[number].ravel().tolist()):
+            expected = hand(support, neutral[row])
+            np.testing.assert_allclose(mine.neutral[number, query], expected, atol=1e-4)
+    ways = found.results.bias.select("version")
+    assert ways[0].value == pytest.approx(found.results.bias.value)
+    assert not plain.results.bias.select("version")
+
+
 def test_everyone_is_asked_the_same(runs):
     base = runs.done()
     drawn = episodes_of(base)

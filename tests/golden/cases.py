@@ -78,7 +78,7 @@ def case(
 CPU = "--device cpu"
 FEWSHOT = (
     f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --jobs 1 {CPU}"
-    " --cache cache --leaning share --mitigate all"
+    " --cache cache --leaning share --mitigate all --no-neutral"
 )
 SIMULATED = "--data simulated:per_class=8,leak=1"
 POSTERIOR = "--draws 400"
@@ -615,6 +615,7 @@ def _write_grids(folder: Path) -> None:
                 "data": "simulated:per_class=8,leak=1",
                 "leaning": "share",
                 "mitigate": "all",
+                "neutral": False,
                 "encoder": "mini",
                 "ways": 2,
                 "shots": 2,

@@ -46,6 +46,7 @@ def asked(small, **more):
     usual = {
         "data": DATA,
         "leaning": "share",
+        "neutral": False,
         "each_gender": 3,
         "encoder": small,
         "episodes": "24/8/40",
@@ -69,7 +70,7 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
     result = json.loads(to_json(TASK.compute(asked(encoder, splits=2), at(tmp_path))))
     training = TrainingSettings(batch=4, validate_every=2)
     settings = RunSettings(
-        training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2
+        training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2, neutral=False
     )
     people = read(DATA, leaning="share").at_least(1, each_gender=3)
     done = run(people, settings, tmp_path / "run", encoder=encoder, permutations=50)
@@ -257,6 +258,8 @@ class TestIdentity:
             {"prob": 0.9},
             {"any_leaning": True},
             {"leaning": "odds"},
+            {"neutral": True},
+            {"adapt": 1},
             {"mitigation": "augment", "mitigate": "all"},
             {"limit": 20},
             {"shares": "40/30/30"},

@@ -18,7 +18,7 @@ import numpy as np
 
 from evenhand.audit.stages import Options, Progress, Stage, skip
 from evenhand.errors import InputError
-from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.files import to_json, versions
 from evenhand.results import Comparison, Measurement
 
@@ -124,6 +124,7 @@ class _Work:
             episodes=episodes,
             mitigation=mitigation,  # type: ignore[arg-type]
             mitigate="all",
+            neutral=False,
             splits=self.size.splits,
             split_seed=self.options.seed,
             limit=self.tokens,
@@ -349,7 +350,7 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     """
     notes = []
     data = replace(data, leaning_by="share")
-    if not (data.genders != UNKNOWN).any():
+    if not (data.genders >= 0).any():
         raise InputError("the data have no text of known gender, which the test needs")
     large = [
         name for name, size in zip(data.classes, data.sizes, strict=True) if size >= SHOTS + QUERIES
@@ -419,7 +420,7 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
             first = [
                 here[genders == code][:n] for code, n in zip((MALE, FEMALE), counts, strict=True)
             ]
-            others = here[genders == UNKNOWN][: most - sum(counts)]
+            others = here[genders < 0][: most - sum(counts)]
             here = np.concatenate([*first, others])
         rows += here.tolist()
     rows.sort()

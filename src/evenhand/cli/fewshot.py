@@ -41,7 +41,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.errors import InputError, SmallDataError
-from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS
+from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS
 from evenhand.fewshot.settings import (
     DataSettings,
     SharedSettings,
@@ -354,7 +354,7 @@ def _print_run(finished: FewShotRun) -> None:
         },
         hide=["ideal", "legend"],
     )
-    genders = {"male": "men", "female": "women", "gap": "women less men"}
+    genders = {"male": "men", "female": "women", "gap": "women less men", "neither": "neither"}
     print_measurements(
         "Accuracy by gender, classes with equal weight",
         right.select("gender"),
@@ -420,6 +420,19 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             },
             hide=["ideal", "legend"],
         )
+        if own.select("version"):
+            print_measurements(
+                "The association three ways: log p, with - in classes that lean female",
+                own.select("version"),
+                label=lambda part: VERSIONS[part.query],
+                columns={
+                    f"leaning {side}": lambda part, side=side: estimate(  # type: ignore[misc]
+                        part.part(side, by="leaning").estimate
+                    )
+                    for side in ("male", "female")
+                },
+                hide=["ideal", "legend"],
+            )
         epsilon = own.part("epsilon", by="measure").details
         click.echo(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "

@@ -30,12 +30,13 @@ from evenhand.statistics.odds import (
 )
 from evenhand.text.tables import Cell, Row, Source, Table, as_cell, open_table
 
-__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "gender_code", "read"]
+__all__ = ["FEMALE", "MALE", "NEITHER", "UNKNOWN", "Dataset", "gender_code", "read"]
 
-MALE, FEMALE, UNKNOWN = 0, 1, -1
+MALE, FEMALE, UNKNOWN, NEITHER = 0, 1, -1, -2
 _MALE = frozenset({"m", "male", "man"})
 _FEMALE = frozenset({"f", "female", "woman"})
-_UNKNOWN = frozenset({"", "unknown", "other", "nonbinary", "non-binary", "nb", "x"})
+_NEITHER = frozenset({"other", "nonbinary", "non-binary", "nb", "x", "neither"})
+_UNKNOWN = frozenset({"", "unknown"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class Dataset:
     labels : array of int
         The class of each text as an index of `classes`.
     genders : array of int
-        0 male, 1 female, -1 unknown.
+        0 male, 1 female, -2 neither, -1 unknown.
     classes : tuple of str
     name : str
     left_out : Mapping of str to int
@@ -90,8 +91,8 @@ class Dataset:
             raise InputError("classes: expected each name once")
         if count and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
             raise InputError(f"labels: expected 0 to {len(self.classes) - 1}, indices of `classes`")
-        if not np.isin(self.genders, (MALE, FEMALE, UNKNOWN)).all():
-            raise InputError("genders: expected 0 (male), 1 (female) or -1 (unknown)")
+        if not np.isin(self.genders, (MALE, FEMALE, UNKNOWN, NEITHER)).all():
+            raise InputError("genders: expected 0 (male), 1 (female), -2 (neither) or -1 (unknown)")
 
     @classmethod
     def of(
@@ -175,6 +176,11 @@ class Dataset:
             ],
             axis=1,
         )
+
+    @cached_property
+    def neither_sizes(self) -> NDArray[np.int64]:
+        """How many texts of persons who are neither men nor women each class has."""
+        return np.bincount(self.labels[self.genders == NEITHER], minlength=len(self.classes))
 
     @property
     def share_of_women(self) -> NDArray[np.float64]:
@@ -278,15 +284,17 @@ class Dataset:
                     "texts": int(size),
                     "men": int(men),
                     "women": int(women),
+                    "neither": int(neither),
                     "leaning": leaning,
                     "odds_ratio": ratio,
                     "odds_low": low,
                     "odds_high": high,
                 }
-                for name, size, (men, women), leaning, (ratio, low, high) in zip(
+                for name, size, (men, women), neither, leaning, (ratio, low, high) in zip(
                     self.classes,
                     self.sizes,
                     self.gender_sizes,
+                    self.neither_sizes,
                     self.leaning,
                     self.odds_ratios.tolist(),
                     strict=True,
@@ -311,23 +319,31 @@ class Dataset:
 
 
 def gender_code(value: object, male: str | None = None, female: str | None = None) -> int:
-    """0 for a man, 1 for a woman, -1 where unknown; `male` and `female` name other codes.
+    """0 for a man, 1 for a woman, -2 for a person who is neither (other, nonbinary, nb, x), -1
+    where unknown; `male` and `female` name other codes.
 
-    Numbers are taken as they are (0, 1, -1); as text they must be named, since files differ.
+    Numbers are taken as they are (0, 1, -1, -2); as text they must be named, since files differ.
 
     >>> gender_code("F"), gender_code("Male"), gender_code(None), gender_code("2", female="2")
     (1, 0, -1, 1)
+    >>> gender_code("non-binary"), gender_code("unknown")
+    (-2, -1)
     """
     if isinstance(value, str):
         if value in (male, female):
             return MALE if value == male else FEMALE
         word = value.strip().lower()
-        for code, words in ((MALE, _MALE), (FEMALE, _FEMALE), (UNKNOWN, _UNKNOWN)):
+        for code, words in (
+            (MALE, _MALE),
+            (FEMALE, _FEMALE),
+            (NEITHER, _NEITHER),
+            (UNKNOWN, _UNKNOWN),
+        ):
             if word in words:
                 return code
     elif value is None:
         return UNKNOWN
-    elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN):
+    elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN, NEITHER):
         return int(value)
     raise InputError(
         "gender: expected M or F, male or female (other codes are named with --male and --female, "

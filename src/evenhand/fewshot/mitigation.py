@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.fewshot.episodes import Episodes
 from evenhand.text.corpus.pool import ordered
 from evenhand.text.rewrite import Rewriter, rewrite_all
@@ -224,4 +224,4 @@ def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _other(genders: np.ndarray) -> np.ndarray:
-    return np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], UNKNOWN)
+    return np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], genders)

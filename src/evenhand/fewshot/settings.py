@@ -215,6 +215,8 @@ class RunSettings:
     pooling : {"mean", "cls"}
     limit : int, optional
         The longest text in tokens.
+    neutral : bool
+        Whether every test query of known gender is also answered in its neutral version (they).
     unlabelled : int, optional
         Texts per class without their class, for the soft prototypical network only, by default as
         many as queries.
@@ -249,6 +251,11 @@ class RunSettings:
     pooling: Pooling = option("mean", help="How a text's tokens become its features.")
     limit: int | None = option(
         None, minimum=3, help="The longest text in tokens; by default that of the encoder."
+    )
+    neutral: bool = option(
+        True,
+        flag="--neutral/--no-neutral",
+        help="Answer each test query also in its neutral version (they), where genders are known.",
     )
     unlabelled: int | None = option(
         None,

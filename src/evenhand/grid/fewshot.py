@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK", "FewshotSettings"]
 
-EARLIER = {"mitigate": "all"}
+EARLIER = {"mitigate": "all", "neutral": False}
 """What runs of version 0.1 did, by setting: not part of the identity, so that their results stay
 valid. (So is `leaning: share`.)"""
 HELD = 2
@@ -175,7 +175,8 @@ class _Fewshot:
             "above_baseline": above.change,
         }
         for bias in others:
-            parts = (*bias.select("measure"), *bias.select("original"))
+            kinds = ("measure", "original", "version")
+            parts = [part for kind in kinds for part in bias.select(kind)]
             figures |= {part.query: part.estimate for part in parts}
         return {
             name: {"value": figure.value, "low": figure.low, "high": figure.high}

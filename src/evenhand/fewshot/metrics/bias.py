@@ -21,6 +21,11 @@ pro-stereotypical versions do, each with its sign. $\mu_{skew}$ and $\mu_{stereo
 beside them, with intervals and what chance gives: they are above 0 in every classifier whose
 classes are not equally easy. All classes of a leaning have equal weight, and so do both leanings.
 
+**Three ways**: a query is also answered in its neutral version (they, no names). With $m$, $w$ and
+$n$ the log-probabilities of the true class for the man's, the woman's and the neutral version, the
+association is the mean of $\pm(m - w)$, with + in classes that lean male. It is the sum of
+$\pm(m - n)$ and $\mp(w - n)$: how much is due to men's versions, and how much to women's.
+
 **The null distribution**: without bias the two versions of a text are exchangeable. In each
 permutation the versions of each text change places at random, in all episodes, splits and seeds it
 is in. Classes stay what they are: this test is for the tested classes, the intervals are for new
@@ -87,6 +92,12 @@ MEASURES = {
 """The measures, and the name of each among `VALUES`."""
 ORIGINALS = {"mu_skew": "skew_original", "mu_stereo": "stereotype_original"}
 """Equations 20 and 21 of El Zein (2021) as they are, and the name of each among `VALUES`."""
+VERSIONS = {
+    "man_woman": "man's less woman's version",
+    "man_neutral": "man's less neutral version",
+    "woman_neutral": "woman's less neutral version",
+}
+"""The association three ways, and what it is called."""
 HEAD, GAP = list(MEASURES)[:2]
 DECIDING = {HEAD: "Association", GAP: "Accuracy gap"}
 """The measures that decide a verdict, with their labels."""
@@ -206,7 +217,12 @@ class Bias:
                 "permutations": self.permutations,
                 "left_out": both.left_out,
             },
-            parts=(*parts.values(), *originals, *_by_class(both, str(subject.name), run)),
+            parts=(
+                *parts.values(),
+                *originals,
+                *_by_version(both, str(subject.name), run),
+                *_by_class(both, str(subject.name), run),
+            ),
         )
 
     @staticmethod
@@ -277,7 +293,10 @@ def bias(
         size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
         measure that needs classes of both leanings is NaN where all lean to one side. Parts by
         "original" are mu_skew and mu_stereo, equations 20 and 21 of El Zein (2021), sizes without
-        a sign, with the same details of the null distribution. Parts by "class" are the
+        a sign, with the same details of the null distribution. Parts by "version", where the
+        queries have neutral versions, are the association three ways (man_woman, man_neutral,
+        woman_neutral), with + in classes that lean male and - in those that lean female; their
+        parts by "leaning" are without the sign. Parts by "class" are the
         associations by class, with parts by "gender". Details: whether the classifier is ε-robust
         (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
         otherwise undecided). Items are the counts by seed, split, episode and class.
@@ -533,6 +552,62 @@ def _null_details(
         details["original"] = numbers[original]
         details["original_null_mean"] = float(null[:, VALUES.index(original)].mean())
     return details
+
+
+def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """The association three ways, with parts by the leaning of the classes; none without neutral
+    versions.
+    """
+    if both.neutral is None:
+        return []
+    strata = both.strata
+    signs = np.select([strata == 0, strata == 1], [1.0, -1.0], 0.0)
+
+    def values(sums: Floats) -> Floats:
+        queries, man, woman = np.moveaxis(sums, -1, 0)
+        present = queries > 0
+        count = np.where(present, queries, 1)
+        gaps = [(man - woman) / count, man / count, woman / count]
+        return np.stack(
+            [
+                *(_mean(signs * gap, present & (strata >= 0)) for gap in gaps),
+                *(_mean(gap, present & (strata == side)) for side in (0, 1) for gap in gaps),
+            ],
+            axis=-1,
+        )
+
+    replicates = both.original.replicates(values, both.versions())
+
+    def part(index: int, query: str, by: str, inside: Ints) -> Measurement:
+        own = replicates.at(index)
+        value = float(own.value)
+        known = not math.isnan(value)
+        low, high = own.interval(run.prob, inside) if known else (math.nan, math.nan)
+        return Bias.declaration.result(
+            run,
+            query,
+            (value, low, high),
+            by=by,
+            subject=subject,
+            n=int((inside >= 0).sum()),
+            interval=interval_text(own),
+            p_value=own.p_value(inside) if known else None,
+            test="Student t, as the interval",
+        )
+
+    every = np.where(strata >= 0, 0, -1)
+    return [
+        replace(
+            part(index, name, "version", every),
+            parts=tuple(
+                part(
+                    3 + 3 * side + index, LEANINGS[side], "leaning", np.where(strata == side, 0, -1)
+                )
+                for side in (0, 1)
+            ),
+        )
+        for index, name in enumerate(VERSIONS)
+    ]
 
 
 def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
