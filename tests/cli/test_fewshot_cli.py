@@ -46,7 +46,8 @@ def made(tmp_path_factory):
         patched.chdir(folder)
         assert run([*QUICK, "--out", "base"]) == 0
         patched.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
-        assert run([*QUICK, "--out", "neutral", "--mitigation", "neutralize"]) == 0
+        neutral = ("--mitigation", "neutralize", "--mitigate", "all")
+        assert run([*QUICK, "--out", "neutral", *neutral]) == 0
     return folder
 
 

@@ -36,6 +36,7 @@ from evenhand.cli.output import (
     progress_bar,
     table,
 )
+from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
 from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
@@ -187,22 +188,11 @@ def _run_swap(options: dict[str, Any], **more: Any) -> None:
     required=True,
     help="Persons of the gender that their class leans to, or of the other.",
 )
-@click.option("--label", required=True, metavar="COLUMN", help="The column with the class.")
-@click.option(
-    "--gender",
-    required=True,
-    metavar="COLUMN",
-    help="The column with the person's gender; it is changed with the text.",
-)
-@click.option("--male", metavar="CODE", help="What the file has for a man, if not M or male.")
-@click.option("--female", metavar="CODE", help="What it has for a woman, if not F or female.")
-@click.option(
-    "--leaning",
-    type=click.Choice(["odds", "point", "share"]),
-    default="odds",
-    show_default=True,
-    help="How a class leans: by its odds ratio against the other classes where the 95% interval "
-    "excludes 1, by that ratio alone, or by which gender has more texts in it.",
+@declared_options(
+    DataSettings,
+    only=["label", "gender", "male", "female", "leaning"],
+    label={"required": True, "help": "Column of the class."},
+    gender={"required": True, "help": "Column of the person's gender, changed with the text."},
 )
 @declared_options(
     Swap,
