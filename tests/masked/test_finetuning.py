@@ -255,7 +255,7 @@ def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_p
     of_another_kind = pronoun_sentences().sentences
     twins = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
     done = finetune(bert, [*TEXTS, *twins], settings(), tmp_path / "run", sentences=MASKED)
-    assert done.data["built_in_sentences"] == len(of_another_kind)
+    assert 100 < done.data["built_in_sentences"] <= len(of_another_kind)  # those it can score
     assert done.data["held_out_elsewhere"] >= 10  # all but those of the held-out documents
     for query in ("mean bias", "mean |bias - .5|", "mean bias, top 10"):
         first, second = done.change(query), done.change(f"{query}, built-in sentences")
@@ -304,7 +304,8 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
     table = pd.read_csv(tmp_path / "run" / "items.csv")
     assert list(dict.fromkeys(table["sentences"])) == ["given", "built-in"]
     other = table[table["sentences"] == "built-in"]
-    assert other["masked"].tolist() == list(pronoun_sentences().sentences)
+    assert len(other) == done.data["built_in_sentences"] > 100
+    assert set(other["masked"]) <= set(pronoun_sentences().sentences)
     built_in = done.change("mean bias, built-in sentences")
     assert built_in.paired == len(other)
     assert built_in.before.value == pytest.approx(other["bias_before"].mean())
@@ -390,7 +391,7 @@ def test_any_text_is_learned_from_and_measured_on_the_built_in_sentences(bert, t
     """Biographies name the person: the structural filter accepts none of their sentences."""
     done = finetune(bert, BIOGRAPHIES, settings(max_tokens=500), tmp_path / "run")
     built_in = pronoun_sentences().sentences
-    assert done.data["sentences"] == len(built_in)
+    assert 100 < done.data["sentences"] <= len(built_in)  # those it can score
     assert done.data["built_in_sentences"] == 0
     assert done.change("mean bias").details["sentences"] == "built-in"
     assert "sentences of another kind (built-in)" in done.summary

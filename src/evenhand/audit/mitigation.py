@@ -185,7 +185,6 @@ def tune(
                 "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
-
     try:
         result = finetune(
             source,
