@@ -216,27 +216,20 @@ class _Work:
             )
 
     def _encode(self, settings: RunSettings, report: _Steps) -> None:
-        """The features of all texts, which the run finds in the cache.
-
-        One thread fewer than usual: where another program wants a core, all would wait for it.
-        """
-        import torch
-
+        """The features of all texts, which the run finds in the cache."""
         from evenhand.fewshot.encoders import encode
         from evenhand.fewshot.runs import draw_parts, prepare
-        from evenhand.fewshot.training import thread_count
 
         parts = draw_parts(self.fit.data, settings, self.splits())
         texts = prepare(self.fit.data, settings, parts, jobs=self.options.jobs).texts
-        with thread_count(max(1, torch.get_num_threads() - 1)):
-            encode(
-                self.model,
-                texts,
-                pooling=settings.pooling,
-                limit=settings.limit,
-                cache=self._cache,
-                progress=report,
-            )
+        encode(
+            self.model,
+            texts,
+            pooling=settings.pooling,
+            limit=settings.limit,
+            cache=self._cache,
+            progress=report,
+        )
 
     @property
     def _cache(self) -> Path:
