@@ -149,8 +149,12 @@ def _column(values: Iterable[Any]) -> Column:
         if values.dtype.kind in "fu":
             return values.astype(float if values.dtype.kind == "f" else np.int64)
     given = list(values)
-    if set(map(type, given)) == {str}:
+    types = set(map(type, given))
+    if types == {str}:
         return tuple(given)
+    if len(types) == 1 and types <= {bool, int, float}:
+        (kind,) = types
+        return np.array(given, dtype=np.int64 if kind is int else kind)
     listed = [_scalar(value) for value in given]
     kinds = {type(value) for value in listed if value is not None}
     if kinds <= {int, float}:
