@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 from evenhand.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, data, to_svg
 from evenhand.files import replace_file
 from evenhand.posterior import Fit, Table, measure_contrasts, simulate
-from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
+from evenhand.posterior.tables import CONTRASTS
 from evenhand.posterior.thesis import fit_paper, fit_thesis
 from evenhand.statistics.intervals import wilson
 
@@ -139,13 +139,13 @@ def lines(cells: list[Cell]) -> Iterator[str]:
     """One table: coverage, and the share of intervals that exclude 0, each with its interval."""
     yield f"{cells[0].sets} tables each; intervals of the shares: 95 %, Wilson"
     yield (
-        f"{'model':14}{'contrast':22}{'truth':>7}{'covered, nominal .89':>22}"
+        f"{'model':24}{'contrast':22}{'truth':>7}{'covered, nominal .89':>22}"
         f"{'excluded 0':>22}  kind"
     )
     for cell in sorted(cells, key=lambda c: (NAMES.index(c.contrast), list(FITS).index(c.model))):
         kind = "power" if cell.truth else "false (nominal .11)"
         yield (
-            f"{cell.model:14}{cell.contrast:22}{cell.truth:>7.2f}"
+            f"{cell.model:24}{cell.contrast:22}{cell.truth:>7.2f}"
             f"{share(cell.covered, cell.sets):>22}{share(cell.excluded, cell.sets):>22}  {kind}"
         )
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
+from evenhand import threads
 from evenhand.errors import FileError, InputError, PartialFailure
 
 __all__ = [
@@ -447,6 +448,8 @@ class RunFolder:
                 f"has another run ({'; '.join(differences)}): give another folder, or --restart "
                 "to start over here",
             )
+        if not differences:
+            threads.resume(record.get("threads"))
         return not differences
 
     def claim(self, identity: Mapping[str, Any], run: Mapping[str, Any]) -> None:
@@ -456,7 +459,8 @@ class RunFolder:
         elif self._started():
             raise FileError(self.path, "has results of no run of this command: give another folder")
         file = self.path / "run.json"  # removed last of all: a kill leaves the folder a run's
-        save_json(file, document(command=self.command, identity=identity, **run))
+        about = {"threads": threads.record(), **run}
+        save_json(file, document(command=self.command, identity=identity, **about))
 
     def save_table(self, rows: Sequence[Mapping[str, Any]], *parts: str) -> None:
         """Write rows as CSV, atomically; NaN is an empty cell."""

@@ -77,7 +77,7 @@ PACKAGES = {
 
 ENTRY_POINTS = "evenhand.instruments"
 
-Role: TypeAlias = Literal["leads", "required", "decides", "confirms", ""]
+Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
 """The parts that an instrument can have in a verdict, the first the strongest."""
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -250,10 +250,11 @@ class Declaration:
     ideal : float or None
         The value without bias.
     worse : {"higher", "lower", "away"}
-    role : {"leads", "required", "decides", "confirms", ""}
-        Its part in a verdict. All but "confirms" decide: their tests are corrected together, and
-        one of them is some evidence. Strong evidence needs those that lead or are required; the
-        one that leads is shown first. Those that decide or confirm can support the ones required.
+    role : {"leads", "required", "decides", "shown", "confirms", ""}
+        Its part in a verdict. The first three decide: their tests are corrected together, and one
+        of them is some evidence. Strong evidence needs those that lead or are required; the one
+        that leads is shown first. Those that decide or confirm can support the ones required. One
+        that is "shown" has no part in it, but is listed with those that decide, on cards too.
     minimum : int
         The number of items below which its tests do not count.
     stereotype : int

@@ -149,8 +149,12 @@ def _column(values: Iterable[Any]) -> Column:
         if values.dtype.kind in "fu":
             return values.astype(float if values.dtype.kind == "f" else np.int64)
     given = list(values)
-    if set(map(type, given)) == {str}:
+    types = set(map(type, given))
+    if types == {str}:
         return tuple(given)
+    if len(types) == 1 and types <= {bool, int, float}:
+        (kind,) = types
+        return np.array(given, dtype=np.int64 if kind is int else kind)
     listed = [_scalar(value) for value in given]
     kinds = {type(value) for value in listed if value is not None}
     if kinds <= {int, float}:
@@ -478,12 +482,15 @@ class Comparison:
         if self.change.low <= unchanged <= self.change.high:
             return "no clear change"
         ideal, worse = self.before.ideal, self.before.worse
-        if ideal is None or worse != "away":
-            rose = self.change.value > unchanged
-            if ideal is None and worse == "away":
-                return "higher" if rose else "lower"
-            return "worse" if rose == (worse == "higher") else "better"
+        rose = self.change.value > unchanged
+        if ideal is None and worse == "away":
+            return "higher" if rose else "lower"
+        side = "worse" if rose == (worse == "higher") else "better"
+        if ideal is None:
+            return side
         before, after = self.before.value - ideal, self.after.value - ideal
+        if worse != "away":
+            return f"{side}, on the other side of the ideal" if before * after < 0 else side
         if self.kind == "ratio" and min(ideal, self.before.value, self.after.value) > 0:
             before, after = (math.log(m.value / ideal) for m in (self.before, self.after))
         if math.isnan(before) or math.isnan(after):

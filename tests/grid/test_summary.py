@@ -129,7 +129,7 @@ def test_mitigations_over_all_settings(summary):
             told = np.mean([row[figure][part] for row in singles])
             assert swap[figure][part] == pytest.approx(told)
     assert swap["epsilon"]["low"] < -0.2 < swap["epsilon"]["high"]
-    assert swap["epsilon"]["direction"] == "less bias"
+    assert swap["epsilon"]["effect"].startswith("nearer the ideal")
     idle = only(rows, network="all", mitigation="idle")
     assert idle["epsilon"]["low"] < 0 < idle["epsilon"]["high"]
     assert only(rows, network="maml", mitigation="swap")["settings"] == 3

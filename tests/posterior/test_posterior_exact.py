@@ -15,6 +15,7 @@ from evenhand.posterior.crossed import (
     CrossedPrior,
     Marginal,
     WeightedMarginal,
+    check_identified,
     draw_effects,
     find_classes,
     fit_crossed,
@@ -155,15 +156,16 @@ def log_prior_of_scales(data, scales):
     return total
 
 
+@pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("interaction", [True, False])
 @pytest.mark.parametrize("without", [(), ("human",), ("none",), ("human", "none")])
-def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interaction):
+def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interaction, pooled):
     lacking = [("associated", "different", "human", "none").index(name) for name in without]
     table = small.select(~np.isin(small.connection, lacking))
     data = CrossedData.of(table, interaction=interaction)
     assert any(name.startswith("interaction") for name in data.scales) == interaction
     prior = CrossedPrior(level_mean=0.9, delta_sd=0.4)
-    marginal = Marginal(data, prior)
+    marginal = Marginal(data, prior, pooled=pooled)
     scales = np.array([SCALES[name] for name in data.scales])
     several = np.stack([scales, 1.3 * scales])
     expected = [
@@ -186,16 +188,17 @@ def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interact
     assert np.diff(density) == pytest.approx(np.diff(np.add(expected, log_prior)), abs=1e-8)
 
 
-def test_the_effects_of_crossed_against_a_dense_normal(small):
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_effects_of_crossed_against_a_dense_normal(small, pooled):
     data, prior = CrossedData.of(small), CrossedPrior()
-    marginal = Marginal(data, prior)
+    dense, marginal = (Marginal(data, prior, pooled=p) for p in (False, pooled))
     scales = np.array([SCALES[name] for name in data.scales])
     drawn = draw_effects(marginal, np.repeat(scales[None], 40_000, 0), np.random.default_rng(0))
     x = data.design()
-    sd = marginal.effect_sd(scales)
+    sd = dense.effect_sd(scales)
     inverse = np.linalg.inv(crossed_covariance(data, scales, prior))
     gain = (sd**2)[:, None] * x.T @ inverse
-    mean = marginal.prior_mean + gain @ (data.y - x @ marginal.prior_mean)
+    mean = dense.prior_mean + gain @ (data.y - x @ dense.prior_mean)
     variance = sd**2 - np.einsum("pn,np->p", gain, x * sd**2)
     error = np.sqrt(variance / 40_000)
     assert np.all(np.abs(drawn.beta.mean(axis=0) - mean) < 4.5 * error)
@@ -341,14 +344,34 @@ def test_every_model_runs_on_a_table_with_gaps_and_without_controls(small):
     assert set(fitted.fits["crossed"].levels) == {"associated", "different"}
 
 
-def test_unidentified_delta_is_an_error(small):
-    table = small.select_words(["word1", "word2"])
+def test_what_remains_without_a_shared_attribute(small):
+    """A class by itself has contrasts between attributes; a single kind of attribute has none."""
+    table = small.select_classes(["class1"])
     with pytest.raises(InputError, match="associated with one protected word and different"):
-        fit(table, "crossed")
-    fitted = fit_models(table, draws=160)
-    assert set(fitted.skipped) == set(CROSSED)
-    with pytest.raises(InputError, match="associated with one"):
-        fit_models(table, ["crossed"])
+        check_identified(table)
+    result = fit(table, "crossed", draws=160)
+    assert tuple(result.levels) == table.levels
+    assert "not the same ones" in result.notes[0]
+    controls = fit(small.select(small.connection > 1), "crossed", draws=160)
+    assert list(controls.levels) == ["human", "none"]
+    assert (
+        "no associated and no different attributes; remaining contrasts: human-none"
+        in (controls.notes[0])
+    )
+    own = fit(table.select(table.connection != 1), "crossed", draws=160)
+    assert list(own.levels) == ["associated", "human", "none"]
+    with pytest.raises(InputError, match="expected two connection classes to compare"):
+        fit(small.select(small.connection == 1), "crossed")
+
+
+def test_delta_between_attributes_is_as_uncertain_as_attributes_differ():
+    """In the words of one class the spread of the attributes does not cancel out."""
+    scales = {"stereotype": 0.2, "error": 0.05, "word": 0.05, "human": 0.1, "neutral": 0.1}
+    table = simulate(stereotypes=(6, 6), words=(4, 4), human=5, neutral=5, scales=scales, seed=2)
+    both = fit(table, draws=800).draws["delta"].std()
+    alone = fit(table.select_classes(["class1"]), draws=800).draws["delta"].std()
+    assert alone > 2 * both
+    assert alone == pytest.approx(0.2 * np.sqrt(2 / 6), rel=0.5)
 
 
 def test_input_errors(small):

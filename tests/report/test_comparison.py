@@ -112,7 +112,7 @@ def test_the_planted_difference_is_found(two: AuditComparison) -> None:
     assert made.clear
     assert made.low < made.value < made.high
     assert made.value == pytest.approx(0.285, abs=0.02)
-    assert effect(line, 1) == "nearer the ideal"
+    assert effect(line, 1) == "better"
     weat = lines(two)["weat"].differences[1]
     assert weat is not None
     assert weat.value < 0

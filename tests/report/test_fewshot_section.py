@@ -106,7 +106,7 @@ def test_tables_have_every_run(stages):
     assert [(row[0].text, row[1].text) for row in accuracy.rows] == [
         (network, mitigation) for network in NETWORKS for mitigation in ("none", "neutralize")
     ]
-    changes = next(t for t in tables if "Result" in t.headers)
+    changes = next(t for t in tables if "Effect" in t.headers)
     cost = [row for row in changes.rows if row[2].text == "Accuracy"]
     assert len(cost) == len(NETWORKS)
     for row in cost:
@@ -198,7 +198,7 @@ def test_verdict_names_what_was_judged(stages):
         "few-shot on mini",
         "gender",
     )
-    assert len(explain("classifier")) == 6
+    assert len(explain("classifier")) == 7
     assert "free of bias" in verdict.cannot_mean
 
 

@@ -87,7 +87,8 @@ def gather(
     facts = describe_model(named) if {"masked", "fewshot"} & set(chosen) else None
     texts: Dataset | None = None
     if {"text", "masked", "fewshot"} & set(chosen):
-        texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
+        named_columns: dict[str, Any] = dict(columns or {})
+        texts = source if isinstance(source, Dataset) else read(source, **named_columns)
         if data is not None:
             subjects["data"] = {
                 "name": texts.name,

@@ -276,7 +276,9 @@ def _common(
 
 
 def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
-    """The numbers behind a verdict, for vectors with those of all deciding tests."""
+    """The numbers behind a verdict, for vectors with those of all deciding tests and of the
+    measures shown with them.
+    """
     numbers = list(verdict.numbers)
     if verdict.subject == "vectors":
         numbers += [
@@ -289,7 +291,8 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
                 ideal=m.ideal,
             )
             for m in findings.measured("measures", verdict.topic)
-            if (instrument := find(m.metric)) is not None and instrument.declaration.decides
+            if (instrument := find(m.metric)) is not None
+            and (instrument.declaration.decides or instrument.declaration.role == "shown")
         ]
     first: dict[str, Number] = {}
     for shown in numbers:

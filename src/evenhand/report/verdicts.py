@@ -281,7 +281,7 @@ def _tests(results: Iterable[Measurement], topic: str = "") -> Iterable[tuple[De
     """The tests of the results that have a part in a verdict, each with its instrument."""
     for m in results:
         instrument = find(m.metric)
-        if instrument is None or not instrument.declaration.role:
+        if instrument is None or instrument.declaration.role in ("shown", ""):
             continue
         about: Declaration = instrument.declaration
         own = hasattr(instrument, "evidence")

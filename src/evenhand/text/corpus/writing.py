@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -163,9 +164,10 @@ class _Stream:
     def commit(self) -> None:
         self.close(keep=True)
 
-    def close(self, *, keep: bool) -> None:  # noqa: ARG002
+    def close(self, *, keep: bool) -> None:
         if self._own:
-            self._file.close()
+            with nullcontext() if keep else suppress(OSError):  # what could not be written before
+                self._file.close()
 
     def _silence(self) -> None:
         """Let nothing complain of the closed pipe when the process ends."""

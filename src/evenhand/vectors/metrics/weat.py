@@ -53,6 +53,7 @@ class WeatStatistic:
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017)",
     worse="away",
+    role="shown",
     material="a topic, or a query with two target and two attribute sets",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, X goes with A and "
     "Y with B. For a topic, X and Y are the stereotypes of two classes, A and B their protected "
