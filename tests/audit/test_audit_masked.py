@@ -223,7 +223,7 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
     ]
     assert steps == sorted(steps)
     assert steps[-1] == 1
-    [folder] = (tmp_path / "work").glob("finetune-*-built-in")
+    [folder] = (tmp_path / "work").glob("finetune-*")
     before = (folder / "results.json").stat().st_mtime_ns
     again, _ = run_stage(stage, tmp_path, "other key", Silent())
     assert (folder / "results.json").stat().st_mtime_ns == before

@@ -40,6 +40,7 @@ OTHER_MEANINGS = {
     "--draws": "from a posterior; of random words",
     "--duplicates": "of texts; of pairs of words in a distance table",
     "--dtype": "of a model that is run; of training",
+    "--duplicates": "of a data set; of odds, where every row can count",
     "--edits": "how many words are replaced; a file of all edits",
     "--female": "the code of a column; values of odds, repeatable",
     "--fills": "words tried in generation; top words of DisCo",

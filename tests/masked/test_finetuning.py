@@ -384,6 +384,44 @@ def test_a_model_that_no_run_made_is_left_alone(bert, tmp_path):
     assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
 
 
+BIOGRAPHIES = [f"Ada worked in Rome for {n} years. She won {n + 2} prizes." for n in range(60)]
+
+
+def test_any_text_is_learned_from_and_measured_on_the_built_in_sentences(bert, tmp_path):
+    """Biographies name the person: the structural filter accepts none of their sentences."""
+    done = finetune(bert, BIOGRAPHIES, settings(max_tokens=500), tmp_path / "run")
+    built_in = pronoun_sentences().sentences
+    assert 100 < done.data["sentences"] <= len(built_in)  # those it can score
+    assert done.data["built_in_sentences"] == 0
+    assert done.change("mean bias").details["sentences"] == "built-in"
+    assert "sentences of another kind (built-in)" in done.summary
+    [note] = [note for note in done.notes if "built-in" in note]
+    assert "0 can be measured on" in note
+    given = finetune(
+        bert, BIOGRAPHIES, settings(max_tokens=500), tmp_path / "given", sentences=built_in
+    )
+    assert given.change("mean bias").change == done.change("mean bias").change
+
+
+def test_tuning_alone(bert, tmp_path):
+    """Nothing is held out, and no token is capped."""
+    alone = settings(measure=False, max_tokens=0, epochs=2)
+    done = finetune(bert, BIOGRAPHIES, alone, tmp_path / "run", control=True)
+    assert done.changes == done.control == done.against_control == ()
+    assert done.crows is None
+    assert done.summary == "not measured"
+    assert (done.data["held_out"], done.data["sentences"]) == (0, 0)
+    assert done.data["training"] + done.data["evaluation"] == len(BIOGRAPHIES)
+    assert done.training["ended"] == "epochs"
+    assert done.training["planned_tokens"] == 2 * done.training["epoch_tokens"]
+    assert done.control_curve
+    assert (tmp_path / "run" / "model" / "config.json").is_file()
+    assert not (tmp_path / "run" / "items.csv").exists()
+    assert finetune(bert, BIOGRAPHIES, alone, tmp_path / "run", control=True) == done
+    with pytest.raises(InputError, match="measure: expected sentences and pairs"):
+        finetune(bert, BIOGRAPHIES, alone, tmp_path / "other", sentences=MASKED)
+
+
 def test_too_little_text_is_told_of(bert, tmp_path):
     with pytest.raises(InputError, match="expected 2 or more sentences for the perplexity"):
         finetune(

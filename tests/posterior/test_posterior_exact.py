@@ -156,15 +156,16 @@ def log_prior_of_scales(data, scales):
     return total
 
 
+@pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("interaction", [True, False])
 @pytest.mark.parametrize("without", [(), ("human",), ("none",), ("human", "none")])
-def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interaction):
+def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interaction, pooled):
     lacking = [("associated", "different", "human", "none").index(name) for name in without]
     table = small.select(~np.isin(small.connection, lacking))
     data = CrossedData.of(table, interaction=interaction)
     assert any(name.startswith("interaction") for name in data.scales) == interaction
     prior = CrossedPrior(level_mean=0.9, delta_sd=0.4)
-    marginal = Marginal(data, prior)
+    marginal = Marginal(data, prior, pooled=pooled)
     scales = np.array([SCALES[name] for name in data.scales])
     several = np.stack([scales, 1.3 * scales])
     expected = [
@@ -187,16 +188,17 @@ def test_the_marginal_of_crossed_against_a_dense_normal(small, without, interact
     assert np.diff(density) == pytest.approx(np.diff(np.add(expected, log_prior)), abs=1e-8)
 
 
-def test_the_effects_of_crossed_against_a_dense_normal(small):
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_effects_of_crossed_against_a_dense_normal(small, pooled):
     data, prior = CrossedData.of(small), CrossedPrior()
-    marginal = Marginal(data, prior)
+    dense, marginal = (Marginal(data, prior, pooled=p) for p in (False, pooled))
     scales = np.array([SCALES[name] for name in data.scales])
     drawn = draw_effects(marginal, np.repeat(scales[None], 40_000, 0), np.random.default_rng(0))
     x = data.design()
-    sd = marginal.effect_sd(scales)
+    sd = dense.effect_sd(scales)
     inverse = np.linalg.inv(crossed_covariance(data, scales, prior))
     gain = (sd**2)[:, None] * x.T @ inverse
-    mean = marginal.prior_mean + gain @ (data.y - x @ marginal.prior_mean)
+    mean = dense.prior_mean + gain @ (data.y - x @ dense.prior_mean)
     variance = sd**2 - np.einsum("pn,np->p", gain, x * sd**2)
     error = np.sqrt(variance / 40_000)
     assert np.all(np.abs(drawn.beta.mean(axis=0) - mean) < 4.5 * error)

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand import lexicon
+from evenhand import lexicon, threads
 from evenhand.audit.fewshot import fewshot_stages
 from evenhand.audit.inputs import Inputs, gather
 from evenhand.audit.mitigation import debias_stages, finetune_stages
@@ -177,6 +177,7 @@ def audit(
             versions=used,
             subjects=given.subjects,
             seconds=seconds,
+            threads=threads.record(),
         )
         findings = Findings(
             subjects=given.subjects,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.audit.stages import Options, Progress, Stage, loaded, skip
@@ -15,7 +14,6 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.files import plain
 from evenhand.instruments import Run, compare, instruments
 from evenhand.lexicon import Topic
-from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -165,7 +163,6 @@ def tune(
     these alone where the texts have too few; the perplexity is that of held-out texts.
     """
     from evenhand.masked.finetuning import finetune
-    from evenhand.masked.learning_text import TooFewSentencesError
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
@@ -179,8 +176,7 @@ def tune(
     parts = (model.fingerprint, data.digest, repr(asdict(settings)), kinds)
     name = blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
     folder = options.work / f"finetune-{name}"
-    started = list(options.work.glob(f"{folder.name}*"))
-    if weights > WEIGHTS and not started:  # a started run is finished
+    if weights > WEIGHTS and not folder.exists():  # a started run is finished
         seconds = seconds_for(settings.max_tokens, _speed(model))
         if seconds > LONGEST:
             return _skipped(
@@ -189,23 +185,14 @@ def tune(
                 "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
-
-    def tuned(folder: Path, sentences: Sequence[str] | None = None) -> FinetuneResult:
-        return finetune(
+    try:
+        result = finetune(
             source,
             data.texts,
             settings,
             folder,
-            sentences=sentences,
             progress=lambda what, done, of, _: report(what, done, of),
         )
-
-    try:
-        try:
-            result = tuned(folder)
-        except TooFewSentencesError:
-            folder = folder.with_name(f"{folder.name}-built-in")
-            result = tuned(folder, pronoun_sentences().sentences)
     except InputError as error:
         return _skipped(str(error))
     return {

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import click
 
-from evenhand import __version__
+from evenhand import __version__, threads
 from evenhand.errors import EvenhandError, PartialFailure, UnknownNameError
 from evenhand.wording import visible
 
@@ -39,10 +39,11 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             raise UnknownNameError("command", cmd_name, COMMANDS)
         name = "reference" if cmd_name == "list" else cmd_name
+        threads.configure(ctx.params.get("threads"))  # before NumPy and torch are loaded
         command: click.Command = getattr(import_module(f"evenhand.cli.{name}"), name)
         return command
 
@@ -58,8 +59,13 @@ class Commands(click.Group):
     '  echo "Her neighbour waved to her." | evenhand text swap\n'
     '  echo "The clerk lost [MASK] keys." | evenhand masked score -',
 )
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Threads of numeric libraries.  [default: OMP_NUM_THREADS, or one per free core]",
+)
 @click.version_option(__version__, prog_name="evenhand")
-def command() -> None:
+def command(threads: int | None) -> None:  # noqa: ARG001
     """Measure, explain and reduce social bias in text, word embeddings and masked language models,
     with the uncertainty of every number.
 

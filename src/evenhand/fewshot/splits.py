@@ -339,7 +339,8 @@ def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Seq
             raise SmallDataError(
                 f"{dataset.name}: expected at least three classes that lean {side}, one for each "
                 f"part, got {len(indices)}{': ' + names if names else ''} "
-                "(not needed with --any-leaning, in Python both_leanings=False)"
+                "(not needed with --any-leaning, in Python both_leanings=False; more classes lean "
+                "by --leaning point or share)"
             )
     if min(counts) < 2:
         raise SmallDataError(

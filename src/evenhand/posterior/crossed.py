@@ -21,6 +21,11 @@ an attribute and once per attribute. Attributes of one group that the same words
 same of them associated, have the same design, so this needs few cross products however many
 attributes there are. The rest has $4 + 4 I$ columns.
 
+Words of one class with the same cells have the same design as well. An orthonormal rotation turns
+$n$ of them into their mean times $\sqrt n$, which alone contains $\gamma, \delta, \theta$ and
+$\eta$, and $n - 1$ contrasts, which are independent of it and of one another and need a matrix
+of four columns. In tables with many words only the means remain in the large matrix (`Pool`).
+
 With Student-t errors, $\varepsilon \sim t_\nu(0, \sigma)$ is $N(0, \sigma^2 / \lambda)$ with
 $\lambda \sim \Gamma(\nu/2, \nu/2)$ (Andrews & Mallows, 1974). A sweep draws the scales given
 the weights $\lambda$ with all effects integrated out, the effects from their normal, then $\nu$
@@ -70,7 +75,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-BATCH = 500
+MAX_DENSE = 30
+"""From more words on, those with the same design are pooled to compute the density."""
+MAX_DENSE_DRAWS = 100
+"""From more words on, they are pooled to draw the effects too."""
+BATCH_SIZE = 1 << 23
+"""Most numbers of the matrices that are factored at a time."""
 MAX_PRODUCTS = 1 << 21
 """Most numbers of products that are stored to integrate η out; with more they are recomputed."""
 LOWEST, HIGHEST = 1e-8, 1e3
@@ -185,19 +195,23 @@ class CrossedData:
         """Whether a scale is that of δ_i or of η, by scale."""
         return np.array([s == "delta" or s.startswith("interaction") for s in self.scales])
 
+    def features(self) -> tuple[Floats, Floats]:
+        """By row: γ of every group and δ; the word's own u, deviation from δ and slopes."""
+        group = self.group[self.attribute]
+        of_group = [group == g for g in self.present]
+        everywhere = np.ones(self.y.size)
+        fixed = np.column_stack([*of_group, self.associated]).astype(float)
+        own = np.column_stack([everywhere, self.associated, *of_group[:-1]])
+        return fixed, own
+
     def design(self) -> Floats:
         """Columns: γ of every group, δ, then by word u, the deviation from δ and the slopes."""
-        n, i = self.y.size, self.words
-        rows, group = np.arange(n), self.group[self.attribute]
-        first = len(self.present) + 1
-        x = np.zeros((n, first + i * (1 + len(self.present))))
-        for column, g in enumerate(self.present):
-            x[:, column] = group == g
-        x[:, first - 1] = self.associated
-        x[rows, first + self.word] = 1.0
-        x[rows, first + i + self.word] = self.associated
-        for slope, g in enumerate(self.present[:-1], start=2):
-            x[rows, first + slope * i + self.word] = group == g
+        fixed, own = self.features()
+        first, i = fixed.shape[1], self.words
+        x = np.zeros((self.y.size, first + i * own.shape[1]))
+        x[:, :first] = fixed
+        for block, values in enumerate(own.T):
+            x[np.arange(self.y.size), first + block * i + self.word] = values
         return x
 
 
@@ -227,6 +241,106 @@ def find_classes(table: Table) -> Ints:
         keys[i] = k
     index = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     return np.array([index[key] for key in keys], dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Pool:
+    """Words with the same class and the same cells, and what their contrasts contribute.
+
+    `number` is the pool of every word, `sizes` the number of words of every pool; `rotation`
+    (words × pools) turns sums over rows by word into those of the pool's mean times √size. `gram`
+    (pools × effects × effects) are the cross products of the columns of one word, `deviations`
+    (words × effects) those with the residual, less their mean in the pool, `spread` (pools ×
+    effects × effects) the sums of their products, `square` the sum of squares of the residual
+    around the means of the pools.
+    """
+
+    number: Ints
+    sizes: Ints
+    word_class: Ints
+    rotation: Floats
+    gram: Floats
+    deviations: Floats
+    spread: Floats
+    square: float
+
+    @classmethod
+    def of(
+        cls, data: CrossedData, cells: NDArray[np.int8], own: Floats, residual: Floats
+    ) -> Pool:
+        """Pool the words of a table; `cells` (attributes × words) are 0 where there is no row."""
+        keys = np.column_stack([data.class_index, cells.T])
+        _, example, number, sizes = np.unique(
+            keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        rotation = np.zeros((data.words, sizes.size))
+        rotation[np.arange(data.words), number] = 1 / np.sqrt(sizes[number])
+        words, pools = data.words, sizes.size
+        sums = [_sums(data.word, a * b, words)[example] for a in own.T for b in own.T]
+        cross = np.stack([_sums(data.word, a * residual, words) for a in own.T], axis=1)
+        means = np.stack([_sums(number, c, pools) for c in cross.T], axis=1) / sizes[:, None]
+        deviations = cross - means[number]
+        spread = np.zeros((pools, own.shape[1], own.shape[1]))
+        np.add.at(spread, number, deviations[:, :, None] * deviations[:, None, :])
+        of_row = number[data.word]
+        place = data.attribute * pools + of_row
+        mean = _sums(place, residual, data.group.size * pools)[place] / sizes[of_row]
+        return cls(
+            number,
+            sizes,
+            data.class_index[example],
+            rotation,
+            np.array(sums).T.reshape(pools, own.shape[1], own.shape[1]),
+            deviations,
+            spread,
+            float(np.sum((residual - mean) ** 2)),
+        )
+
+    def misfit(self, sigma: Floats, sd: Floats) -> Floats:
+        """Sum of log|M| and the unexplained part of all contrasts, as for a bordered factor."""
+        variance, m, scaled = self._systems(sigma, sd)
+        explained = np.trace(np.linalg.solve(m, scaled * self.spread), axis1=2, axis2=3)
+        log_m = np.linalg.slogdet(m)[1] @ (self.sizes - 1)
+        return np.asarray(log_m + self.square / variance - explained.sum(axis=1) / variance**2)
+
+    def draw_words(
+        self, gap: Floats, sigma: Floats, sd: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Draw the effects of all words; `gap` has the fixed ones and those of the pools."""
+        effects, pools = sd.shape[1], self.sizes.size
+        first = gap.shape[1] - effects * pools
+        result = np.empty((len(gap), first + effects * self.number.size))
+        result[:, :first] = gap[:, :first]
+        means = gap[:, first:].reshape(len(gap), effects, pools) / np.sqrt(self.sizes)
+        by_word = result[:, first:].reshape(len(gap), effects, self.number.size)
+        batch = max(1, BATCH_SIZE // (4 * by_word[0].size))
+        for rows in (slice(k, k + batch) for k in range(0, len(gap), batch)):
+            variance, m, _ = self._systems(sigma[rows], sd[rows])
+            d = sd[rows, :, None]
+            inverse = np.linalg.inv(m)
+            lower = np.linalg.cholesky(inverse)
+            noise = rng.standard_normal((len(d), effects, self.number.size))
+            for k in range(pools):
+                words = np.flatnonzero(self.number == k)
+                own = noise[:, :, words]
+                own -= own.mean(axis=2, keepdims=True)
+                explained = inverse[:, k] @ (d * self.deviations[words].T / variance[:, None, None])
+                drawn = means[rows, :, k, None] + d * (explained + lower[:, k] @ own)
+                by_word[rows, :, words] = drawn
+        return result
+
+    def _systems(self, sigma: Floats, sd: Floats) -> tuple[Floats, Floats, Floats]:
+        """Variance of ε, M = I + D½GD½/σ² (sets × pools × effects × effects), and d dᵀ."""
+        variance = sigma**2
+        scaled = (sd[:, :, None] * sd[:, None, :])[:, None]
+        m = scaled * self.gram / variance[:, None, None, None]
+        m += np.eye(sd.shape[1])
+        return variance, m, scaled
+
+
+def _sums(index: Ints, values: Floats, size: int) -> Floats:
+    """Sum the values of equal index."""
+    return np.asarray(np.bincount(index, weights=values, minlength=size))
 
 
 @dataclass(slots=True)
@@ -265,26 +379,31 @@ class Marginal:
     determines, but without a long tail for those that may be 0.
     """
 
-    def __init__(self, data: CrossedData, prior: CrossedPrior) -> None:
+    def __init__(
+        self, data: CrossedData, prior: CrossedPrior, *, pooled: bool | None = None
+    ) -> None:
         self.data, self.prior = data, prior
-        x = data.design()
+        fixed, own = data.features()
         self.groups = len(data.present)
         self.first = self.groups + 1
-        self.prior_mean = np.zeros(x.shape[1])
-        self.prior_mean[: self.groups] = prior.level_mean
-        self.residual = data.y - x @ self.prior_mean
+        self.residual = data.y - prior.level_mean
         self.offset = max(float(data.y.std()) / 20, LOWEST)
         self.group_index = np.searchsorted(data.present, data.group)
         self.spreads = np.flatnonzero(data.is_spread)
         self.others = np.flatnonzero(~data.is_spread)[1:]
         self.quantiles = prior.spread_quantiles()
-        blocks = (x.shape[1] - self.first) // data.words
-        column_class = np.tile(data.class_index, blocks)
-        self.column_class = column_class
-        self.columns = [np.flatnonzero(column_class == c) for c in range(data.classes)]
-        self.cell = data.attribute * data.classes + data.class_index[data.word]
-        cells = np.zeros((data.group.size, data.words), dtype=np.int64)
+        cells = np.zeros((data.group.size, data.words), dtype=np.int8)
         cells[data.attribute, data.word] = 1 + data.associated
+        self.pool: Pool | None = None
+        if data.words > MAX_DENSE if pooled is None else pooled:
+            self.pool = Pool.of(data, cells, own, self.residual)
+        self.words = data.words if self.pool is None else self.pool.sizes.size
+        word_class = data.class_index if self.pool is None else self.pool.word_class
+        self.column_class = np.tile(word_class, own.shape[1])
+        self.columns = [np.flatnonzero(self.column_class == c) for c in range(data.classes)]
+        self.prior_mean = np.zeros(self.first + self.words * own.shape[1])
+        self.prior_mean[: self.groups] = prior.level_mean
+        self.cell = data.attribute * data.classes + data.class_index[data.word]
         _, example, self.kind, size = np.unique(
             np.column_stack([data.group, cells]),
             axis=0,
@@ -293,23 +412,25 @@ class Marginal:
             return_counts=True,
         )
         shape = (data.group.size, data.classes)
-        fixed = np.zeros((shape[0] * shape[1], self.first))
-        np.add.at(fixed, self.cell, x[:, : self.first])
-        by_word = np.zeros((shape[0], x.shape[1] - self.first))
-        np.add.at(by_word, data.attribute, x[:, self.first :])
-        counts = np.bincount(self.cell, minlength=fixed.shape[0]).reshape(shape)
-        totals = np.bincount(self.cell, weights=self.residual, minlength=fixed.shape[0])
-        self.totals: Floats = totals.reshape(shape).astype(float)
+        by_class = [_sums(self.cell, x, shape[0] * shape[1]) for x in fixed.T]
+        number = np.full(data.group.size, -1)
+        number[example] = np.arange(example.size)
+        rows = np.flatnonzero(number[data.attribute] >= 0)
+        by_word = np.zeros((example.size, own.shape[1], data.words))
+        by_word[number[data.attribute[rows]], :, data.word[rows]] = own[rows]
+        counts = np.bincount(self.cell, minlength=shape[0] * shape[1]).reshape(shape)
+        self.totals = _sums(self.cell, self.residual, shape[0] * shape[1]).reshape(shape)
         sums = np.zeros((size.size, shape[1]))
         np.add.at(sums, self.kind, self.totals)
         squares = np.zeros((size.size, shape[1], shape[1]))
         np.add.at(squares, self.kind, self.totals[:, :, None] * self.totals[:, None, :])
+        square = self.residual @ self.residual
         self.blocks = Blocks(
-            gram=x.T @ x,
-            cross=x.T @ self.residual,
-            square=np.asarray(self.residual @ self.residual),
-            fixed=fixed.reshape(*shape, -1)[example],
-            by_word=by_word[example],
+            gram=self._gram(fixed, own),
+            cross=self._cross(fixed, own),
+            square=np.asarray(square if self.pool is None else square - self.pool.square),
+            fixed=np.stack(by_class, axis=1).reshape(*shape, -1)[example],
+            by_word=self._combine(by_word).reshape(example.size, -1),
             counts=counts[example].astype(float),
             totals=sums,
             squares=squares,
@@ -318,6 +439,34 @@ class Marginal:
             log_weights=np.zeros(1),
         )
         self.products = self._interaction_products()
+
+    def _combine(self, by_word: Floats) -> Floats:
+        """Columns of words (… × words) as columns of the pools, if there are any."""
+        return by_word if self.pool is None else by_word @ self.pool.rotation
+
+    def _cross(self, fixed: Floats, own: Floats) -> Floats:
+        """Sums of products of all columns and the residual."""
+        if self.data.words <= MAX_DENSE and self.pool is None:
+            return np.asarray(self.data.design().T @ self.residual)
+        products = [_sums(self.data.word, x * self.residual, self.data.words) for x in own.T]
+        by_word = self._combine(np.array(products))
+        return np.concatenate([fixed.T @ self.residual, by_word.ravel()])
+
+    def _gram(self, fixed: Floats, own: Floats) -> Floats:
+        """Cross products of all columns; columns of two words have none."""
+        word, i = self.data.word, self.words
+        gram = np.zeros((self.prior_mean.size,) * 2)
+        gram[: self.first, : self.first] = fixed.T @ fixed
+        diagonal = self.first + np.arange(i)
+        scale = 1.0 if self.pool is None else 1 / np.sqrt(self.pool.sizes)
+        for b, values in enumerate(own.T):
+            for k, column in enumerate(fixed.T):
+                sums = self._combine(_sums(word, values * column, self.data.words))
+                gram[k, diagonal + b * i] = gram[diagonal + b * i, k] = sums
+            for a, other in enumerate(own.T):
+                sums = self._combine(_sums(word, values * other, self.data.words))
+                gram[diagonal + a * i, diagonal + b * i] = sums * scale
+        return gram
 
     def to_points(self, scales: Floats) -> Floats:
         """Coordinates in which the scales are sampled (… × scales)."""
@@ -340,18 +489,23 @@ class Marginal:
         """Log of the derivatives of the scales by the points."""
         x, tau = self.quantiles
         segment = np.clip(np.searchsorted(x, points[:, self.spreads]), 1, x.size - 1)
-        slope = (np.diff(tau) / np.diff(x))[segment - 1]
+        slope = (tau[segment] - tau[segment - 1]) / (x[segment] - x[segment - 1])
         others = points[:, 0] + points[:, self.others].sum(axis=1)
         return np.asarray(others + np.log(slope).sum(axis=1))
 
     def effect_sd(self, scales: Floats) -> Floats:
         """Prior standard deviation of every column, by set of scales (… × columns)."""
-        fixed = np.broadcast_to(self.prior.level_sd, (*scales.shape[:-1], self.groups))
-        delta = np.broadcast_to(self.prior.delta_sd, (*scales.shape[:-1], 1))
+        own = self.own_sd(scales)
+        result = np.empty((*own.shape[:-1], self.prior_mean.size))
+        result[..., : self.groups] = self.prior.level_sd
+        result[..., self.groups] = self.prior.delta_sd
+        result[..., self.first :] = np.repeat(own, self.words, axis=-1)
+        return result
+
+    def own_sd(self, scales: Floats) -> Floats:
+        """Prior standard deviation of the effects of one word (… × effects)."""
         slopes = range(self.first + 2, self.first + 1 + self.groups)
-        order = (self.first + 1, self.first, *slopes)
-        by_word = [np.repeat(scales[..., k : k + 1], self.data.words, axis=-1) for k in order]
-        return np.concatenate([fixed, delta, *by_word], axis=-1)
+        return np.asarray(scales[..., [self.first + 1, self.first, *slopes]])
 
     def variances(self, scales: Floats, group_index: Ints) -> tuple[Floats, Floats, Floats]:
         """Variances of ε (sets × 1), θ and η (sets × attributes)."""
@@ -425,6 +579,8 @@ class Marginal:
         """Log likelihood by set of scales, all effects integrated out."""
         lower, log_sigma = self.factor(scales)
         constant = self.data.y.size * np.log(2 * np.pi)
+        if self.pool is not None:
+            log_sigma = log_sigma + self.pool.misfit(scales[:, 0], self.own_sd(scales))
         return np.asarray(-0.5 * (constant + log_sigma + misfit(lower)))
 
     def log_prior(self, scales: Floats) -> Floats:
@@ -480,17 +636,36 @@ class Marginal:
         for c, columns in enumerate(self.columns):
             index = np.concatenate([np.arange(self.first), self.first + columns])
             fitted[:, :, c] = (blocks.class_sums(c, columns) @ gap[:, index, None])[..., 0]
-        left, counts = totals - fitted[:, kind], blocks.counts[..., kind, :]
-        variance, tau, eta = self.variances(scales, self.group_index)
-        total = variance[:, :, None] + counts * eta[:, :, None]
-        information = 1 + tau * np.sum(counts / total, axis=2)
-        mean = tau * np.sum(left / total, axis=2) / information
-        theta = mean + np.sqrt(tau / information) * rng.standard_normal(mean.shape)
+        sets, shape = len(scales), (kind.size, self.data.classes)
+        step = max(1, BATCH_SIZE // (8 * shape[0] * shape[1]))
+        batches = [slice(k, min(k + step, sets)) for k in range(0, sets, step)]
+
+        by_set = totals.ndim == 3
+
+        def given(batch: slice) -> tuple[Floats, ...]:
+            """Totals that β leaves, counts, variances of ε, θ and η, and that of a total."""
+            left = (totals[batch] if by_set else totals) - fitted[batch][:, kind]
+            counts = (blocks.counts[batch] if by_set else blocks.counts)[..., kind, :]
+            variance, tau, eta = self.variances(scales[batch], self.group_index)
+            return left, counts, variance, tau, eta, variance[:, :, None] + counts * eta[:, :, None]
+
+        # by attribute, then by set: what is read later are the draws of an attribute
+        theta = np.empty((kind.size, sets)).T
+        for batch in batches:
+            left, counts, _, tau, _, total = given(batch)
+            information = 1 + tau * np.sum(counts / total, axis=2)
+            mean = tau * np.sum(left / total, axis=2) / information
+            theta[batch] = mean + np.sqrt(tau / information) * rng.standard_normal(mean.shape)
         if self.data.word_class is None:
-            return theta, np.zeros_like(left)
-        mean = eta[:, :, None] / total * (left - counts * theta[:, :, None])
-        spread = np.sqrt(eta[:, :, None] * variance[:, :, None] / total)
-        return theta, mean + spread * rng.standard_normal(mean.shape)
+            return theta, np.zeros((sets, *shape))
+        drawn = np.empty((shape[0] * shape[1], sets)).T
+        for batch in batches:
+            left, counts, variance, _, eta, total = given(batch)
+            mean = eta[:, :, None] / total * (left - counts * theta[batch][:, :, None])
+            spread = np.sqrt(eta[:, :, None] * variance[:, :, None] / total)
+            new = mean + spread * rng.standard_normal(mean.shape)
+            drawn[batch] = new.reshape(len(new), -1)
+        return theta, drawn.reshape(sets, *shape)
 
 
 def bordered_factor(
@@ -540,15 +715,20 @@ class EffectDraws:
 
 def draw_effects(marginal: Marginal, scales: Floats, rng: np.random.Generator) -> EffectDraws:
     """Draw all effects exactly, once per set of scales."""
+    size = marginal.prior_mean.size * (marginal.prior_mean.size + 2 * marginal.blocks.size.size)
+    batch = max(1, BATCH_SIZE // size)
     standard = np.concatenate(
         [
-            draw_standard(marginal.factor(scales[k : k + BATCH])[0], rng)
-            for k in range(0, len(scales), BATCH)
+            draw_standard(marginal.factor(scales[k : k + batch])[0], rng)
+            for k in range(0, len(scales), batch)
         ]
     )
     gap = marginal.effect_sd(scales) * standard
     theta, eta = marginal.draw_attributes(marginal.blocks, marginal.totals, gap, scales, rng)
-    beta = marginal.prior_mean + gap
+    beta = gap
+    if marginal.pool is not None:
+        beta = marginal.pool.draw_words(gap, scales[:, 0], marginal.own_sd(scales), rng)
+    beta[:, : marginal.groups] += marginal.prior.level_mean
     return EffectDraws(beta, beta[:, marginal.group_index] + theta, eta)
 
 
@@ -627,6 +807,8 @@ def fit_crossed(
     marginal = Marginal(data, prior if interaction else prior.without_interaction())
     rng = np.random.default_rng(seed)
     scales = sample_scales(marginal, draws, rng, warm_up, attempts)
+    if marginal.pool is not None and data.words <= MAX_DENSE_DRAWS:
+        marginal = Marginal(data, marginal.prior, pooled=False)
     effects = draw_effects(marginal, scales.reshape(-1, scales.shape[2]), rng)
     fit = build_crossed_fit(table, data, scales, effects)
     return replace(fit, model=CROSSED[interaction], notes=notes)
@@ -704,18 +886,20 @@ def build_crossed_fit(
     entries = {"gamma": tuple(groups), "theta": table.attributes, "scale": data.scales}
     entries |= {name: table.words for name in flat if name not in (*entries, "delta")}
     group = data.group[data.attribute]
-    terms = [Term(theta.T, data.attribute), Term(blocks[0].T, data.word)]
-    terms.append(Term(flat["delta_word"].T, np.where(data.associated, data.word, -1)))
+    indices = {"theta": data.attribute, "word": data.word}
+    indices["delta_word"] = np.where(data.associated, data.word, -1)
     for g, name in zip(data.present[:-1], groups, strict=False):
-        terms.append(Term(flat[f"slope_{name}"].T, np.where(group == g, data.word, -1)))
+        indices[f"slope_{name}"] = np.where(group == g, data.word, -1)
+    terms = [Term(np.ascontiguousarray(flat[name].T), index) for name, index in indices.items()]
     if data.word_class is not None:
         cell = data.attribute * data.classes + data.word_class[data.word]
         cells, index = np.unique(cell, return_inverse=True)
-        eta = effects.eta.reshape(len(theta), -1)[:, cells]
-        terms.append(Term(eta.T, index))
+        eta = effects.eta.reshape(len(theta), -1).T
+        eta = np.ascontiguousarray(eta if cells.size == len(eta) else eta[cells])
+        terms.append(Term(eta, index))
         attribute, label = np.divmod(cells, data.classes)
         stereotype = data.group[attribute] == 0
-        flat["eta"] = eta[:, stereotype]
+        flat["eta"] = eta[stereotype].T
         names = _class_names(table, data.word_class)
         entries["eta"] = tuple(
             f"{names[c]}, {table.attributes[j]}"
@@ -853,7 +1037,8 @@ def fit_student(
     """Fit the crossed model with Student-t errors; ν is one of its quantities, `freedom`."""
     notes = check_contrasts(table)
     data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
-    marginal = Marginal(data, prior if interaction else prior.without_interaction())
+    prior = prior if interaction else prior.without_interaction()
+    marginal = Marginal(data, prior, pooled=False)
     weighted = WeightedMarginal(marginal)
     rng = np.random.default_rng(seed)
     start = start_scales(marginal, STUDENT_CHAINS, rng)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.posterior.tables import Table
-from evenhand.statistics.mcmc import ess_bulk, ess_tail, psis, r_hat
+from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
+from evenhand.threads import choose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +35,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+QUANTITIES = 64
+"""Number of quantities that one thread diagnoses at a time."""
 CHAINS = 4
 """Independent draws are arranged as this many chains, so that the same diagnostics apply."""
 
@@ -44,8 +49,10 @@ class Term:
     index: Ints
 
     def at(self, rows: slice) -> Floats:
-        """Values of these rows (rows × draws)."""
+        """Values of these rows (rows × draws), or once (1 × draws) if all have the same."""
         index = self.index[rows]
+        if len(self.values) == 1 and (index == 0).all():
+            return self.values
         values = self.values[index]
         values[index < 0] = 0.0
         return values
@@ -61,22 +68,27 @@ class Predictor:
 
     def mean(self, rows: slice) -> Floats:
         """Mean of these rows in every draw (rows × draws)."""
-        total = self.terms[0].at(rows)
-        for term in self.terms[1:]:
+        total = np.zeros((len(self.terms[0].index[rows]), self.terms[0].values.shape[1]))
+        for term in self.terms:
             total += term.at(rows)
         return total
 
     def log_likelihood(self, y: Floats, rows: slice) -> Floats:
         """Log likelihood of these rows in every draw (rows × draws)."""
-        scale = self.scale.at(rows)
-        z = (y[rows, None] - self.mean(rows)) / scale
+        z = self.mean(rows)
+        np.subtract(y[rows, None], z, out=z)
+        z /= self.scale.at(rows)
+        np.square(z, out=z)
+        log_scale = Term(np.log(self.scale.values), self.scale.index).at(rows)
         if self.freedom is None:
-            return np.asarray(-0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi))
+            z *= -0.5
+            z -= log_scale + 0.5 * np.log(2 * np.pi)
+            return z
         from scipy.special import gammaln
 
         nu = self.freedom
         constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
-        return np.asarray(constant - np.log(scale) - (nu + 1) / 2 * np.log1p(z**2 / nu))
+        return np.asarray(constant - log_scale - (nu + 1) / 2 * np.log1p(z / nu))
 
     def replicate(self, draws: Ints, rng: np.random.Generator) -> Floats:
         """Simulate one table per draw (draws × rows)."""
@@ -99,7 +111,7 @@ class Diagnostics:
     worst: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Fit:
     """A fitted model.
 
@@ -141,21 +153,32 @@ class Fit:
 
     def diagnostics(self) -> Diagnostics:
         """Compute the largest R-hat and the smallest bulk or tail effective sample size."""
-        names: list[str] = []
-        parts: list[Floats] = []
-        for name, draws in self._quantities():
-            names += [label for label, _ in _columns(name, draws, self.entries)]
-            parts.append(draws.reshape(*draws.shape[:2], -1))
-        combined = np.concatenate(parts, axis=2)
-        sizes = np.minimum(ess_bulk(combined), ess_tail(combined))
-        return Diagnostics(
-            float(r_hat(combined).max()), float(sizes.min()), names[int(sizes.argmin())]
-        )
+        names = [
+            label
+            for name, draws in self._quantities()
+            for label, _ in _columns(name, draws, self.entries)
+        ]
+        ratio, bulk, tail = self._mixing
+        sizes = np.minimum(bulk, tail)
+        return Diagnostics(float(ratio.max()), float(sizes.min()), names[int(sizes.argmin())])
 
     def relative_efficiency(self) -> float:
         """Compute the mean number of effective draws per draw, which PSIS needs."""
-        sizes = [ess_bulk(draws).ravel() for draws in self.draws.values()]
-        return min(float(np.concatenate(sizes).mean()) / self.size, 1.0)
+        levels = len(self.levels)
+        bulk = self._mixing[1]
+        return min(float(bulk[: bulk.size - levels].mean()) / self.size, 1.0)
+
+    @cached_property
+    def _mixing(self) -> tuple[Floats, Floats, Floats]:
+        """R-hat, bulk and tail effective sample size of every quantity, in blocks of them."""
+        blocks = []
+        for _, draws in self._quantities():
+            flat = draws.reshape(*draws.shape[:2], -1)
+            blocks += [flat[..., k : k + QUANTITIES] for k in range(0, flat.shape[2], QUANTITIES)]
+        with ThreadPoolExecutor(choose().threads) as pool:
+            parts = list(pool.map(diagnose, blocks))
+        ratio, bulk, tail = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return ratio, bulk, tail
 
     def _quantities(self) -> Iterator[tuple[str, Floats]]:
         yield from self.draws.items()
@@ -191,8 +214,8 @@ def _columns(
         yield f"{name}[{entry}]", draws[..., k].ravel()
 
 
-CHUNK = 1 << 20
-"""Number of log likelihoods in memory at a time."""
+CHUNK = 1 << 18
+"""Number of log likelihoods that one thread has in memory at a time."""
 HIGH_K = 0.7
 
 
@@ -268,24 +291,54 @@ def compute_criteria(fit: Fit) -> Criteria:
     """
     efficiency = fit.relative_efficiency()
     step = max(1, CHUNK // fit.size)
-    parts = [
-        row_criteria(fit.log_likelihood(start, min(start + step, fit.table.rows)), efficiency)
-        for start in range(0, fit.table.rows, step)
-    ]
+
+    def compute(start: int) -> tuple[Floats, Floats, Floats, Floats]:
+        rows = fit.log_likelihood(start, min(start + step, fit.table.rows))
+        return row_criteria(rows, efficiency)
+
+    starts = range(0, fit.table.rows, step)
+    with ThreadPoolExecutor(min(choose().threads, len(starts))) as pool:
+        parts = list(pool.map(compute, starts))
     return Criteria(fit.model, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def row_criteria(
     log_likelihood: Floats, efficiency: float = 1.0
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute lppd, penalty of WAIC, elpd of LOO and k̂ from log likelihoods (rows × draws)."""
-    from scipy.special import logsumexp
+    r"""Compute lppd, penalty of WAIC, elpd of LOO and k̂ from log likelihoods (rows × draws).
 
+    The importance ratio of a draw is $1/p$, with $p$ its likelihood. Only the largest ratios are
+    smoothed: all others have $p \cdot 1/p = 1$, so LOO needs no more than their number and sum.
+    """
     draws = log_likelihood.shape[1]
-    lppd = logsumexp(log_likelihood, axis=1) - math.log(draws)
-    weights, k = psis(-log_likelihood, efficiency)
-    loo = logsumexp(log_likelihood + weights, axis=1)
-    return lppd, log_likelihood.var(axis=1), loo, k
+    tail = tail_size(draws, efficiency)
+    lowest = _lowest(log_likelihood, tail + 1)[:, ::-1]  # the ratios increase
+    low, high = lowest[:, -1:], log_likelihood.max(axis=1, keepdims=True)
+    work = log_likelihood - log_likelihood.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", work, work) / draws
+    if tail < MIN_TAIL:
+        top, k = low - lowest[:, 1:], np.full(len(low), np.inf)
+    else:
+        top, k = smooth_tail(low - lowest)
+    ratios = np.exp(np.subtract(low, log_likelihood, out=work), out=work).sum(axis=1)
+    total = ratios - np.exp(low - lowest[:, 1:]).sum(axis=1) + np.exp(top).sum(axis=1)
+    weighted = draws - tail + np.exp(lowest[:, 1:] - low + top).sum(axis=1)
+    loo = low[:, 0] + np.log(weighted) - np.log(total)
+    likelihood = np.exp(np.subtract(log_likelihood, high, out=work), out=work).sum(axis=1)
+    return high[:, 0] + np.log(likelihood) - math.log(draws), variance, loo, k
+
+
+def _lowest(x: Floats, count: int) -> Floats:
+    """The lowest numbers of every row, increasing.
+
+    They are among the fours with the lowest minima, and these are fewer to choose from.
+    """
+    rows, draws = x.shape
+    if draws % 4 == 0 and count < draws // 4:
+        fours = x.reshape(rows, 4, -1)
+        chosen = np.argpartition(fours.min(axis=1), count - 1, axis=1)[:, None, :count]
+        x = np.take_along_axis(fours, chosen, axis=2).reshape(rows, -1)
+    return np.sort(np.partition(x, count - 1, axis=1)[:, :count], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

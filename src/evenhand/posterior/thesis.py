@@ -197,6 +197,21 @@ class Design:
             blocks.append(block)
         return np.hstack(blocks)
 
+    def products(self, y: Floats) -> tuple[Floats, Floats]:
+        """Cross products of the columns, and of the columns and y, from counts and sums."""
+        blocks = list(zip(map(len, self.entries), self.index, strict=True))
+        gram = np.block(
+            [
+                [
+                    np.bincount(i * columns + j, minlength=rows * columns).reshape(rows, columns)
+                    for columns, j in blocks
+                ]
+                for rows, i in blocks
+            ]
+        )
+        sums = [np.bincount(index, weights=y, minlength=size) for size, index in blocks]
+        return gram.astype(float), np.concatenate(sums)
+
 
 def build_design(model: str, table: Table) -> Design:
     """Build the columns of one of the three models; levels and pairs without rows have none."""
@@ -223,14 +238,15 @@ def fit_thesis(
     """Fit baseline, coefficients or separate by exact draws."""
     prior = prior or ThesisPrior()
     design = build_design(model, table)
-    x, y = design.matrix(), table.distance
+    y = table.distance
+    gram, cross = design.products(y)
     fixed = {"co": (0.0, prior.coefficient_sd)}
     priors = [fixed.get(name, (prior.mean, prior.mean_sd)) for name in design.names]
     sizes = [len(entries) for entries in design.entries]
     posterior = solve(
         LinearModel(
-            x.T @ x,
-            x.T @ y,
+            gram,
+            cross,
             float(y @ y),
             y.size,
             np.repeat([mean for mean, _ in priors], sizes),
@@ -320,12 +336,14 @@ class _ClassData:
         self, sigma: Floats, spread: Floats, prior: PaperPrior
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Mean minus prior mean, and precision, of μ; sum of squares; log determinant."""
-        variance = spread[..., None] ** 2 + sigma[..., None] ** 2 / self.count
+        counts, index, words = np.unique(self.count, return_inverse=True, return_counts=True)
         gap = self.mean - prior.mean
-        precision = 1 / prior.mean_sd**2 + np.sum(1 / variance, axis=-1)
-        centre = np.sum(gap / variance, axis=-1) / precision
-        rest = np.sum(gap**2 / variance, axis=-1)
-        return centre, precision, rest, np.sum(np.log(variance), axis=-1)
+        gaps, squares = (np.bincount(index, weights=gap**power) for power in (1, 2))
+        variance = spread[..., None] ** 2 + sigma[..., None] ** 2 / counts
+        precision = 1 / prior.mean_sd**2 + np.sum(words / variance, axis=-1)
+        centre = np.sum(gaps / variance, axis=-1) / precision
+        rest = np.sum(squares / variance, axis=-1)
+        return centre, precision, rest, np.sum(words * np.log(variance), axis=-1)
 
 
 def fit_paper(

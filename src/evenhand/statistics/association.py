@@ -19,7 +19,7 @@ from evenhand.statistics.intervals import Floats
 
 def unit(vectors: Floats) -> Floats:
     """Each vector scaled to length one (a zero vector stays zero)."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    norms = np.sqrt(np.einsum("...i,...i->...", vectors, vectors))[..., None]
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0))
 
 

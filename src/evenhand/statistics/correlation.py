@@ -104,11 +104,11 @@ def agreement(
     residuals = _centred(x[None], own)[0], _centred(y[None], own)[0]
     coefficients = {}
     for kind in ("pearson", "spearman"):
-        one, two = (_ranked(v[None])[0] if kind == "spearman" else v for v in residuals)
+        one, two = (average_ranks(v) if kind == "spearman" else v for v in residuals)
         r = float(_rowwise(one[None], two[None])[0])
         bootstrap = [_centred(v[resampled], own) for v in (x, y)]
         if kind == "spearman":
-            bootstrap = [_ranked(v) for v in bootstrap]
+            bootstrap = [average_ranks(v) for v in bootstrap]
         replicates = _rowwise(*bootstrap)
         known = replicates[~np.isnan(replicates)]
         ends = np.quantile(known, [(1 - prob) / 2, (1 + prob) / 2]) if known.size else (-1.0, 1.0)
@@ -203,10 +203,24 @@ def _permuted(groups: Labels, permutations: int, rng: np.random.Generator) -> La
     return result
 
 
-def _ranked(rows: Floats) -> Floats:
-    from scipy.stats import rankdata
+def average_ranks(x: Floats, axis: int = -1) -> Floats:
+    """The ranks along an axis, from 1; equal values share their mean rank, nan makes all nan.
 
-    return np.asarray(rankdata(rows, axis=1), dtype=float)
+    >>> average_ranks(np.array([0.3, 0.1, 0.3, 0.2]))
+    array([3.5, 1. , 3.5, 2. ])
+    """
+    rows = np.moveaxis(np.asarray(x), axis, -1)
+    order = np.argsort(rows, axis=-1)
+    ordered = np.take_along_axis(rows, order, axis=-1)
+    new = np.ones(rows.shape, dtype=bool)
+    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    starts = np.flatnonzero(new)
+    counts = np.diff(starts, append=rows.size)
+    shared = np.repeat(starts % max(rows.shape[-1], 1) + (counts + 1) / 2, counts)
+    ranks = np.empty(rows.shape)
+    np.put_along_axis(ranks, order, shared.reshape(rows.shape), axis=-1)
+    ranks[np.isnan(rows).any(axis=-1)] = np.nan
+    return np.moveaxis(ranks, -1, axis)
 
 
 def _rowwise(one: Floats, two: Floats) -> Floats:

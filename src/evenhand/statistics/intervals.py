@@ -269,7 +269,6 @@ def _noncentral_t(t: float, freedom: int, prob: float) -> tuple[float, float]:
 
     Far out only the spread's own uncertainty counts: there they are t·√(χ²/freedom).
     """
-    from scipy.optimize import brentq
     from scipy.special import chdtri, nctdtr
 
     tail = (1 - prob) / 2
@@ -286,9 +285,33 @@ def _noncentral_t(t: float, freedom: int, prob: float) -> tuple[float, float]:
         reach = 5 * math.sqrt(1 + t * t / (2 * freedom))
         while excess(t - reach) < 0 or excess(t + reach) > 0:
             reach *= 1.5
-        return float(brentq(excess, t - reach, t + reach, xtol=1e-10))
+        return _root(excess, t - reach, t + reach)
 
     return limit(1 - tail), limit(tail)
+
+
+def _root(f: Callable[[float], float], low: float, high: float, tolerance: float = 1e-11) -> float:
+    """Where f, of unlike signs at both ends, is 0 (Chandrupatla 1997)."""
+    a, b, t = low, high, 0.5
+    f_a, f_b = f(a), f(b)
+    while True:
+        x = a + t * (b - a)
+        f_x = f(x)
+        if (f_x < 0) == (f_a < 0):
+            c, f_c = a, f_a
+        else:
+            c, f_c, b, f_b = b, f_b, a, f_a
+        a, f_a = x, f_x
+        best, f_best = (a, f_a) if abs(f_a) < abs(f_b) else (b, f_b)
+        share = tolerance / abs(b - a) if b != a else 1.0
+        if share > 0.5 or f_best == 0:
+            return best
+        xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+        t = 0.5
+        if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:  # inverse quadratic interpolation is safe
+            t = f_a / (f_b - f_a) * f_c / (f_b - f_c)
+            t += (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+        t = min(max(t, share), 1 - share)
 
 
 def paired_shares(

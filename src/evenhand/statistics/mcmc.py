@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.statistics.correlation import average_ranks
+
 Floats = NDArray[np.float64]
 
 
@@ -48,6 +50,15 @@ def r_hat(draws: Floats) -> Floats:
         return np.asarray(np.maximum(*values))
 
     return _per_quantity(draws, compute)
+
+
+def diagnose(draws: Floats) -> tuple[Floats, Floats, Floats]:
+    """Compute `r_hat`, `ess_bulk` and `ess_tail` of chains × draws × quantities at once."""
+    halves = _split(draws)
+    scores = _normal_scores(halves)
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    ratio = np.maximum(_basic_r_hat(scores), _basic_r_hat(_normal_scores(folded)))
+    return ratio, _effective(scores), ess_tail(draws)
 
 
 def ess_bulk(draws: Floats) -> Floats:
@@ -115,10 +126,9 @@ def _split(x: Floats) -> Floats:
 def _normal_scores(x: Floats) -> Floats:
     """Normal quantiles of the ranks over all chains (Blom's offset of 3/8)."""
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
     flat = x.reshape(-1, x.shape[-1])
-    ranks = rankdata(flat, axis=0)
+    ranks = average_ranks(flat, axis=0)
     return np.asarray(ndtri((ranks - 3 / 8) / (len(flat) + 1 / 4))).reshape(x.shape)
 
 
@@ -186,26 +196,47 @@ def psis(log_ratios: Floats, efficiency: float = 1.0) -> tuple[Floats, Floats]:
 
     rows, draws = log_ratios.shape
     x = log_ratios - log_ratios.max(axis=1, keepdims=True)
-    tail = math.ceil(min(draws / 5, 3 * math.sqrt(draws / efficiency)))
+    tail = tail_size(draws, efficiency)
     if tail < MIN_TAIL:
         return x - logsumexp(x, axis=1, keepdims=True), np.full(rows, np.inf)
     positions = np.argpartition(x, draws - tail - 1, axis=1)[:, draws - tail - 1 :]
     largest = np.take_along_axis(x, positions, axis=1)
     order = np.argsort(largest, axis=1)
     positions = np.take_along_axis(positions, order, axis=1)
-    largest = np.take_along_axis(largest, order, axis=1)
+    top, k = smooth_tail(np.take_along_axis(largest, order, axis=1))
+    np.put_along_axis(x, positions[:, 1:], top, axis=1)
+    return x - logsumexp(x, axis=1, keepdims=True), k
+
+
+def tail_size(draws: int, efficiency: float) -> int:
+    """Number of the largest importance ratios that are smoothed."""
+    return math.ceil(min(draws / 5, 3 * math.sqrt(draws / efficiency)))
+
+
+def smooth_tail(largest: Floats) -> tuple[Floats, Floats]:
+    """Smooth the largest log ratios, less their maximum.
+
+    Parameters
+    ----------
+    largest : array of shape (rows, tail + 1)
+        Increasing; the first of a row is the cutoff and not part of the tail.
+
+    Returns
+    -------
+    smoothed : array of shape (rows, tail)
+    pareto_k : array of shape (rows,)
+    """
+    top = largest[:, 1:].copy()
     cutoff = np.exp(np.maximum(largest[:, :1], TINY))
-    excess = np.exp(largest[:, 1:]) - cutoff
+    excess = np.exp(top) - cutoff
     fits = excess[:, -1] > 1e-12 * cutoff[:, 0]  # rows of equal ratios have no tail
-    k = np.full(rows, -np.inf)
+    k = np.full(len(top), -np.inf)
     if fits.any():
         k[fits], scale = fit_pareto(excess[fits])
-        share = (np.arange(tail) + 0.5) / tail
+        share = (np.arange(top.shape[1]) + 0.5) / top.shape[1]
         smoothed = _quantile(share, k[fits, None], scale[:, None]) + cutoff[fits]
-        top = np.minimum(np.log(smoothed), 0.0)
-        fitted = np.flatnonzero(fits)[:, None]
-        x[fitted, positions[fits][:, 1:]] = top
-    return x - logsumexp(x, axis=1, keepdims=True), k
+        top[fits] = np.minimum(np.log(smoothed), 0.0)
+    return top, k
 
 
 def fit_pareto(x: Floats) -> tuple[Floats, Floats]:
@@ -239,7 +270,22 @@ def fit_pareto(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _shape(b: Floats, x: Floats) -> Floats:
-    return np.stack([np.log1p(-column[:, None] * x).mean(axis=1) for column in b.T], axis=1)
+    """Mean of log(1 - b x) over a row, by row and column of b.
+
+    The factors are multiplied in eights first: one logarithm then does for eight.
+    """
+    rows, n = x.shape
+    size = -(-n // 8) * 8
+    padded, factors = np.zeros((size, rows)), np.empty((size, rows))
+    padded[:n] = x.T
+    result = np.empty(b.shape)
+    for k, column in enumerate(-b.T):
+        np.multiply(padded, column, out=factors)
+        factors += 1.0
+        for half in (size // 2, size // 4, size // 8):
+            factors[:half] *= factors[half : 2 * half]
+        result[:, k] = np.log(factors[: size // 8]).sum(axis=0)
+    return result / n
 
 
 def _quantile(share: Floats, k: Floats, scale: Floats) -> Floats:

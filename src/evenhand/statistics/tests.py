@@ -14,8 +14,9 @@ C(n, n/2): 40 words, 1.4e11 partitions, need a second.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -29,6 +30,8 @@ EXACT_LIMIT = 40
 """Up to so many words in both groups together every partition is counted."""
 
 _CHUNK = 1 << 20
+_CACHED = 1 << 23
+"""Random partitions are cached up to so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +152,44 @@ def _sums_by_size(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 def _count_random(
     scores: NDArray[np.int64], first: int, bounds: dict[str, int], draws: int, seed: int
 ) -> dict[str, int]:
-    rng = np.random.default_rng(seed)
     counts = dict.fromkeys(("extreme", "greater", "less"), 0)
-    step = max(1, _CHUNK // scores.size)
-    for start in range(0, draws, step):
-        keys = rng.random((min(step, draws - start), scores.size), dtype=np.float32)
-        chosen = np.argpartition(keys, first - 1, axis=1)[:, :first]
-        sums = scores[chosen].sum(axis=1)
+    # in float64 the sums of either half are exact, and a matrix product does them
+    halves = np.stack([scores >> 26, scores & ((1 << 26) - 1)], axis=1).astype(float)
+    for chosen in _partitions(scores.size, first, draws, seed):
+        upper, lower = (chosen @ halves).T.astype(np.int64)
+        sums = (upper << 26) + lower
         extreme = (sums >= bounds["upper"]) | (sums <= bounds["lower"])
         counts["extreme"] += int(extreme.sum())
         counts["greater"] += int((sums >= bounds["greater"]).sum())
         counts["less"] += int((sums <= bounds["less"]).sum())
     return counts
+
+
+def _partitions(n: int, first: int, draws: int, seed: int) -> Iterable[NDArray[np.bool_]]:
+    """Random partitions of n words, in chunks (draws, n): which words are in the first group.
+
+    Tests of lists of the same sizes have the same partitions, so the last ones are cached.
+    """
+    large = n * draws > _CACHED
+    return (_draw if large else _draw_cached)(n, first, draws, seed)
+
+
+@lru_cache(maxsize=2)
+def _draw_cached(n: int, first: int, draws: int, seed: int) -> tuple[NDArray[np.bool_], ...]:
+    return tuple(_draw(n, first, draws, seed))
+
+
+def _draw(n: int, first: int, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+    rng = np.random.default_rng(seed)
+    step = max(1, _CHUNK // n)
+    for start in range(0, draws, step):
+        keys = rng.random((min(step, draws - start), n), dtype=np.float32)
+        largest = np.partition(keys, first - 1, axis=1)[:, first - 1, None]
+        chosen = keys <= largest
+        tied = np.flatnonzero(chosen.sum(axis=1) > first)
+        for row, order in zip(tied, np.argpartition(keys[tied], first - 1, axis=1), strict=True):
+            chosen[row, order[first:]] = False
+        yield chosen
 
 
 def binomial_test(successes: int, n: int) -> float:

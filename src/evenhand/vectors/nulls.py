@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,15 @@ from evenhand.vectors.store import Vectors
 if TYPE_CHECKING:
     from evenhand.vectors.probes import Statistic
 
+Rows = NDArray[np.intp]
+
 __all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
 
+_BLOCK = 1024
+"""So many words are scored at once: their vectors stay in the processor's cache."""
+_CACHED = 16
+_DRAWS: WeakKeyDictionary[Vectors, dict[tuple[Any, ...], tuple[Rows, Rows]]] = WeakKeyDictionary()
+"""The last draws of random words from each vectors."""
 _CANDIDATES = 200
 """The smallest number of candidates for each probe word, however rare it is."""
 
@@ -107,12 +115,13 @@ def matched_rows(
 
 def _repeated(drawn: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Where a row of the array has a value for the second time."""
-    order = np.argsort(drawn, axis=1, kind="stable")
-    ordered = np.take_along_axis(drawn, order, axis=1)
-    same = np.zeros(drawn.shape, dtype=bool)
-    same[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
     result = np.zeros(drawn.shape, dtype=bool)
-    np.put_along_axis(result, order, same, axis=1)
+    ordered = np.sort(drawn, axis=1)
+    rows = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    order = np.argsort(drawn[rows], axis=1, kind="stable")
+    same = np.zeros(order.shape, dtype=bool)
+    same[:, 1:] = ordered[rows, 1:] == ordered[rows, :-1]
+    result[rows[:, None], order] = same
     return result
 
 
@@ -132,10 +141,35 @@ def null_distribution(
 
     Every drawn word is scored once, whatever the number of draws it occurs in.
     """
-    drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
-    distinct, positions = np.unique(drawn, return_inverse=True)
-    scores = statistic.scores(v.raw(distinct))[positions.reshape(drawn.shape)]
+    distinct, positions = _replacements(v, rows, draws, seed, np.unique(exclude).astype(np.intp))
+    blocks = [
+        statistic.scores(v.raw(distinct[start : start + _BLOCK]))
+        for start in range(0, distinct.size, _BLOCK)
+    ]
+    scores = np.concatenate(blocks)[positions]
     return Null(values=statistic.value(scores, labels), value=value, worse=worse)
+
+
+def _replacements(
+    v: Vectors, rows: Rows, draws: int, seed: int, exclude: Rows
+) -> tuple[Rows, Rows]:
+    """The rows of all drawn words, and which of them are in each draw (draws, len(rows)).
+
+    Several metrics ask about the same words, so the last draws are cached.
+    """
+    cache = _DRAWS.setdefault(v, {})
+    key = (rows.tobytes(), draws, seed, exclude.tobytes())
+    if key not in cache:
+        drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
+        mask = np.zeros(len(v), dtype=bool)
+        mask[drawn] = True
+        distinct = np.flatnonzero(mask)
+        numbers = np.empty(len(v), dtype=np.intp)
+        numbers[distinct] = np.arange(distinct.size)
+        cache[key] = distinct, numbers[drawn]
+        if len(cache) > _CACHED:
+            del cache[next(iter(cache))]
+    return cache[key]
 
 
 DIMENSION = Declaration(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run, RunOptions
 from evenhand.results import Items, Measurement
+from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z, t_mean
 from evenhand.vectors.debias.subspace import unit_rows
 from evenhand.vectors.store import Vectors
@@ -155,8 +156,6 @@ def neighbour_rank_correlation(
         A mean Spearman correlation. 1: the neighbours are in the same order.
 
     """
-    from scipy.stats import rankdata
-
     run = Run(**options)
     first, second, rows, sample = _sample(before, after, n_words, run.seed, limit)
     if k < 3:
@@ -165,7 +164,7 @@ def neighbour_rank_correlation(
     later = np.array(
         [second[near] @ second[row] for near, row in zip(neighbours, sample, strict=True)]
     )
-    x, y = (rankdata(side, axis=1) - (k + 1) / 2 for side in (cosines, later))
+    x, y = (average_ranks(side, axis=1) - (k + 1) / 2 for side in (cosines, later))
     spread = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(sample)), where=spread > 0)
     words = [before.words[row] for row in rows[sample]]
@@ -200,8 +199,6 @@ def cosine_rank_correlation(
         Spearman's correlation. 1: the cosines are in the same order.
 
     """
-    from scipy.stats import spearmanr
-
     run = Run(**options)
     rows = _shared_rows(before, after, limit)
     count = min(pairs, rows.size // 2)
@@ -212,7 +209,7 @@ def cosine_rank_correlation(
         np.einsum("ij,ij->i", unit_rows(v.matrix[drawn[0]]), unit_rows(v.matrix[drawn[1]]))
         for v in (before, after)
     )
-    value = min(1.0, float(spearmanr(x, y).statistic))
+    value = min(1.0, float(np.corrcoef(average_ranks(x), average_ranks(y))[0, 1]))
     return COSINES.result(
         run,
         "random word pairs",

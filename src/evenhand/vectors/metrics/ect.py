@@ -12,6 +12,7 @@ from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
+from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z
 from evenhand.vectors.probes import CentreMetric, Labels, all_attributes
 from evenhand.vectors.store import Vectors
@@ -28,9 +29,7 @@ class EctStatistic:
         return unit(vectors) @ unit(np.stack([self.first, self.second])).T
 
     def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
-        from scipy.stats import rankdata
-
-        ranks = rankdata(scores, axis=-2)
+        ranks = average_ranks(scores, axis=-2)
         centred = ranks - ranks.mean(axis=-2, keepdims=True)
         product = (centred[..., 0] * centred[..., 1]).sum(axis=-1)
         norms = np.sqrt((centred**2).sum(axis=-2))

@@ -26,8 +26,10 @@ class RndStatistic(MeanScore):
 
     def scores(self, vectors: Floats) -> Floats:
         words = unit(vectors)
-        near = np.linalg.norm(words - self.first, axis=1)
-        far = np.linalg.norm(words - self.second, axis=1)
+        near, far = (
+            np.sqrt(np.einsum("ij,ij->i", difference, difference))
+            for difference in (words - self.first, words - self.second)
+        )
         return np.asarray(near - far)[:, None]
 
 

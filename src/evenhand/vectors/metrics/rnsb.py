@@ -19,7 +19,8 @@ from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups, refuse_shared
 
 TOLERANCE = 1e-9
-"""The largest gradient at which the classifier counts as fitted."""
+"""The largest gradient, relative to the number of words, at which the classifier is fitted."""
+MAX_STEPS = 200
 
 
 def divergence(p: Floats) -> Floats:
@@ -32,6 +33,46 @@ def divergence(p: Floats) -> Floats:
     return np.asarray(np.maximum((p * np.log(p)).mean(axis=-1) / mean - np.log(mean), 0.0))
 
 
+def fit_logistic(x: Floats, y: Floats) -> tuple[Floats, float]:
+    r"""The weights and the intercept of a logistic regression, by Newton's method.
+
+    Minimises :math:`\sum_i \log(1 + e^{-z_i}) + \tfrac12 \lVert w \rVert^2` with
+    :math:`z_i = \pm (w^\top x_i + b)`, scikit-learn's L2 penalty at C = 1; y is 0 or 1.
+
+    >>> weights, intercept = fit_logistic(np.array([[-1.0], [1.0]]), np.array([0.0, 1.0]))
+    >>> float(weights[0].round(6)), abs(intercept) < 1e-9
+    (0.674812, True)
+    """
+    design = np.column_stack([x, np.ones(len(x))])
+    penalty = np.append(np.ones(x.shape[1]), 0.0)
+    beta = np.zeros(len(penalty))
+
+    def loss(b: Floats) -> float:
+        z = design @ b
+        return float(np.logaddexp(0, z).sum() - y @ z + penalty @ b**2 / 2)
+
+    reached = loss(beta)
+    for _ in range(MAX_STEPS):
+        p = _sigmoid(design @ beta)
+        gradient = design.T @ (p - y) + penalty * beta
+        if np.abs(gradient).max() <= TOLERANCE * len(x):
+            break
+        hessian = (design.T * (p * (1 - p))) @ design + np.diag(penalty)
+        step = np.linalg.solve(hessian, gradient)
+        for size in 0.5 ** np.arange(40):
+            value = loss(beta - size * step)
+            if value < reached:
+                break
+        else:
+            break
+        beta, reached = beta - size * step, value
+    return beta[:-1], float(beta[-1])
+
+
+def _sigmoid(z: Floats) -> Floats:
+    return np.asarray(np.exp(-np.logaddexp(0, -z)))
+
+
 @dataclass(frozen=True, slots=True)
 class RnsbStatistic:
     """RNSB with its classifier fixed; the identity words are the probes."""
@@ -42,10 +83,8 @@ class RnsbStatistic:
     """Whether words are scaled to length one."""
 
     def scores(self, vectors: Floats) -> Floats:
-        from scipy.special import expit
-
         words = unit(vectors) if self.scaled else vectors
-        return np.asarray(expit(words @ self.weights + self.intercept))[:, None]
+        return _sigmoid(words @ self.weights + self.intercept)[:, None]
 
     def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
         return divergence(scores[..., 0])
@@ -102,8 +141,6 @@ class Rnsb(WordMetric):
         return [Query(name=name, targets=topic.protected, attributes=sentiment)]
 
     def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
-        from sklearn.linear_model import LogisticRegression
-
         query = question.name
         positive, negative = question.attributes.values()
         probes = known_groups(v, question.targets, f"rnsb '{query}': target set", disjoint=True)
@@ -114,8 +151,9 @@ class Rnsb(WordMetric):
         training = v.raw(np.concatenate([good.rows, bad.rows]))
         training = unit(training) if scaled else training
         classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
-        model = LogisticRegression(tol=TOLERANCE, max_iter=100_000).fit(training, classes)
-        statistic = RnsbStatistic(model.coef_[0].astype(float), float(model.intercept_[0]), scaled)
+        weights, intercept = fit_logistic(training, classes.astype(float))
+        predicted = training @ weights + intercept > 0
+        statistic = RnsbStatistic(weights, intercept, scaled)
         p = statistic.scores(v.raw(probes.rows))[:, 0]
         shares = np.bincount(probes.labels, p) / p.sum()
         even = np.bincount(probes.labels) / p.size
@@ -129,7 +167,7 @@ class Rnsb(WordMetric):
             left_out=[*good.missing, *bad.missing],
             details={
                 "length": "unit" if scaled else "own",
-                "training_accuracy": float(model.score(training, classes)),
+                "training_accuracy": float((predicted == classes).mean()),
                 "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
                 "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
             },

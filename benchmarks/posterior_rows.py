@@ -1,0 +1,116 @@
+"""Time and memory of `evenhand posterior fit TABLE --model all` by the number of rows.
+
+    python benchmarks/posterior_rows.py [FOLDER] [--rows 50000,100000] [--words 40,400]
+
+Every table is simulated (`--words` protected words in four classes, each with every attribute),
+written as CSV, and fitted end to end by the command line with its default draws. The time is on the
+clock and of all processors; memory is the peak of the process. Memory that is linear in the rows
+has the same bytes per row at every size. With FOLDER the figures are written there as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from evenhand.posterior import Table, simulate
+from evenhand.posterior.tables import CONNECTIONS
+
+CLASSES = 4
+GOAL = 60.0
+"""Seconds for 100,000 rows."""
+
+
+def build_table(rows: int, words: int) -> Table:
+    """Simulate a complete table of about so many rows: a tenth of the attributes stereotypes."""
+    attributes = rows // words
+    stereotypes = max(1, attributes // 10 // CLASSES)
+    human = attributes // 5
+    return simulate(
+        delta=-0.05,
+        words=(words // CLASSES,) * CLASSES,
+        stereotypes=(stereotypes,) * CLASSES,
+        human=human,
+        neutral=attributes - human - CLASSES * stereotypes,
+    )
+
+
+def save_table(table: Table, path: Path) -> None:
+    """Write a table as `evenhand vectors distances` does."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["protectedWord", "wordToCompare", "wordClass", "cosineDistance", "connection"]
+        )
+        columns = (table.word, table.attribute, table.distance, table.connection)
+        for i, j, distance, connection in zip(*(c.tolist() for c in columns), strict=True):
+            label = table.attribute_class[j]
+            distance = min(max(distance, 0.0), 2.0)
+            writer.writerow(
+                [table.words[i], table.attributes[j], label, distance, CONNECTIONS[connection]]
+            )
+
+
+def measure(path: Path, models: str) -> dict[str, float]:
+    """Run the command; return seconds on the clock and of the processors, and peak memory in MB."""
+    command = [sys.executable, "-m", "evenhand", "posterior", "fit", str(path)]
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [*command, "--model", models], stdout=subprocess.DEVNULL, stderr=sys.stderr
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"the command failed with exit code {process.returncode}")
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_mb": usage.ru_maxrss / 1024,
+    }
+
+
+def main(rows: list[int], words: list[int], models: str, folder: Path | None) -> None:
+    """Print one line per table."""
+    print(f"posterior fit --model {models}; goal: {GOAL:.0f} s for 100,000 rows on two cores")
+    print(f"{'words':>6}{'rows':>9}{'s':>9}{'CPU s':>9}{'peak MB':>9}{'bytes/row':>11}")
+    figures: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as place:
+        for count in words:
+            for size in rows:
+                path = Path(place) / f"{count}-{size}.csv"
+                table = build_table(size, count)
+                save_table(table, path)
+                figure = {"words": count, "rows": table.rows, **measure(path, models)}
+                figures.append(figure)
+                per_row = figure["peak_mb"] * 2**20 / table.rows
+                print(
+                    f"{count:>6}{table.rows:>9,}{figure['seconds']:>9.1f}"
+                    f"{figure['cpu_seconds']:>9.1f}{figure['peak_mb']:>9.0f}{per_row:>11,.0f}",
+                    flush=True,
+                )
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "posterior_rows.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--rows", default="50000,100000")
+    parser.add_argument("--words", default="40,400")
+    parser.add_argument("--models", default="all")
+    given = parser.parse_args()
+    main(
+        [int(n) for n in given.rows.split(",")],
+        [int(n) for n in given.words.split(",")],
+        given.models,
+        given.folder,
+    )
