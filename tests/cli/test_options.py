@@ -38,7 +38,6 @@ OTHER_MEANINGS = {
     "--data": "labelled texts of a run; material of the metrics of a model",
     "--direction": "where generation pushes the bias; which words are swapped",
     "--draws": "from a posterior; of random words",
-    "--duplicates": "of texts; of pairs of words in a distance table",
     "--dtype": "of a model that is run; of training",
     "--duplicates": "of a data set; of odds, where every row can count",
     "--edits": "how many words are replaced; a file of all edits",
