@@ -145,10 +145,10 @@ def main(folder: Path, out: Path | None, draws: int, seed: int) -> None:
         contrasts = measure_contrasts(result)
         results[f"crossed/{name}"] = list(contrasts.values())
         other = measure_contrasts(naive[name]) if name in naive else {}
-        for contrast, m in contrasts.items():
-            published = text(other[contrast]) if contrast in other else ""
+        for query, m in contrasts.items():
+            published = text(other[query]) if query in other else ""
             p = f"{m.details['p_below_zero']:.3f}"
-            rows.append((name, contrast, published, text(m), p))
+            rows.append((name, query, published, text(m), p))
     print_rows(("table", "contrast", "by coefficients", "by crossed", "P(< 0)"), rows)
     classes = measure_contrasts(crossed["religionReddit"])["associated-different"].select("class")
     print_rows(

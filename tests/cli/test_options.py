@@ -61,6 +61,7 @@ OTHER_MEANINGS = {
     "--sentences": "a file to measure on; whether documents are cut",
     "--sets": "of phrases; of simulated tables",
     "--text": "the column of a data set; of odds, whose pronouns count",
+    "--words": "of a measure of models; protected words of a distance table",
     "--top-k": "of the pronoun score; of the second score of fine-tuning; of DisCo",
     "-o": "a file; a folder",
 }

@@ -529,9 +529,7 @@ def occupations(
     show_default=True,
     help="Largest length of the difference of two words, vectors at length one.",
 )
-@click.option(
-    "-n", "--pairs", "count", type=click.IntRange(1), default=20, show_default=True, help="Pairs."
-)
+@declared_options(*ANALOGIES, answers={"default": 20, "help": "Pairs to show."})
 @click.option(
     "--limit",
     type=click.IntRange(2),
@@ -545,7 +543,7 @@ def pairs(
     source: str,
     words: tuple[str, ...],
     threshold: float,
-    count: int,
+    answers: int,
     limit: int,
     case: str,
     as_json: bool,
@@ -564,7 +562,7 @@ def pairs(
 
     first, second = words or ("she", "he")
     v = load_vectors(source, case)
-    found = pair_analogies(v, first, second, threshold=threshold, n=count, limit=limit)
+    found = pair_analogies(v, first, second, threshold=threshold, n=answers, limit=limit)
     if as_json:
         print_json(**found.to_dict())
         return

@@ -661,7 +661,8 @@ def simulate(
             return own
         size = (*rows, int(cluster.max()) + 1)
         common = _skewed(rng, size, skew) if skew else draw(*size)
-        return np.sqrt(correlated[1]) * common[..., cluster] + np.sqrt(1 - correlated[1]) * own
+        part = np.sqrt(correlated[1]) * common[..., cluster]
+        return np.asarray(part + np.sqrt(1 - correlated[1]) * own)
 
     def by_group(prefix: str = "") -> Floats:
         return np.asarray(np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group])

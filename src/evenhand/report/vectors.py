@@ -175,6 +175,17 @@ def occupation_axes(m: Measurement) -> Chart:
     )
     colour, shape = look("group", looks)
     line = alt.Chart(data([{"x": end, "y": end} for end in ends])).encode(x="x:Q", y="y:Q")
+    names = [
+        base.transform_filter(f"datum.side == '{side}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=6 if side == "right" else -6,
+            fontSize=10,
+            color=INK,
+        )
+        .encode(y="text_y:Q", text="word:N")
+        for side in ("right", "left")
+    ]
     return alt.layer(
         line.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1),
         base.mark_point(filled=True, size=46, opacity=0.9).encode(
@@ -186,12 +197,7 @@ def occupation_axes(m: Measurement) -> Chart:
                 alt.Tooltip("y:Q", format=".3f", title=second),
             ],
         ),
-        *(
-            base.transform_filter(f"datum.side == '{side}'")
-            .mark_text(align=align, dx=shift, fontSize=10, color=INK)
-            .encode(y="text_y:Q", text="word:N")
-            for side, align, shift in (("right", "left", 6), ("left", "right", -6))
-        ),
+        *names,
         width=560,
         height=560,
         title=heading(
