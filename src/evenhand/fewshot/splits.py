@@ -100,7 +100,8 @@ def make_splits(
 
     Examples
     --------
-    >>> data = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny")
+    >>> data = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny",
+    ...                   leaning_by="share")
     >>> split = make_splits(data)[0]
     >>> len(split.train), len(split.valid), len(split.test)
     (6, 3, 3)
