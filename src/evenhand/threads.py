@@ -99,7 +99,7 @@ def configure(threads: int | None = None) -> Choice:
     -------
     Choice
     """
-    global _configured  # noqa: PLW0603
+    global _configured
     for name, value in SLEEP.items():
         os.environ.setdefault(name, value)
     if threads is not None:
@@ -125,8 +125,10 @@ def resume(recorded: object) -> None:
     A number of threads that the user states is not changed.
     """
     threads = recorded.get("threads") if isinstance(recorded, dict) else None
-    if not _configured or choose().chosen_by == COUNT or not isinstance(threads, int):
+    if not _configured or choose().chosen_by == COUNT:
+        return
+    if type(threads) is not int or threads < 1:
         return
     os.environ[COUNT] = str(threads)
-    if threads > 0 and (torch := sys.modules.get("torch")) is not None:
+    if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads)

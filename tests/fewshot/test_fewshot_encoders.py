@@ -94,9 +94,9 @@ def passes(monkeypatch):
     counted: list[int] = []
     forward = encoders.forward_packed
 
-    def counting(network, groups):
-        counted.append(sum(len(group.ids) for group in groups))
-        return forward(network, groups)
+    def counting(network, rows):
+        counted.append(sum(len(span.ids) for span in rows.spans))
+        return forward(network, rows)
 
     monkeypatch.setattr(encoders, "forward_packed", counting)
     return counted
@@ -190,8 +190,8 @@ def test_a_damaged_file_is_not_used(tmp_path, passes, damage):
 
 
 def test_interrupted_work_resumes_with_the_same_numbers(tmp_path, monkeypatch, passes):
-    monkeypatch.setattr(encoders, "TOKENS", 12)
-    monkeypatch.setattr(encoders, "STORED", 1)
+    monkeypatch.setitem(encoders.TOKENS, "cpu", 12)
+    monkeypatch.setitem(encoders.STORED, "cpu", 1)
     model = small()
     expected = encode(model, TEXTS, cache=tmp_path / "whole")
     every = len(passes)

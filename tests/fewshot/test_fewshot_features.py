@@ -101,8 +101,8 @@ def test_features_depend_on_no_order(runs, store, tmp_path):
 
 
 def test_a_kill_in_the_middle_of_encoding(runs, store, tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.fewshot.encoders.TOKENS", 512)
-    monkeypatch.setattr("evenhand.fewshot.encoders.STORED", 1)
+    monkeypatch.setitem(encoders.TOKENS, "cpu", 512)
+    monkeypatch.setitem(encoders.STORED, "cpu", 1)
     expected = fresh(runs, tmp_path / "whole").features("swapped")
 
     class Killed(BaseException):

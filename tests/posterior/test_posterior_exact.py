@@ -23,6 +23,7 @@ from evenhand.posterior.crossed import (
 from evenhand.posterior.models import MODELS, Priors, fit, fit_models
 from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import (
+    THESIS,
     LinearModel,
     PaperPrior,
     ThesisPrior,
@@ -302,15 +303,55 @@ def test_the_papers_model_against_integration():
     assert np.all(np.abs(np.array(means) - moments / total) < 4 * np.array(errors))
 
 
+def indicators(design):
+    """The columns of a design, one row per row of the table."""
+    blocks = zip(design.entries, design.index, strict=True)
+    return np.hstack([np.eye(len(entries))[index] for entries, index in blocks])
+
+
 def test_the_thesis_models_have_the_columns_of_their_formulas():
     table = simulate(**SMALL)
-    assert build_design("baseline", table).matrix().shape == (table.rows, 4)
-    assert build_design("coefficients", table).matrix().sum(axis=1).tolist() == [2.0] * table.rows
+    assert indicators(build_design("baseline", table)).shape == (table.rows, 4)
+    both = indicators(build_design("coefficients", table))
+    assert both.sum(axis=1).tolist() == [2.0] * table.rows
     separate = build_design("separate", table)
-    assert separate.matrix().shape == (table.rows, 16)
+    assert indicators(separate).shape == (table.rows, 16)
     rows = [k for k, name in enumerate(separate.entries[0]) if name == "word1, associated"]
     own = (table.word == 0) & (table.connection == 0)
-    assert np.array_equal(separate.matrix()[:, rows[0]] == 1, own)
+    assert np.array_equal(indicators(separate)[:, rows[0]] == 1, own)
+
+
+@pytest.mark.parametrize("model", THESIS)
+def test_products_of_the_columns_come_from_counts(model):
+    table = simulate(**SMALL)
+    design = build_design(model, table)
+    x = indicators(design)
+    gram, cross = design.products(table.distance)
+    assert np.array_equal(gram, x.T @ x)
+    assert cross == pytest.approx(x.T @ table.distance, rel=1e-12)
+
+
+def test_words_that_are_pooled_have_the_same_posterior():
+    """More words than are factored densely, some of them without some attributes."""
+    table = simulate(words=(18, 18), stereotypes=(3, 3), human=4, neutral=5, delta=-0.1, seed=2)
+    table = table.select(~((table.word % 5 == 0) & (table.attribute % 4 == 1)))
+    data = CrossedData.of(table)
+    pooled, dense = (Marginal(data, CrossedPrior(), pooled=p) for p in (True, False))
+    assert pooled.pool is not None
+    assert pooled.pool.sizes.max() > 1
+    assert Marginal(data, CrossedPrior()).pool is not None
+    scales = np.array([SCALES[name] for name in data.scales])
+    several = np.stack([scales, 1.3 * scales, 0.2 * scales])
+    assert pooled.log_likelihood(several) == pytest.approx(dense.log_likelihood(several), abs=1e-7)
+    drawn = [
+        draw_effects(m, np.repeat(scales[None], 4000, 0), np.random.default_rng(0))
+        for m in (pooled, dense)
+    ]
+    for name in ("beta", "theta", "eta"):
+        one, two = (getattr(effects, name).reshape(4000, -1) for effects in drawn)
+        error = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 4000)
+        assert np.all(np.abs(one.mean(axis=0) - two.mean(axis=0)) < 5 * error + 1e-12)
+        assert one.std(axis=0) == pytest.approx(two.std(axis=0), rel=0.1)
 
 
 def test_a_changed_prior_changes_the_answer(small):

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from evenhand.statistics.correlation import agreement, split_half
+from evenhand.statistics.correlation import agreement, average_ranks, split_half
 
 
 def test_reliability_of_known_tables():
@@ -33,3 +34,13 @@ def test_the_interval_within_groups_of_unequal_spread():
             held[i] += low <= 0 <= high
     assert held[0] / 150 < 0.8
     assert held[1] / 150 > 0.85
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_ranks_are_those_of_scipy(axis):
+    x = np.random.default_rng(0).integers(0, 6, (7, 9)).astype(float)
+    assert np.array_equal(average_ranks(x, axis=axis), stats.rankdata(x, axis=axis))
+    x[2, 3] = np.nan
+    expected = stats.rankdata(x, axis=axis)
+    assert np.array_equal(average_ranks(x, axis=axis), expected, equal_nan=True)
+    assert average_ranks(np.empty((0, 3)), axis=1).shape == (0, 3)

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
 
 from evenhand.statistics import intervals, tests
 
@@ -172,3 +173,13 @@ def test_holm_by_hand():
     assert tests.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert tests.holm([0.9, 0.8]) == [1.0, 1.0]
     assert tests.holm([]) == []
+
+
+def test_a_root_is_found_to_the_tolerance():
+    for f, low, high in (
+        (lambda x: x**3 - 2, 0.0, 5.0),
+        (lambda x: math.exp(-x) - 1e-6, 0.0, 100.0),
+        (lambda x: float(x > 1.25) - 0.5, -3.0, 4.0),
+        (lambda x: 1 - x, 0.0, 1.0),
+    ):
+        assert intervals._root(f, low, high) == pytest.approx(brentq(f, low, high), abs=1e-9)

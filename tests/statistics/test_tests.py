@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
+from evenhand.statistics import tests
 from evenhand.statistics.tests import two_sample
 
 
@@ -79,6 +80,18 @@ def test_monte_carlo_agrees_with_exact_and_is_seeded():
     assert abs(draws.p_value - exact) < 5 * spread
     assert draws == two_sample(x, y, exact=False, permutations=200_000, seed=3)
     assert draws != two_sample(x, y, exact=False, permutations=200_000, seed=4)
+
+
+def test_partitions_are_those_of_the_smallest_keys():
+    n, first, draws = 30, 11, 3000
+    chunks = list(tests._draw(n, first, draws, 5))
+    rng = np.random.default_rng(5)
+    keys = rng.random((draws, n), dtype=np.float32)
+    expected = np.zeros((draws, n), dtype=bool)
+    order = np.argpartition(keys, first - 1, axis=1)[:, :first]
+    np.put_along_axis(expected, order, True, axis=1)
+    assert np.array_equal(np.concatenate(chunks), expected)
+    assert np.array_equal(np.concatenate(tests._draw_cached(n, first, draws, 5)), expected)
 
 
 def test_monte_carlo_never_gives_zero():

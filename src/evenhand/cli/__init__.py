@@ -65,7 +65,7 @@ class Commands(click.Group):
     help="Threads of numeric libraries.  [default: OMP_NUM_THREADS, or one per free core]",
 )
 @click.version_option(__version__, prog_name="evenhand")
-def command(threads: int | None) -> None:  # noqa: ARG001
+def command(threads: int | None) -> None:
     """Measure, explain and reduce social bias in text, word embeddings and masked language models,
     with the uncertainty of every number.
 

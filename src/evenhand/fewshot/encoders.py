@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -43,9 +43,9 @@ from evenhand.text.corpus.compression import SURROGATE
 
 __all__ = ["TokenRows", "TunedEncoder", "check_rows", "encode"]
 
-TOKENS = 4096
-"""Tokens that go through a frozen model at once."""
-STORED = 16
+TOKENS = {"cpu": 4096, "cuda": 131_072}
+"""Tokens that go through a frozen model at once, on a CPU as many as fit its caches."""
+STORED = {"cpu": 16, "cuda": 2}
 """So many of these passes are stored together."""
 BUCKETS = {"cuda": 8, "mps": 8}
 """The number of groups of rows where a device prefers few and large calls."""
@@ -80,66 +80,129 @@ class TokenRows:
             raise InputError(f"limit: expected 3 to {model.longest} tokens, got {limit}")
         self.pooling = pooling
         self.limit = model.longest if limit is None else limit
-        given = [SURROGATE.sub("\ufffd", text) for text in texts]
-        coded: Any = model.tokenizer(given, truncation=True, max_length=self.limit) if given else {}
-        self.ids: list[list[int]] = coded.get("input_ids", [])
-        self.lengths: Indices = np.array([len(row) for row in self.ids], dtype=np.int64)
         tokenizer = model.tokenizer
-        self._special = [i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]
-        self._padding = tokenizer.pad_token_id or 0
+        coded = self._tokenize(tokenizer, [SURROGATE.sub("\ufffd", text) for text in texts])
+        self.lengths: Indices = np.array([len(row) for row in coded], dtype=np.int64)
+        self.starts: Indices = np.cumsum(self.lengths) - self.lengths
+        self.tokens: Indices = np.fromiter(
+            chain.from_iterable(coded), dtype=np.int64, count=int(self.lengths.sum())
+        )
+        special = [i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]
+        self.pooled = self._find_pooled(special)
+        self._padding = int(tokenizer.pad_token_id or 0)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def _tokenize(self, tokenizer: Any, texts: list[str]) -> list[list[int]]:
+        """The ids of each text; in one call, so that all cores take part."""
+        if not texts:
+            return []
+        backend = tokenizer.backend_tokenizer
+        side = getattr(tokenizer, "truncation_side", "right")
+        backend.enable_truncation(self.limit, direction=side)
+        backend.no_padding()
+        encode_batch = getattr(backend, "encode_batch_fast", backend.encode_batch)
+        ids = [coded.ids for coded in encode_batch(texts)]
+        backend.no_truncation()
+        return ids
+
+    def _find_pooled(self, special: list[int]) -> NDArray[np.bool_]:
+        """Which tokens are pooled."""
+        if self.pooling == "cls":
+            pooled = np.zeros(len(self.tokens), dtype=bool)
+            pooled[self.starts] = True
+            return pooled
+        pooled = ~np.isin(self.tokens, special)
+        if len(self):  # an empty text has only special tokens
+            empty = np.add.reduceat(pooled.astype(np.int64), self.starts) == 0
+            pooled |= np.repeat(empty, self.lengths)
+        return pooled
 
     def by_length(self, chosen: Indices) -> Indices:
         """The chosen rows from the shortest to the longest."""
         return chosen[np.argsort(self.lengths[chosen], kind="stable")]
 
-    def groups(self, ordered: Indices, device: torch.device) -> list[Group]:
-        """Rows in order of length as tensors: one per length or, on a GPU, which prefers fewer and
-        larger calls, one per range of lengths, padded.
+    def pack(self, ordered: Indices, device: torch.device) -> Packed:
+        """Rows in order of length as tensors: one group per length or, on a GPU, which prefers
+        fewer and larger calls, one per range of lengths, padded.
         """
-        rows = [self.ids[row] for row in ordered.tolist()]
+        lengths = self.lengths[ordered]
         buckets = BUCKETS.get(device.type)
         if buckets is None:
-            return [self._group(list(same), device) for _, same in groupby(rows, key=len)]
-        step = max(1, -(-len(rows) // buckets))
-        return [self._group(rows[i : i + step], device) for i in range(0, len(rows), step)]
+            starts = np.flatnonzero(np.diff(lengths, prepend=-1))
+        else:
+            starts = np.arange(0, len(ordered), max(1, -(-len(ordered) // buckets)))
+        ends = np.append(starts[1:], len(ordered))
+        spans = [
+            self._span(ordered[first:end], device)
+            for first, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        pooled = self.pooled[np.repeat(self.starts[ordered], lengths) + within]
+        owner = np.repeat(np.arange(len(ordered)), lengths)[pooled]
+        counts = np.bincount(owner, minlength=len(ordered))
+        return Packed(
+            spans,
+            _send(np.flatnonzero(pooled), device),
+            _send(owner, device),
+            _send(counts, device),
+        )
 
     def renumber(self, vocabulary: Indices) -> None:
         """Replace ids by their indices in the vocabulary, which has all of them, in order."""
-        index = {piece: number for number, piece in enumerate(vocabulary.tolist())}
-        self.ids = [[index[piece] for piece in row] for row in self.ids]
-        self._special = [index[piece] for piece in self._special if piece in index]
-        self._padding = index[self._padding]
+        self.tokens = np.searchsorted(vocabulary, self.tokens)
+        self._padding = int(np.searchsorted(vocabulary, self._padding))
 
-    def _group(self, rows: list[list[int]], device: torch.device) -> Group:
+    def _span(self, rows: Indices, device: torch.device) -> Span:
         """Rows from the shortest to the longest, padded to the longest."""
-        longest = len(rows[-1])
-        ids = torch.tensor([[*row, *[self._padding] * (longest - len(row))] for row in rows])
-        if len(rows[0]) == longest:
-            return Group(ids.to(device), self._pooled(ids).to(device))
-        lengths = torch.tensor([len(row) for row in rows])
-        present = torch.arange(longest) < lengths[:, None]
-        # padding is a special token: it is never pooled, except where a text has nothing else
-        pooled = self._pooled(ids) & present
-        return Group(ids.to(device), pooled.to(device), present.to(device))
+        lengths, longest = self.lengths[rows], int(self.lengths[rows[-1]])
+        offsets = np.arange(longest)
+        index = self.starts[rows, None] + offsets
+        if lengths[0] == longest:
+            return Span(_send(self.tokens[index], device), index.size)
+        present = offsets < lengths[:, None]
+        ids = np.full(index.shape, self._padding, dtype=np.int64)
+        ids[present] = self.tokens[index[present]]
+        return Span(
+            _send(ids, device),
+            int(lengths.sum()),
+            _send(np.flatnonzero(present), device),
+            _send(present, device),
+        )
 
-    def _pooled(self, ids: Tensor) -> Tensor:
-        if self.pooling == "cls":
-            pooled = torch.zeros_like(ids, dtype=torch.bool)
-            pooled[:, 0] = True
-            return pooled
-        pooled = ~torch.isin(ids, torch.tensor(self._special))
-        return pooled | ~pooled.any(dim=1, keepdim=True)  # an empty text has only special tokens
+
+def _send(array: NDArray[Any], device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device, non_blocking=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Rows (n, length): their ids, which of them are pooled, and which are not padding (None where
-    none is).
+class Span:
+    """Rows (n, length): their ids, the number of their tokens and, where some are padded, the
+    positions of the actual tokens and which are (n, length).
     """
 
     ids: Tensor
-    pooled: Tensor
+    tokens: int
+    positions: Tensor | None = None
     present: Tensor | None = None
+
+    def select(self, values: Tensor) -> Tensor:
+        """Of values for all positions those of actual tokens."""
+        return values if self.positions is None else values.index_select(0, self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Rows as spans. Of all their tokens: which are pooled, the row of each, and how many it has.
+
+    All is computed before the pass, which therefore never has to wait for the device.
+    """
+
+    spans: list[Span]
+    pooled: Tensor
+    owner: Tensor
+    counts: Tensor
 
 
 def check_rows(rows: NDArray[Any], count: int) -> None:
@@ -170,61 +233,32 @@ def batches(lengths: Indices, ordered: Indices, tokens: int) -> Iterator[Indices
 # one pass, through which gradients flow
 
 
-def forward_packed(network: PreTrainedModel, groups: Sequence[Group]) -> Tensor:
-    """The pooled last states (n, width) of the rows, group by group."""
+def forward_packed(network: PreTrainedModel, rows: Packed) -> Tensor:
+    """The pooled last states (n, width) of the rows."""
     layers = layers_of(network)
     if layers is None:
         states = [
-            network.base_model(input_ids=group.ids, attention_mask=group.present).last_hidden_state[
-                group.pooled
-            ]
-            for group in groups
+            span.select(
+                network.base_model(
+                    input_ids=span.ids, attention_mask=span.present
+                ).last_hidden_state.flatten(0, 1)
+            )
+            for span in rows.spans
         ]
-        return _means(torch.cat(states), groups)
-    spans = [_Span.of(group) for group in groups]
-    tokens = torch.cat(
-        [
-            span.select(embed_tokens(network, group.ids).flatten(0, 1))
-            for span, group in zip(spans, groups, strict=True)
-        ]
-    )
-    marked = torch.cat(
-        [span.select(group.pooled.flatten()) for span, group in zip(spans, groups, strict=True)]
-    )
-    pooled = marked.nonzero().squeeze(1)
+        return _means(torch.cat(states).index_select(0, rows.pooled), rows)
+    embedded = [span.select(embed_tokens(network, span.ids).flatten(0, 1)) for span in rows.spans]
+    tokens = torch.cat(embedded)
     for number, layer in enumerate(layers, start=1):
-        attended = _attention(layer, tokens, spans)
+        attended = _attention(layer, tokens, rows.spans)
         if number == len(layers):
-            tokens, attended = tokens.index_select(0, pooled), attended.index_select(0, pooled)
+            tokens = tokens.index_select(0, rows.pooled)
+            attended = attended.index_select(0, rows.pooled)
         middle = layer.norm(tokens + layer.out(attended))
         tokens = layer.last_norm(middle + layer.down(layer.activation(layer.up(middle))))
-    return _means(tokens, groups)
+    return _means(tokens, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A group's tokens: rows (n, length) and, if padded, the positions of actual tokens."""
-
-    tokens: int
-    rows: int
-    length: int
-    positions: Tensor | None = None
-    mask: Tensor | None = None
-
-    @classmethod
-    def of(cls, group: Group) -> _Span:
-        rows, length = group.ids.shape
-        if group.present is None:
-            return cls(rows * length, rows, length)
-        positions = group.present.flatten().nonzero().squeeze(1)
-        return cls(len(positions), rows, length, positions, group.present[:, None, None, :])
-
-    def select(self, values: Tensor) -> Tensor:
-        """Of values for all positions those of actual tokens."""
-        return values if self.positions is None else values.index_select(0, self.positions)
-
-
-def _attention(layer: Layer, tokens: Tensor, spans: Sequence[_Span]) -> Tensor:
+def _attention(layer: Layer, tokens: Tensor, spans: Sequence[Span]) -> Tensor:
     """What each token gathers from its row (tokens, width), before the layer's `out`."""
     three = (layer.query, layer.key, layer.value)
     weight = torch.cat([linear.weight for linear in three])
@@ -232,23 +266,23 @@ def _attention(layer: Layer, tokens: Tensor, spans: Sequence[_Span]) -> Tensor:
     parts = []
     # split, not sliced: in the backward pass the parts are then concatenated once
     for span, own in zip(spans, torch.split(joint, [span.tokens for span in spans]), strict=True):
-        if span.positions is not None:
-            room = own.new_zeros(span.rows * span.length, own.shape[1])
+        rows, length = span.ids.shape
+        mask = None
+        if span.positions is not None and span.present is not None:
+            room = own.new_zeros(rows * length, own.shape[1])
             own = room.index_copy(0, span.positions, own)
-        shaped = own.view(span.rows, span.length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+            mask = span.present[:, None, None, :]
+        shaped = own.view(rows, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = shaped.unbind()
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=span.mask)
-        flat = mixed.transpose(1, 2).reshape(span.rows * span.length, -1)
-        parts.append(span.select(flat))
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        parts.append(span.select(mixed.transpose(1, 2).reshape(rows * length, -1)))
     return torch.cat(parts)
 
 
-def _means(tokens: Tensor, groups: Sequence[Group]) -> Tensor:
+def _means(tokens: Tensor, rows: Packed) -> Tensor:
     """The mean over each row's pooled tokens, which lie one after the other."""
-    counts = torch.cat([group.pooled.sum(dim=1) for group in groups])
-    owner = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
-    total = torch.zeros(len(counts), tokens.shape[1], device=tokens.device)
-    return total.index_add(0, owner, tokens.float()) / counts[:, None]
+    total = torch.zeros(len(rows.counts), tokens.shape[1], device=tokens.device)
+    return total.index_add(0, rows.owner, tokens.float()) / rows.counts[:, None]
 
 
 # frozen
@@ -327,20 +361,27 @@ def _encode_rows(
     """
     total = int(rows.lengths.sum())
     tokens = count = 0
-    ordered = rows.by_length(np.arange(len(rows.ids)))
-    for batch in batches(rows.lengths, ordered, TOKENS * STORED):
+    kind = "cpu" if model.device.type == "cpu" else "cuda"
+    ordered = rows.by_length(np.arange(len(rows)))
+    for batch in batches(rows.lengths, ordered, TOKENS[kind] * STORED[kind]):
         if not skip(batch):
             features = np.empty((len(batch), model.dim), dtype=np.float32)
-            first = 0
-            for part in batches(rows.lengths, batch, TOKENS):
+            parts = list(batches(rows.lengths, batch, TOKENS[kind]))
+            ends = np.cumsum([len(part) for part in parts]).tolist()
+            waiting: list[tuple[slice, Tensor]] = []
+            for part, end in zip(parts, ends, strict=True):
                 with torch.inference_mode():
-                    states = forward_packed(model.network, rows.groups(part, model.device))
-                features[first : first + len(part)] = states.cpu().numpy()
-                first += len(part)
+                    states = forward_packed(model.network, rows.pack(part, model.device))
+                waiting.append((slice(end - len(part), end), states))
+                if len(waiting) > 1 or kind == "cpu":  # a GPU is one pass ahead of the copies
+                    place, states = waiting.pop(0)
+                    features[place] = states.cpu().numpy()
                 if progress is not None:
-                    done = tokens + int(rows.lengths[batch[:first]].sum())
-                    text = f"{count + first:,} of {len(ordered):,} texts"
+                    done = tokens + int(rows.lengths[batch[:end]].sum())
+                    text = f"{count + end:,} of {len(ordered):,} texts"
                     progress("encoding", done, total, text)
+            for place, states in waiting:
+                features[place] = states.cpu().numpy()
             yield batch, features
         tokens += int(rows.lengths[batch].sum())
         count += len(batch)
@@ -446,7 +487,7 @@ class TunedEncoder:
         self._at_once = min(AT_ONCE.get(kind, AT_ONCE["cuda"]), self._room)
         self._base: Any = model.network.base_model
         self._full: nn.Embedding = self._embeddings()
-        self._vocabulary = _trim(self._full, self.rows.ids, model.network.config.pad_token_id)
+        self._vocabulary = _trim(self._full, self.rows.tokens, model.network.config.pad_token_id)
         self._held: list[tuple[Indices, Tensor | None]] = []
         self._leaf: Tensor | None = None
         self._reduce()
@@ -549,16 +590,16 @@ class TunedEncoder:
 
     def _distinct(self, rows: NDArray[Any]) -> tuple[Indices, Indices]:
         """The distinct rows in order of length, and the index of each row among them."""
-        check_rows(rows, len(self.rows.ids))
+        check_rows(rows, len(self.rows))
         distinct = self.rows.by_length(np.unique(rows).astype(np.int64))
-        index = np.empty(len(self.rows.ids), dtype=np.int64)
+        index = np.empty(len(self.rows), dtype=np.int64)
         index[distinct] = np.arange(len(distinct))
         return distinct, index[rows]
 
     def _pass(self, part: Indices) -> Tensor:
         kind = self.device.type
         with torch.autocast(kind, dtype=torch.bfloat16) if self._half else nullcontext():
-            return forward_packed(self.model.network, self.rows.groups(part, self.device))
+            return forward_packed(self.model.network, self.rows.pack(part, self.device))
 
 
 def _text_key(text: str) -> bytes:
@@ -572,15 +613,14 @@ def _room(model: Model) -> int:
     return max(1, free // (32 * 4 * model.dim * int(model.network.config.num_hidden_layers)))
 
 
-def _trim(full: nn.Embedding, rows: Sequence[Sequence[int]], padding: int | None) -> Indices:
-    """The ids that are needed: those of the rows, and all up to the padding, which stay in place
+def _trim(full: nn.Embedding, tokens: Indices, padding: int | None) -> Indices:
+    """The ids that are needed: those of the texts, and all up to the padding, which stay in place
     since some models count positions by it.
 
-    >>> _trim(nn.Embedding(9, 1), [[4, 7], [4]], 2).tolist()
+    >>> _trim(nn.Embedding(9, 1), np.array([4, 7, 4]), 2).tolist()
     [0, 1, 2, 4, 7]
     """
     used = np.zeros(full.num_embeddings, dtype=bool)
     used[: (padding or 0) + 1] = True
-    for row in rows:
-        used[row] = True
+    used[tokens] = True
     return np.flatnonzero(used)

@@ -563,8 +563,9 @@ class _Training:
         torch.autograd.backward(loss)
         self.source.backward()
         self._update()
-        right = int((output.detach().argmax(dim=-1) == wanted).sum())
-        return loss.item(), right, wanted.numel()
+        right = (output.detach().argmax(dim=-1) == wanted).sum()
+        value, count = torch.stack([loss.detach().double(), right.double()]).tolist()
+        return value, int(count), wanted.numel()
 
     def _update(self) -> None:
         torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
@@ -586,8 +587,10 @@ class _Training:
             outputs = scores(self.network, self.scaling, self.source, self.validation)
         for output in outputs:
             labels = wanted.expand(len(output), -1)
-            loss += self.network.loss(output, labels, self.settings.loss).item() * labels.numel()
-            right += int((output.argmax(dim=-1) == labels).sum())
+            own = self.network.loss(output, labels, self.settings.loss).double()
+            correct = (output.argmax(dim=-1) == labels).sum()
+            value, count = torch.stack([own, correct.double()]).tolist()
+            loss, right = loss + value * labels.numel(), right + int(count)
             queries += labels.numel()
         since = state.queries
         state.points.append(

@@ -265,9 +265,7 @@ class Pool:
     square: float
 
     @classmethod
-    def of(
-        cls, data: CrossedData, cells: NDArray[np.int8], own: Floats, residual: Floats
-    ) -> Pool:
+    def of(cls, data: CrossedData, cells: NDArray[np.int8], own: Floats, residual: Floats) -> Pool:
         """Pool the words of a table; `cells` (attributes × words) are 0 where there is no row."""
         keys = np.column_stack([data.class_index, cells.T])
         _, example, number, sizes = np.unique(

@@ -188,15 +188,6 @@ class Design:
     entries: tuple[tuple[str, ...], ...]
     index: tuple[Ints, ...]
 
-    def matrix(self) -> Floats:
-        rows = np.arange(self.index[0].size)
-        blocks = []
-        for entries, index in zip(self.entries, self.index, strict=True):
-            block = np.zeros((rows.size, len(entries)))
-            block[rows, index] = 1.0
-            blocks.append(block)
-        return np.hstack(blocks)
-
     def products(self, y: Floats) -> tuple[Floats, Floats]:
         """Cross products of the columns, and of the columns and y, from counts and sums."""
         blocks = list(zip(map(len, self.entries), self.index, strict=True))
