@@ -34,7 +34,7 @@ MITIGATIONS = ("none", "augment", "neutralize", "calibrate", "augment+calibrate"
 
 def work(job: dict[str, Any]) -> list[dict[str, Any]]:
     """One world: every network with the mitigations of the job."""
-    dataset = read(f"simulated:leak={job['leak']},seed={job['world']}")
+    dataset = read(f"simulated:leak={job['leak']},seed={job['world']}", leaning="share")
     rows = []
     with tempfile.TemporaryDirectory() as root:
         for network in NAMES:
@@ -48,6 +48,7 @@ def work(job: dict[str, Any]) -> list[dict[str, Any]]:
                     shots=4,
                     queries=5,
                     mitigation=mitigation,
+                    mitigate="all",
                     episodes=EpisodeCounts.parse(job["episodes"]),
                     split_seed=job["world"],
                 )

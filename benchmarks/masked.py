@@ -53,10 +53,10 @@ def take_turns(listed: Sequence[Way], rounds: int) -> None:
             way.seconds.append(clock() - start)
 
 
-def on_sentences(model: Model, int8: Model | None, texts: list[str]) -> list[Way]:
-    """All ways to score sentences with one mask; ours first."""
+def on_sentences(model: Model, plain: Model, int8: Model | None, texts: list[str]) -> list[Way]:
+    """All ways to score sentences with one mask; ours first, the usual ones with `plain`."""
     some, few = texts[: max(ways.BATCH * 4, len(texts) // 8)], texts[:50]
-    batched, single = ways.pipeline(model, ways.BATCH), ways.pipeline(model, None)
+    batched, single = ways.pipeline(plain, ways.BATCH), ways.pipeline(plain, None)
     listed = [Way("ours, float32", lambda: ways.ours(model, texts), len(texts))]
     if int8 is not None:
         listed.append(Way("ours, int8", lambda: ways.ours(int8, texts), len(texts)))
@@ -64,9 +64,9 @@ def on_sentences(model: Model, int8: Model | None, texts: list[str]) -> list[Way
         *listed,
         Way("ours, the whole pronoun score", lambda: ways.score(model, texts), len(texts)),
         Way("fill-mask pipeline, batch 32", lambda: batched(some), len(some)),
-        Way("usual padded batch of 32", lambda: ways.padded(model, some), len(some)),
+        Way("usual padded batch of 32", lambda: ways.padded(plain, some), len(some)),
         Way("fill-mask pipeline, one at a time", lambda: single(few), len(few)),
-        Way("plain call, one at a time", lambda: ways.padded(model, few, 1), len(few)),
+        Way("plain call, one at a time", lambda: ways.padded(plain, few, 1), len(few)),
     ]
 
 
@@ -91,7 +91,7 @@ def int8_error(model: Model, int8: Model, texts: list[str]) -> dict[str, float]:
 
 def measured(given: argparse.Namespace) -> dict[str, object]:
     """All tables as one document."""
-    model = load(given.model, device="cpu")
+    model, plain = (load(given.model, device="cpu") for _ in range(2))
     int8 = None if given.no_int8 else load(given.model, device="cpu", int8=True)
     texts, source = ways.sentences(model, given.sentences)
     repeated, repeated_source = ways.associations(model)
@@ -99,14 +99,14 @@ def measured(given: argparse.Namespace) -> dict[str, object]:
     part, few = repeated[:: max(1, len(repeated) // 320)], asked[: max(1, given.pairs // 20)]
     work, per_round = ways.products(model)
     products = Way("products", work, per_round)
-    scoring = on_sentences(model, int8, texts)
+    scoring = on_sentences(model, plain, int8, texts)
     association = [
         Way("ours", lambda: ways.ours_associations(model, repeated), len(repeated)),
-        Way("usual padded batch of 32", lambda: ways.padded(model, part), len(part)),
+        Way("usual padded batch of 32", lambda: ways.padded(plain, part), len(part)),
     ]
     likelihood = [
         Way("ours", lambda: ways.ours_pairs(model, asked), len(asked)),
-        Way("one call a token, whole head", lambda: ways.naive_pairs(model, few), len(few)),
+        Way("one call a token, whole head", lambda: ways.naive_pairs(plain, few), len(few)),
     ]
     take_turns([products, *scoring, *association, *likelihood], given.rounds)
     distinct = len(set(texts))

@@ -16,6 +16,7 @@ from evenhand.masked.forward import layers_of
 from evenhand.masked.gender_words import probabilities
 from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
 from evenhand.masked.scoring import log_probs, query_tokens
+from evenhand.masked.tokenizer import Tokenizer
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 PRONOUN = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
@@ -105,7 +106,9 @@ def pipeline(model: Model, size: int | None) -> Callable[[Sequence[str]], object
     """The fill-mask pipeline of transformers, `size` sentences a batch, or one call a sentence."""
     from transformers import pipeline as make
 
-    fill = make("fill-mask", model=model.network, tokenizer=model.tokenizer, top_k=10, device=-1)
+    known = model.tokenizer
+    tokenizer = known.complete() if isinstance(known, Tokenizer) else known
+    fill = make("fill-mask", model=model.network, tokenizer=tokenizer, top_k=10, device=-1)
     if size is None:
         return lambda texts: [fill(text) for text in texts]
     return lambda texts: fill(list(texts), batch_size=size)
@@ -159,11 +162,11 @@ def operations(model: Model, texts: Sequence[str]) -> float:
     """Floating-point operations that the distinct texts need: every layer but the last at every
     token, the last and the head at the mask; norms and activations not counted.
     """
-    layers = layers_of(model.network)
+    layers = layers_of(model.core)
     if layers is None:
         raise SystemExit(f"{model.name}: its layers are not known")
     up = layers[0].up
-    width, inner, vocabulary = up.in_features, up.out_features, model.network.config.vocab_size
+    width, inner, vocabulary = up.in_features, up.out_features, model.core.config.vocab_size
     lengths = [len(ids) for ids in model.tokenizer(sorted(set(texts)))["input_ids"]]
     token = 2 * (4 * width**2 + 2 * width * inner)
     total = 0.0
@@ -176,7 +179,7 @@ def operations(model: Model, texts: Sequence[str]) -> float:
 
 def products(model: Model, tokens: int = 1024) -> tuple[Callable[[], object], float]:
     """The matrix products of one layer, on tokens enough, and their operations."""
-    layer = (layers_of(model.network) or [])[0]
+    layer = (layers_of(model.core) or [])[0]
     width, inner = layer.up.in_features, layer.up.out_features
     shapes = [(width, 3 * width), (width, width), (width, inner), (inner, width)]
     given = [(torch.randn(tokens, a), torch.randn(b, a), torch.empty(tokens, b)) for a, b in shapes]

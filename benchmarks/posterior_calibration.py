@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 from evenhand.charts import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Chart, data, to_svg
 from evenhand.files import replace_file
 from evenhand.posterior import Fit, Table, measure_contrasts, simulate
-from evenhand.posterior.contrasts import CONTRASTS
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
 from evenhand.posterior.planning import sample_delta
+from evenhand.posterior.tables import CONTRASTS
 from evenhand.posterior.thesis import fit_paper, fit_thesis
 from evenhand.statistics.intervals import wilson
 

@@ -39,6 +39,12 @@ OTHER_MEANINGS = {
         "masked/metrics/phrases.py": "a column of items: the association of a phrase",
         "report/masked.py": "a column of items: the association of a phrase",
     },
+    "odds": {
+        "fewshot/data.py": "how a class leans",
+        "fewshot/settings.py": "how a class leans",
+        "statistics/odds.py": "how a class leans",
+        "text/rewrite/stereotype.py": "how a class leans",
+    },
 }
 """Files in which an ordinary word that is also the name of an instrument means something else."""
 

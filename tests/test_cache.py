@@ -38,9 +38,9 @@ def rows_run(monkeypatch):
     """How many rows were run, pass by pass."""
     seen: list[int] = []
 
-    def counted(self, network, rows, stages, plain=forward.ForwardPass.__init__):
-        seen.append(len(rows))
-        plain(self, network, rows, stages)
+    def counted(self, network, ids, lengths, stages, plain=forward.ForwardPass.__init__):
+        seen.append(len(lengths))
+        plain(self, network, ids, lengths, stages)
 
     monkeypatch.setattr(forward.ForwardPass, "__init__", counted)
     return seen

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from evenhand.errors import FileError
 from evenhand.files import lock_folder, replace_file
 
-__all__ = ["Cache", "content_key"]
+__all__ = ["Cache", "content_key", "content_keys"]
 
 MARKER = "evenhand-cache"
 VERSION = "evenhand cache 2"
@@ -52,6 +52,12 @@ def content_key(context: str, *numbers: int, text: str = "") -> bytes:
     """
     content = array("q", (len(numbers), *numbers)).tobytes() + text.encode("utf-8", "surrogatepass")
     return blake2b(content, digest_size=KEY_BYTES, key=_context_hash(context)).digest()
+
+
+def content_keys(context: str, contents: Iterable[bytes]) -> list[bytes]:
+    """The keys of entries that depend on a context and on some bytes each."""
+    key = _context_hash(context)
+    return [blake2b(content, digest_size=KEY_BYTES, key=key).digest() for content in contents]
 
 
 @lru_cache

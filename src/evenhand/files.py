@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
 from evenhand import threads
@@ -85,7 +86,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
+        items = list(value)
+        kinds = set(map(type, items))
+        if kinds <= {str, int, bool, NoneType}:
+            return items
+        if kinds == {float}:
+            return [item if math.isfinite(item) else None for item in items]
+        return [plain(item) for item in items]
     return value
 
 
@@ -575,7 +582,7 @@ def _csv(file: IO[bytes]) -> Iterator[WriteRows]:
         if not started:
             writer.writerow(columns)
             started = True
-        writer.writerows(map(_cells, zip(*columns.values(), strict=True)))
+        writer.writerows(zip(*map(_cells, columns.values()), strict=True))
 
     try:
         yield write
@@ -583,16 +590,25 @@ def _csv(file: IO[bytes]) -> Iterator[WriteRows]:
         text.detach()
 
 
-def _cells(row: Sequence[Any]) -> list[Any]:
-    return ["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
+def _cells(column: Sequence[Any]) -> Sequence[Any]:
+    """A column of a CSV file: a number that is none is empty."""
+    if set(map(type, column)) <= {str, int, bool}:
+        return column
+    return ["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in column]
 
 
 @contextmanager
 def _jsonl(file: IO[bytes]) -> Iterator[WriteRows]:
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
     def write(columns: Mapping[str, Sequence[Any]]) -> None:
-        for row in zip(*columns.values(), strict=True):
-            line = to_json(dict(zip(columns, row, strict=True)), indent=None)
-            file.write(f"{line}\n".encode())
+        names = [str(name) for name in columns]
+        lists = [
+            column if set(map(type, column)) <= {str, int, bool} else plain(column)
+            for column in columns.values()
+        ]
+        for row in zip(*lists, strict=True):
+            file.write(f"{encode(dict(zip(names, row, strict=True)))}\n".encode())
 
     yield write
 

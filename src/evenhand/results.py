@@ -148,7 +148,14 @@ def _column(values: Iterable[Any]) -> Column:
             return values
         if values.dtype.kind in "fu":
             return values.astype(float if values.dtype.kind == "f" else np.int64)
-    listed = [_scalar(value) for value in values]
+    given = list(values)
+    types = set(map(type, given))
+    if types == {str}:
+        return tuple(given)
+    if len(types) == 1 and types <= {bool, int, float}:
+        (kind,) = types
+        return np.array(given, dtype=np.int64 if kind is int else kind)
+    listed = [_scalar(value) for value in given]
     kinds = {type(value) for value in listed if value is not None}
     if kinds <= {int, float}:
         if kinds == {int} and None not in listed:

@@ -88,7 +88,7 @@ def data_of(classes, name="own"):
         for gender, count in zip(("M", "F", None), counts, strict=False)
         for number in range(count)
     ]
-    return Dataset.of(*zip(*rows, strict=True), name=name)
+    return Dataset.of(*zip(*rows, strict=True), name=name, leaning_by="share")
 
 
 def test_content_is_that_of_the_runs(found):

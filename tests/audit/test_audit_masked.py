@@ -208,15 +208,15 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
     result, _ = run_stage(stage, tmp_path, "key", progress)
     assert not result.failed
     content = result.details
-    assert content["data"]["built_in_sentences"] == len(pronoun_sentences().sentences)
-    changes = {c.query: c for c in result.comparisons}
-    assert changes["mean bias"].paired == content["data"]["sentences"]
-    mean = changes["mean bias, built-in sentences"]
+    # these texts have too few sentences of their own: the built-in ones take their place
+    assert content["data"]["built_in_sentences"] == 0
+    mean = next(c for c in result.comparisons if c.query == "mean bias")
+    assert mean.paired == content["data"]["sentences"] == len(pronoun_sentences().sentences)
     difference = mean.after.value - mean.before.value
     assert mean.change.value == pytest.approx(difference)
     assert mean.change.low <= difference <= mean.change.high
     assert [c.metric for c in result.comparisons] == [
-        *["pronouns"] * 8,
+        *["pronouns"] * 4,
         "perplexity",
         "professions",
         *["phrases"] * 3,

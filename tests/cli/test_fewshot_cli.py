@@ -33,7 +33,7 @@ from small_encoder import save_small
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")
 HOW = ("--encoder", "small", "--cache", "cache", "--jobs", "1", "--batch", "4")
 DATA = "simulated:per_class=14,leak=1"
-QUICK = ("fewshot", "run", *SHAPE, *HOW, "--data", DATA)
+QUICK = ("fewshot", "run", *SHAPE, *HOW, "--data", DATA, "--leaning", "share", "--no-neutral")
 MEASURES = ("association", "epsilon", "skew", "stereotype")
 
 
@@ -46,7 +46,8 @@ def made(tmp_path_factory):
         patched.chdir(folder)
         assert run([*QUICK, "--out", "base"]) == 0
         patched.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
-        assert run([*QUICK, "--out", "neutral", "--mitigation", "neutralize"]) == 0
+        neutral = ("--mitigation", "neutralize", "--mitigate", "all")
+        assert run([*QUICK, "--out", "neutral", *neutral]) == 0
     return folder
 
 

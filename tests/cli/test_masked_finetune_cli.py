@@ -122,6 +122,19 @@ def test_a_pipe_is_read_once(text, capsys):
     assert len(inputs["masked.txt"]) == 64
 
 
+def test_tuning_alone(text, capsys):
+    shown = output(
+        capsys,
+        *("masked", "finetune", "text.txt", *QUICK, "--no-measure"),
+        *("--max-tokens", "0", "--epochs", "2"),
+    )
+    assert "evaluation loss" in shown
+    assert "measured on" not in shown
+    assert "all epochs done" in shown
+    assert (text / "finetuned" / "figures" / "loss.svg").is_file()
+    assert not (text / "finetuned" / "figures" / "bias.svg").exists()
+
+
 def test_bad_input_is_one_line(text, capsys):
     assert "missing.txt" in failure(capsys, "masked", "finetune", "missing.txt")
     told = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
@@ -130,7 +143,7 @@ def test_bad_input_is_one_line(text, capsys):
     assert "--field needs a file ending in" in told
     (text / "few.txt").write_text("A cat sleeps.\nIt rains.\n")
     told = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
-    assert "held-out sentences: expected 2 or more to measure on, got 0" in told
+    assert "held-out text: expected 2 or more sentences for the perplexity" in told
     (text / "bad.txt").write_text("No mask here.\n")
     told = failure(capsys, "masked", "finetune", "text.txt", "--sentences", "bad.txt")
     assert "bad.txt, line 1: expected one [MASK]" in told

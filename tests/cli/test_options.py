@@ -39,6 +39,7 @@ OTHER_MEANINGS = {
     "--direction": "where generation pushes the bias; which words are swapped",
     "--draws": "from a posterior; of random words",
     "--dtype": "of a model that is run; of training",
+    "--duplicates": "of a data set; of odds, where every row can count",
     "--edits": "how many words are replaced; a file of all edits",
     "--female": "the code of a column; values of odds, repeatable",
     "--fills": "words tried in generation; top words of DisCo",
@@ -60,6 +61,7 @@ OTHER_MEANINGS = {
     "--sentences": "a file to measure on; whether documents are cut",
     "--sets": "of phrases; of simulated tables",
     "--text": "the column of a data set; of odds, whose pronouns count",
+    "--words": "of a measure of models; protected words of a distance table",
     "--top-k": "of the pronoun score; of the second score of fine-tuning; of DisCo",
     "-o": "a file; a folder",
 }

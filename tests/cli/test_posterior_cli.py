@@ -101,7 +101,7 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
     assert "under other priors" in text
     saved = json.loads((folder / "results.json").read_text())
     assert list(saved["models"]) == ["crossed"]
-    assert len(saved["sensitivity"]) == 6
+    assert len(saved["sensitivity"]) == 7
     draws = pd.read_csv(folder / "draws" / "crossed.csv")
     assert len(draws) == 160
     delta = select(saved, "posterior_contrast", "crossed")["associated-different"]
@@ -120,11 +120,60 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
 
 
 def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
-    one = write(table.select_words(["word1", "word2"]), tmp_path / "one.csv")
-    document = json.loads(output(capsys, "posterior", "fit", one, "--draws", "160", "--json"))
+    twice = table.select(table.connection < 2).select_words(["word1", "word4"])
+    data = pd.read_csv(write(twice, tmp_path / "once.csv"), index_col=0)
+    path = tmp_path / "twice.csv"
+    pd.concat([data, data]).to_csv(path)
+    arguments = ("posterior", "fit", str(path), "--draws", "160", "--duplicates", "keep")
+    document = json.loads(output(capsys, *arguments, "--json"))
+    assert document["rows"] == 2 * twice.rows
     assert list(document["skipped"]) == ["crossed-no-interaction", "crossed"]
     assert select(document, "posterior_contrast", "crossed") == {}
-    assert "different for another" in failure(capsys, "posterior", "fit", one, "--model", "crossed")
+    assert "16 repeated rows" in failure(capsys, *arguments, "--model", "crossed")
+
+
+@pytest.mark.parametrize("chosen", [("--classes", "class1"), ("--words", "word1, word2,word3")])
+def test_words_of_one_class(capsys, path, chosen):
+    """No attribute is both associated and different: the contrasts compare other attributes."""
+    arguments = ("posterior", "fit", path, "--draws", "160", "--model", "crossed", *chosen)
+    document = json.loads(output(capsys, *arguments, "--json"))
+    contrasts = select(document, "posterior_contrast", "crossed")
+    assert list(contrasts) == [
+        "associated-different",
+        "associated-human",
+        "associated-none",
+        "human-none",
+    ]
+    assert {c["ideal"] for c in contrasts.values()} == {None}
+    (note,) = (n for n in document["notes"] if n.startswith("crossed: no attribute"))
+    assert "4 attributes with 4 others" in note
+    assert "remaining contrasts: associated-different, associated-human" in note
+
+
+def test_unknown_words_and_classes(capsys, path):
+    fit = ("posterior", "fit", path)
+    assert "did you mean 'class1'" in failure(capsys, *fit, "--classes", "clas1")
+    assert "no protected word 'pope'" in failure(capsys, *fit, "--words", "word1,pope")
+
+
+@pytest.mark.slow
+def test_several_tables_share_a_figure(capsys, table, path, tmp_path):
+    other = write(table.with_distance(table.distance**0.9, "other"), tmp_path / "other.csv")
+    fit = ("posterior", "fit", path, other, "--model", "coefficients", "--draws", "160")
+    document = json.loads(output(capsys, *fit, "--json", "-o", str(tmp_path / "out")))
+    assert list(document["tables"]) == ["d", "other"]
+    assert document["tables"]["d"]["rows"] == table.rows
+    names = [p.name for p in (tmp_path / "out" / "figures").iterdir()]
+    assert names == ["levels-coefficients.svg"]
+    assert (tmp_path / "out" / "other" / "results.json").exists()
+    compare = ("posterior", "compare", path, other, other, path, "--model", "coefficients")
+    compare = (*compare, "--draws", "160", "-o", str(tmp_path / "change"))
+    text = output(capsys, *compare)
+    assert text.count("Change of each protected word") == 2
+    drawn = (tmp_path / "change" / "figures" / "levels-coefficients.svg").read_text()
+    assert ">before<" in drawn
+    assert ">after<" in drawn
+    assert "pairs of tables" in failure(capsys, "posterior", "compare", path, other, path)
 
 
 @pytest.mark.slow
@@ -148,6 +197,20 @@ def test_compare(capsys, table, path, tmp_path):
     text = output(capsys, *arguments)
     assert "Change of each protected word" in text
     assert "note: hard debiasing" in text
+
+
+def test_describe(capsys, path, table):
+    text = output(capsys, "posterior", "describe", path)
+    for word in ("associated", "mac", "association"):
+        assert word in text
+    document = json.loads(output(capsys, "posterior", "describe", path, "--json"))
+    assert document["rows"] == table.rows
+    assert [m["metric"] for m in document["measurements"]] == ["mac", "association"]
+    arguments = ("posterior", "describe", path, path, "--classes", "class1", "--json")
+    several = json.loads(output(capsys, *arguments))["tables"]
+    assert list(several) == ["d", "d 2"]
+    assert [m["metric"] for m in several["d"]["measurements"]] == ["mac"]
+    assert "two classes" in several["d"]["skipped"]["association"]
 
 
 def test_errors_are_one_line(capsys, path, tmp_path):

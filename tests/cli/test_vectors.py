@@ -166,6 +166,45 @@ def test_debias_prints_tables(capsys, small, method):
     assert "recovery_rbf" in text
 
 
+def test_occupations_on_two_axes(capsys, tmp_path):
+    folder = tmp_path / "out"
+    text = output(capsys, "vectors", "occupations", "glove", "-o", str(folder))
+    assert "interior designer*" in text
+    assert "mean of the vectors of its words" in text
+    items = pd.read_csv(folder / "occupations.csv")
+    assert {"word", "group", "she", "he", "score"} <= set(items.columns)
+    drawn = (folder / "occupations.svg").read_text()
+    assert "fighter pilot*" in drawn
+    assert "cosine with she" in drawn
+    document = json.loads(output(capsys, "vectors", "occupations", "glove", "--json"))
+    assert len(document["measurements"][0]["details"]["averaged"]) == 3
+
+
+def test_pairs_and_their_threshold(capsys, small):
+    text = output(capsys, "vectors", "pairs", small, "she", "he", "-n", "5", "--limit", "800")
+    assert "her" in text
+    assert "5 of 5" in text
+    arguments = ("vectors", "pairs", small, "--threshold", "0.9", "--limit", "800", "--json")
+    document = json.loads(output(capsys, *arguments))
+    assert document["pair"] == ["she", "he"]
+    assert 0.9 in [effect["threshold"] for effect in document["sensitivity"]]
+    assert all(pair["length"] <= 0.9 for pair in document["pairs"])
+    assert "two words" in failure(capsys, "vectors", "pairs", small, "she")
+
+
+def test_strictness_of_direct_bias(capsys, small):
+    measure = ("vectors", "measure", small, "--topic", "gender", "--metric", "direct_bias")
+    measure = (*measure, "--null", "0", "--json")
+    values = []
+    for strictness in ("1", "2"):
+        document = json.loads(output(capsys, *measure, "--strictness", strictness))
+        (m,) = document["measurements"]
+        assert m["details"]["strictness"] == float(strictness)
+        values.append(m["value"])
+    assert values[1] < values[0]
+    assert "strictness" in failure(capsys, *measure, "--strictness", "0")
+
+
 def test_analogies_with_words_and_without(capsys):
     text = output(capsys, "vectors", "analogies", "glove", "man", "doctor", "woman")
     assert "inputs allowed" in text

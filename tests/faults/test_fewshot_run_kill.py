@@ -43,6 +43,8 @@ QUICK = (
     "run",
     "--data",
     "simulated:per_class=10",
+    "--leaning",
+    "share",
     "--ways",
     "3",
     "--shots",

@@ -16,7 +16,8 @@ TRAINING = {"batch": 4, "validate_every": 8, "learning_rate": 1e-2}
 
 def chosen(network="proto-euclidean", options=(), seed=0, **more):
     """Settings of a run of a few small episodes."""
-    usual = {"ways": 3, "shots": 2, "queries": 2, "episodes": "24/8/40"}
+    usual = {"ways": 3, "shots": 2, "queries": 2, "episodes": "24/8/40", "mitigate": "all"}
+    usual["neutral"] = False
     learning = TrainingSettings(network=network, options=dict(options), seed=seed, **TRAINING)
     return RunSettings(training=learning, **{**usual, **more})
 
@@ -32,7 +33,8 @@ class Runs:
         self.folder, self.encoder, self.cache = folder, folder / "small", folder / "cache"
         save_small(self.encoder)
         # men and women enough in each class that calibrating leaves the queries alone
-        self.people = read("simulated:per_class=24,leak=1").at_least(1, each_gender=3)
+        people = read("simulated:per_class=24,leak=1", leaning="share")
+        self.people = people.at_least(1, each_gender=3)
         self._done: dict[str, FewShotRun] = {}
 
     def make(self, settings, folder, dataset=None, **more):

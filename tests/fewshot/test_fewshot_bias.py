@@ -8,7 +8,8 @@ from scored import measures
 
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import Answers, Counterfactuals, leaning_codes
-from evenhand.fewshot.metrics.bias import VALUES, bias, formulas, null_values
+from evenhand.fewshot.metrics.accuracy import accuracy
+from evenhand.fewshot.metrics.bias import VALUES, bias, compare_bias, formulas, null_values
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
 
@@ -125,6 +126,82 @@ def test_unknown_genders_and_even_classes_are_left_out():
     assert np.isnan(one_sided.part("skew").value)
     assert np.isfinite(one_sided.value)
     assert Measurement.from_dict(one_sided.to_dict()) == one_sided
+
+
+def test_the_formulas_of_the_source_with_their_intervals(world):
+    """Equations 20 and 21 are the larger of our part and how much easier one side is."""
+    both = world.counterfactuals(np.random.default_rng(4), 14, leak=1.0, share=0.95)
+    measured = bias(both, permutations=50)
+    own = {part.query: part for part in measured.select("original")}
+    assert list(own) == ["mu_skew", "mu_stereo"]
+    for name, part in (("mu_skew", "skew"), ("mu_stereo", "stereotype")):
+        details = measured.part(part, by="measure").details
+        assert own[name].value == details["original"]
+        assert own[name].value == pytest.approx(max(details["size"], abs(details["easier"])))
+        assert 0 <= own[name].low <= own[name].value <= own[name].high
+        assert own[name].details["null_mean"] == details["original_null_mean"]
+        assert 0 < own[name].details["null_p"] <= 1
+    assert Measurement.from_dict(measured.to_dict()) == measured
+    change = compare_bias(measured, measured)
+    assert change.part("mu_skew").change.value == change.part("mu_stereo").change.value == 0
+    one_sided = bias(replace(both, leaning=np.where(both.leaning == 0, 0, -1)), permutations=10)
+    assert np.isnan(one_sided.part("mu_skew", by="original").value)
+
+
+def test_the_association_three_ways(world):
+    """Its two halves, against the neutral version, add up to it, class by class."""
+    rng = np.random.default_rng(6)
+    both = world.counterfactuals(rng, 12, leak=1.0)
+    middle = (both.original.log_probs + both.swapped.log_probs) / 2 + rng.normal(
+        scale=0.1, size=both.original.log_probs.shape
+    )
+    both = Counterfactuals.of(both.original, both.swapped.log_probs, both.leaning, middle)
+    measured = bias(both, permutations=10)
+    ways = {part.query: part for part in measured.select("version")}
+    assert list(ways) == ["man_woman", "man_neutral", "woman_neutral"]
+    assert ways["man_woman"].value == pytest.approx(measured.value)
+    assert ways["man_woman"].low == pytest.approx(measured.low)
+    gap = ways["man_neutral"].value - ways["woman_neutral"].value
+    assert gap == pytest.approx(measured.value)
+    assert ways["man_neutral"].value > 0 > ways["woman_neutral"].value
+    means = []
+    true_class = np.take_along_axis(both.original.classes, both.original.truth, axis=1)
+    neutral = both.neutral.true_log_probs
+    men = np.where(
+        both.original.genders == 0, both.original.true_log_probs, both.swapped.true_log_probs
+    )
+    for side, sign in ((0, 1), (1, -1)):
+        classes = [k for k in both.original.tested if both.leaning[k] == side]
+        own = [(men - neutral)[true_class == k].mean() for k in classes]
+        part = ways["man_neutral"].part(("male", "female")[side], by="leaning")
+        assert part.value == pytest.approx(np.mean(own))
+        assert part.n == len(classes)
+        means += [sign * value for value in own]
+    assert ways["man_neutral"].value == pytest.approx(np.mean(means))
+    assert Measurement.from_dict(measured.to_dict()) == measured
+    assert not bias(replace(both, neutral=None), permutations=10).select("version")
+
+
+def test_persons_who_are_neither_are_counted_and_scored(world):
+    both = world.counterfactuals(np.random.default_rng(7), 12, leak=1.0)
+    genders = np.where(both.original.rows % 5 == 0, -2, both.original.genders)
+    answers = replace(both.original, genders=genders)
+    other = Counterfactuals.of(answers, both.swapped.log_probs, both.leaning)
+    neither = int((genders == -2).sum())
+    assert other.left_out["neither man nor woman"] == neither
+    assert other.left_out["unknown gender"] == 0
+    assert other.used.sum() == both.used.sum() - neither
+    parts = {part.query: part for part in accuracy(answers).select("gender")}
+    assert list(parts) == ["male", "female", "gap", "neither"]
+    right = (answers.predicted == answers.truth) & (genders == -2)
+    true_class = np.take_along_axis(answers.classes, answers.truth, axis=1)
+    means = [
+        right[true_class == k].sum() / (genders == -2)[true_class == k].sum()
+        for k in answers.tested
+    ]
+    assert parts["neither"].value == pytest.approx(np.mean(means))
+    assert parts["neither"].low <= parts["neither"].value <= parts["neither"].high
+    assert [part.query for part in accuracy(both.original).select("gender")] == [*parts][:3]
 
 
 def test_verdict_follows_the_interval(world):

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,7 +16,10 @@ import zstandard
 
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from evenhand.fewshot.data import PROFESSIONS, Dataset, gender_code, read
+from evenhand.fewshot.episodes import sample
+from evenhand.fewshot.mitigation import apply
 from evenhand.simulate.biographies import biographies
+from evenhand.statistics.odds import odds_ratio
 
 
 def tiny() -> Dataset:
@@ -41,8 +45,43 @@ class TestDataset:
         assert made.sizes.tolist() == [2, 3, 1]
         assert made.gender_sizes.tolist() == [[1, 1], [0, 2], [0, 0]]
         np.testing.assert_array_equal(made.share_of_women, [0.5, 1.0, np.nan])
-        assert made.leaning == ("even", "female", "unknown")
-        assert Dataset.of("ab", "xx", "MM", name="men").leaning == ("male",)
+        assert replace(made, leaning_by="share").leaning == ("even", "female", "unknown")
+        men = Dataset.of("ab", "xx", "MM", name="men")
+        assert men.leaning == ("unknown",)
+        assert replace(men, leaning_by="share").leaning == ("male",)
+
+    def test_leaning_by_the_odds_ratio(self) -> None:
+        """Of mostly men, a class with fewer of them than the others leans female."""
+        sizes = {"a": (80, 40), "b": (190, 10), "c": (95, 10), "d": (5, 0)}
+        rows = [(name, g) for name, n in sizes.items() for g in "M" * n[0] + "F" * n[1]]
+        labels, genders = zip(*rows, strict=True)
+        made = Dataset.of(map(str, range(len(rows))), labels, genders, name="made")
+        assert made.leaning == ("female", "male", "even", "even")
+        assert replace(made, leaning_by="point").leaning == ("female", "male", "male", "male")
+        assert replace(made, leaning_by="share").leaning == ("male",) * 4
+        for row, (men, women) in zip(made.odds_ratios, sizes.values(), strict=True):
+            assert row.tolist() == list(odds_ratio(men, 370 - men, women, 60 - women))
+        record = made.to_dict()["classes"]["a"]
+        assert (record["leaning"], record["odds_ratio"]) == ("female", made.odds_ratios[0, 0])
+        assert record["odds_low"] < record["odds_ratio"] < record["odds_high"] < 1
+        part = replace(made, leaning_by="share").subset(["a", "b"])
+        assert part.leaning_by == "share"
+        with pytest.raises(UnknownNameError, match="unknown leaning 'odd': did you mean 'odds'"):
+            replace(made, leaning_by="odd")  # type: ignore[arg-type]
+
+    def test_persons_who_are_neither(self) -> None:
+        genders = ["M", "nonbinary", "x", "unknown", "F"]
+        made = Dataset.of(map(str, range(5)), "aabbb", genders, name="made")
+        assert made.genders.tolist() == [0, -2, -2, -1, 1]
+        assert made.neither_sizes.tolist() == [1, 1]
+        assert made.gender_sizes.tolist() == [[1, 0], [0, 1]]
+        assert made.to_dict()["classes"]["a"]["neither"] == 1
+        assert apply(made, "augment").pool.genders.tolist() == [0, -2, -2, -1, 1, 1, -2, -2, -1, 0]
+        people = Dataset.of(map(str, range(40)), "ab" * 20, ["M", "F", "x", "M"] * 10, name="m")
+        drawn = sample(people, ["a", "b"], ways=2, shots=2, queries=2, episodes=20, seed=1)
+        assert (people.labels[drawn.support] == drawn.classes[:, :, None]).all()
+        half = people.subset(["b"])
+        assert half.neither_sizes.tolist() == [0]
 
     def test_what_is_left_out_is_counted(self) -> None:
         made = Dataset.of(

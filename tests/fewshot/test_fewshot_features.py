@@ -36,9 +36,10 @@ def fresh(runs, folder, **more):
     return FeatureStore(runs.people, runs.encoder, folder, device="cpu", **more)
 
 
+@pytest.mark.parametrize("mitigate", ["train", "all"])
 @pytest.mark.parametrize("mitigation", MITIGATIONS)
-def test_the_texts_are_those_that_a_run_makes(runs, store, mitigation):
-    settings = chosen(mitigation=mitigation)
+def test_the_texts_are_those_that_a_run_makes(runs, store, mitigation, mitigate):
+    settings = chosen(mitigation=mitigation, mitigate=mitigate)
     parts = draw_parts(runs.people, settings)
     alone = prepare(runs.people, settings, parts)
     shared = prepare(runs.people, settings, parts, store=store)
@@ -53,9 +54,11 @@ def test_the_texts_are_those_that_a_run_makes(runs, store, mitigation):
                 assert [alone.texts[row] for row in mine] == [shared.texts[row] for row in theirs]
 
 
-@pytest.mark.parametrize("mitigation", MITIGATIONS)
-def test_a_run_with_a_store_gives_the_same_numbers(runs, store, tmp_path, mitigation):
-    expected = runs.done(mitigation=mitigation)
+@pytest.mark.parametrize(
+    ("mitigation", "mitigate"), [*((name, "all") for name in MITIGATIONS), ("neutralize", "train")]
+)
+def test_a_run_with_a_store_gives_the_same_numbers(runs, store, tmp_path, mitigation, mitigate):
+    expected = runs.done(mitigation=mitigation, mitigate=mitigate)
     found = run(runs.people, expected.settings, tmp_path / "run", store=store)
     for one, other in zip(expected.saved[0], found.saved[0], strict=True):
         assert one.answers.same_queries(other.answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from evenhand.fewshot.episodes import Episodes
 from evenhand.fewshot.metrics.bias import bias
 from evenhand.fewshot.mitigation import neutralize, swap_gender
 from evenhand.fewshot.networks import NAMES
-from evenhand.fewshot.runs import read_run, summarise
+from evenhand.fewshot.runs import draw_parts, prepare, read_run, summarise
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings
 from evenhand.fewshot.splits import Split, load_splits
 from evenhand.fewshot.training import Trained
@@ -67,14 +68,21 @@ def readings(mitigation, texts):
 
 
 @pytest.mark.parametrize(
-    "mitigation", ["none", "augment", "neutralize", "calibrate", "augment+neutralize"]
+    ("mitigation", "mitigate"),
+    [
+        *((name, "all") for name in ("none", "augment", "neutralize", "calibrate")),
+        ("augment+neutralize", "all"),
+        ("neutralize", "train"),
+        ("augment+neutralize+calibrate", "train"),
+    ],
 )
-def test_answers_are_those_of_a_plain_loop(runs, mitigation):
+def test_answers_are_those_of_a_plain_loop(runs, mitigation, mitigate):
     people = runs.people
-    found = runs.done(mitigation=mitigation)
-    given, asked, twins = readings(mitigation, people.texts)
+    found = runs.done(mitigation=mitigation, mitigate=mitigate)
+    tested = mitigation if mitigate == "all" else "none"
+    given, asked, twins = readings(tested, people.texts)
     assert sum(text != twin for text, twin in zip(people.texts, twins, strict=True)) > (
-        0 if "neutralize" in mitigation else 0.9 * len(people)
+        0 if "neutralize" in tested else 0.9 * len(people)
     )
     hand, drawn, kept = ByHand(found, runs.encoder), episodes_of(found), found.saved[0][0]
     hand.read(sorted({*(text for each in given for text in each), *asked, *twins}))
@@ -106,6 +114,50 @@ def test_neutralised_counterfactuals_are_the_same_text(runs):
     assert abs(measured.value) < 0.02
     assert abs(measured.part("epsilon").value) < 0.02
     assert np.abs(runs.done().counterfactuals.association).max() > 0.05
+
+
+def test_mitigated_training_leaves_the_test_as_it_is(runs):
+    """Texts to train and validate with are mitigated, those of the test are the original ones."""
+    base = runs.done()
+    for mitigation in ("augment", "neutralize", "calibrate"):
+        found = runs.done(mitigation=mitigation, mitigate="train")
+        assert found.name == f"proto-euclidean {mitigation} (train)"
+        for part in ("classes", "query", "support"):
+            mine, others = (getattr(episodes_of(run), part) for run in (found, base))
+            np.testing.assert_array_equal(mine, others)
+        mine, others = (run.saved[0][0].answers.log_probs for run in (found, base))
+        assert not np.array_equal(mine, others)  # it has learned from other texts
+    neutral = runs.done(mitigation="neutralize", mitigate="train")
+    assert np.abs(neutral.counterfactuals.association).max() > 0.05  # not 0 by construction
+    settings = chosen(mitigation="neutralize", mitigate="train")
+    parts = draw_parts(runs.people, settings)
+    material = prepare(runs.people, settings, parts)
+    drawn = material.validation(parts[0])
+    texts = [material.texts[row] for row in drawn.query.ravel()]
+    plain = [runs.people.texts[row] for row in parts[0].valid.query.ravel()]
+    assert texts == list(neutralize(plain))
+
+
+@pytest.mark.parametrize(("mitigation", "mitigate"), [("none", "all"), ("neutralize", "train")])
+def test_queries_are_answered_in_their_neutral_version(runs, mitigation, mitigate):
+    plain = runs.done(mitigation=mitigation, mitigate=mitigate)
+    found = runs.done(mitigation=mitigation, mitigate=mitigate, neutral=True)
+    mine, other = found.saved[0][0], plain.saved[0][0]
+    np.testing.assert_array_equal(mine.answers.log_probs, other.answers.log_probs)
+    np.testing.assert_array_equal(mine.swapped, other.swapped)
+    assert other.neutral is None
+    hand, drawn = ByHand(found, runs.encoder), episodes_of(found)
+    texts = runs.people.texts
+    neutral = neutralize(texts)
+    hand.read(sorted({*texts, *neutral}))
+    for number in range(10):
+        support = [[texts[row] for row in rows] for rows in drawn.support[number].tolist()]
+        for query, row in enumerate(drawn.query[number].ravel().tolist()):
+            expected = hand(support, neutral[row])
+            np.testing.assert_allclose(mine.neutral[number, query], expected, atol=1e-4)
+    ways = found.results.bias.select("version")
+    assert ways[0].value == pytest.approx(found.results.bias.value)
+    assert not plain.results.bias.select("version")
 
 
 def test_everyone_is_asked_the_same(runs):
@@ -226,8 +278,7 @@ class TestBias:
     def test_runs_that_cannot_be_paired(self, runs, tmp_path):
         before, people = bias(runs.done()), runs.people
         texts = [f"{text} So it is." for text in people.texts]
-        names = [people.classes[label] for label in people.labels]
-        other = Dataset.of(texts, names, people.genders.tolist(), name="other")
+        other = replace(people, texts=tuple(texts), name="other")
         found = runs.make(chosen(), tmp_path / "run", other)
         assert found.saved[0][0].answers.same_queries(runs.done().saved[0][0].answers)
         with pytest.raises(InputError, match="expected runs on the same data, got other texts"):

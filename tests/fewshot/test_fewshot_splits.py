@@ -28,7 +28,7 @@ def classes(women: int, men: int, even: int = 0, unknown: int = 0) -> Dataset:
         for i, g in enumerate(gs)
     ]
     texts, labels, genders = zip(*rows, strict=True)
-    return Dataset.of(texts, labels, genders, name="made")
+    return Dataset.of(texts, labels, genders, name="made", leaning_by="share")
 
 
 def leanings(dataset: Dataset, names: tuple[str, ...]) -> list[str]:
@@ -183,6 +183,8 @@ def test_the_splits_of_the_intents(shared: Path, folder: str, count: int) -> Non
 
 def test_wikibios(shared: Path) -> None:
     dataset = read(shared / "data/bios/wikibios.csv.gz").at_least(100)
+    assert dataset.leaning.count("female") == 13  # by the odds ratios; 3 have more women than men
+    assert dataset.leaning.count("male") == 19
     for split in make_splits(dataset, 3):
         for part in (split.train, split.valid, split.test):
             assert {"female", "male"} <= set(leanings(dataset, part))
@@ -195,7 +197,7 @@ def small_data(*sizes: int) -> Dataset:
         for number, (name, size) in enumerate(zip("abcdefghijklmnop", sizes, strict=False))
         for n in range(size)
     ]
-    return Dataset.of(*zip(*rows, strict=True), name="small")
+    return Dataset.of(*zip(*rows, strict=True), name="small", leaning_by="share")
 
 
 def test_tasks_that_the_data_allow() -> None:
@@ -212,8 +214,8 @@ def test_tasks_that_the_data_allow() -> None:
     assert (calibrated.shots, calibrated.queries) == (4, 5)
     given = fit_to_data(small_data(*[7] * 9), ways=2, shots=1)
     assert (given.ways, given.shots, given.queries, given.splits) == (2, 1, 5, 1)
-    one_sided = fit_to_data(Dataset.of(map(str, range(64)), "abcdefgh" * 8, "F" * 64, name="f"))
-    assert not one_sided.both_leanings
+    women = Dataset.of(map(str, range(64)), "abcdefgh" * 8, "F" * 64, name="f", leaning_by="share")
+    assert not fit_to_data(women).both_leanings
 
 
 @pytest.mark.parametrize("sizes", [(9, 9, 9, 9, 9), (1,) * 12, (30, 30, 1, 1, 1, 1, 1)])

@@ -78,7 +78,7 @@ def case(
 CPU = "--device cpu"
 FEWSHOT = (
     f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --jobs 1 {CPU}"
-    " --cache cache"
+    " --cache cache --leaning share --mitigate all --no-neutral"
 )
 SIMULATED = "--data simulated:per_class=8,leak=1"
 POSTERIOR = "--draws 400"
@@ -259,6 +259,15 @@ CASES = (
             f"{FEWSHOT} {SIMULATED} --out neutral --mitigation neutralize", "fewshot", "neutralize"
         ),
         Step("fewshot bias base neutral --tosses 200", "fewshot_bias", "paired"),
+    ),
+    case(
+        "fewshot/odds",
+        "training",
+        Step(
+            f"{FEWSHOT} {SIMULATED} --leaning point --mitigation neutralize --mitigate train"
+            " --out base",
+            "fewshot",
+        ),
     ),
     case(
         "fewshot/three mitigations",
@@ -604,6 +613,9 @@ def _write_grids(folder: Path) -> None:
             "task": "fewshot",
             "fixed": {
                 "data": "simulated:per_class=8,leak=1",
+                "leaning": "share",
+                "mitigate": "all",
+                "neutral": False,
                 "encoder": "mini",
                 "ways": 2,
                 "shots": 2,

@@ -45,6 +45,8 @@ def _nothing_held():
 def asked(small, **more):
     usual = {
         "data": DATA,
+        "leaning": "share",
+        "neutral": False,
         "each_gender": 3,
         "encoder": small,
         "episodes": "24/8/40",
@@ -68,9 +70,9 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
     result = json.loads(to_json(TASK.compute(asked(encoder, splits=2), at(tmp_path))))
     training = TrainingSettings(batch=4, validate_every=2)
     settings = RunSettings(
-        training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2
+        training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2, neutral=False
     )
-    people = read(DATA).at_least(1, each_gender=3)
+    people = read(DATA, leaning="share").at_least(1, each_gender=3)
     done = run(people, settings, tmp_path / "run", encoder=encoder, permutations=50)
     assert set(result) == {
         "name",
@@ -112,6 +114,8 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
         "epsilon",
         "skew",
         "stereotype",
+        "mu_skew",
+        "mu_stereo",
     ]
     assert row["accuracy"] == {key: getattr(accuracy, key) for key in ("value", "low", "high")}
 
@@ -253,12 +257,22 @@ class TestIdentity:
             {"splits": 2},
             {"prob": 0.9},
             {"any_leaning": True},
+            {"leaning": "odds"},
+            {"neutral": True},
+            {"adapt": 1},
+            {"mitigation": "augment", "mitigate": "all"},
             {"limit": 20},
             {"shares": "40/30/30"},
             {"encoder": "mini"},
             {"tosses": 51},
         ):
             assert TASK.identity(asked(encoder, **more)) != base, more
+        assert TASK.identity(asked(encoder, mitigate="all")) == base  # there is no mitigation
+        first, second = (
+            TASK.identity(asked(encoder, mitigation="augment", mitigate=scope))
+            for scope in ("train", "all")
+        )
+        assert first != second
         told = to_json(base)
         assert str(tmp_path) not in told
         assert encoder not in told

@@ -255,7 +255,7 @@ def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_p
     of_another_kind = pronoun_sentences().sentences
     twins = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
     done = finetune(bert, [*TEXTS, *twins], settings(), tmp_path / "run", sentences=MASKED)
-    assert done.data["built_in_sentences"] == len(of_another_kind)
+    assert 100 < done.data["built_in_sentences"] <= len(of_another_kind)  # those it can score
     assert done.data["held_out_elsewhere"] >= 10  # all but those of the held-out documents
     for query in ("mean bias", "mean |bias - .5|", "mean bias, top 10"):
         first, second = done.change(query), done.change(f"{query}, built-in sentences")
@@ -304,7 +304,8 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
     table = pd.read_csv(tmp_path / "run" / "items.csv")
     assert list(dict.fromkeys(table["sentences"])) == ["given", "built-in"]
     other = table[table["sentences"] == "built-in"]
-    assert other["masked"].tolist() == list(pronoun_sentences().sentences)
+    assert len(other) == done.data["built_in_sentences"] > 100
+    assert set(other["masked"]) <= set(pronoun_sentences().sentences)
     built_in = done.change("mean bias, built-in sentences")
     assert built_in.paired == len(other)
     assert built_in.before.value == pytest.approx(other["bias_before"].mean())
@@ -381,6 +382,44 @@ def test_a_model_that_no_run_made_is_left_alone(bert, tmp_path):
         with pytest.raises(FileError, match="of no run of this command"):
             finetune(bert, TEXTS, settings(), tmp_path, sentences=MASKED, restart=restart)
     assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
+
+
+BIOGRAPHIES = [f"Ada worked in Rome for {n} years. She won {n + 2} prizes." for n in range(60)]
+
+
+def test_any_text_is_learned_from_and_measured_on_the_built_in_sentences(bert, tmp_path):
+    """Biographies name the person: the structural filter accepts none of their sentences."""
+    done = finetune(bert, BIOGRAPHIES, settings(max_tokens=500), tmp_path / "run")
+    built_in = pronoun_sentences().sentences
+    assert 100 < done.data["sentences"] <= len(built_in)  # those it can score
+    assert done.data["built_in_sentences"] == 0
+    assert done.change("mean bias").details["sentences"] == "built-in"
+    assert "sentences of another kind (built-in)" in done.summary
+    [note] = [note for note in done.notes if "built-in" in note]
+    assert "0 can be measured on" in note
+    given = finetune(
+        bert, BIOGRAPHIES, settings(max_tokens=500), tmp_path / "given", sentences=built_in
+    )
+    assert given.change("mean bias").change == done.change("mean bias").change
+
+
+def test_tuning_alone(bert, tmp_path):
+    """Nothing is held out, and no token is capped."""
+    alone = settings(measure=False, max_tokens=0, epochs=2)
+    done = finetune(bert, BIOGRAPHIES, alone, tmp_path / "run", control=True)
+    assert done.changes == done.control == done.against_control == ()
+    assert done.crows is None
+    assert done.summary == "not measured"
+    assert (done.data["held_out"], done.data["sentences"]) == (0, 0)
+    assert done.data["training"] + done.data["evaluation"] == len(BIOGRAPHIES)
+    assert done.training["ended"] == "epochs"
+    assert done.training["planned_tokens"] == 2 * done.training["epoch_tokens"]
+    assert done.control_curve
+    assert (tmp_path / "run" / "model" / "config.json").is_file()
+    assert not (tmp_path / "run" / "items.csv").exists()
+    assert finetune(bert, BIOGRAPHIES, alone, tmp_path / "run", control=True) == done
+    with pytest.raises(InputError, match="measure: expected sentences and pairs"):
+        finetune(bert, BIOGRAPHIES, alone, tmp_path / "other", sentences=MASKED)
 
 
 def test_too_little_text_is_told_of(bert, tmp_path):

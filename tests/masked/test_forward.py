@@ -118,3 +118,26 @@ def test_a_processor_that_dies_of_half_precision(monkeypatch, flags, code, on):
     finally:
         torch.backends.mkldnn.set_flags(_enabled=was)
         guard_half.cache_clear()
+
+
+def test_packed_rows_give_the_same_numbers(family, monkeypatch):
+    """The layout of the GPU pass, with attention row by row in place of its kernel."""
+    model = eh.masked.load(family)
+    rng = np.random.default_rng(0)
+    size = model.core.config.vocab_size
+    rows = [tuple(rng.integers(5, size, size=n).tolist()) for n in (4, 9, 2, 9, 14, 1, 4)]
+    positions = [MaskedPosition(row, k) for row in rows for k in range(0, len(row), 2)]
+    expected = log_probs(model, positions, range(size))
+    embedded = model.embed(["he reads", "she", "the nurse was late"])
+    used = []
+
+    def attend(*given, plain=forward.attend_packed):
+        used.append(given[-2:])
+        return plain(*given)
+
+    monkeypatch.setattr(forward, "is_packed", lambda *_: True)
+    monkeypatch.setattr(forward, "attend_packed", attend)
+    assert np.allclose(log_probs(model, positions, range(size)), expected, atol=1e-5)
+    assert used == [(14, 14), (14, 14), (7, 14)]
+    again = model.embed(["he reads", "she", "the nurse was late"])
+    assert np.allclose(again, embedded, atol=1e-5)

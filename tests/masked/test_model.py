@@ -198,10 +198,13 @@ def test_the_fingerprint_is_computed_once_for_each_state_of_the_weights(monkeypa
 
     monkeypatch.setattr(model_module, "_fingerprint", counted)
     model = load("mini")
+    assert model.fingerprint == model.fingerprint
+    assert len(hashed) == 1
+    weights = [weight for weight in model.network.parameters() if weight.requires_grad]
+    hashed.clear()
     first = model.fingerprint
     assert [model.fingerprint, replace(model, name="other").fingerprint] == [first, first]
     assert len(hashed) == 1
-    weights = [weight for weight in model.network.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-3, fused=True)
     model.network(
         input_ids=torch.tensor([[2, 5, 3]]), labels=torch.tensor([[2, 5, 3]])

@@ -149,15 +149,15 @@ def test_an_interrupted_run_resumes(mini, source, tmp_path, monkeypatch):
     out = tmp_path / "items.csv"
     (expected,) = pronouns_of_file([mini], source)
     queried = []
-    real = gender_words.query_tokens
+    real = gender_words.compute
 
-    def broken(model, positions, **options):
+    def broken(model, positions, missing, *given, **options):
         if len(queried) == 2:
             raise KeyboardInterrupt
-        queried.append(len(positions))
-        return real(model, positions, **options)
+        queried.append(len(missing))
+        return real(model, positions, missing, *given, **options)
 
-    monkeypatch.setattr(gender_words, "query_tokens", broken)
+    monkeypatch.setattr(gender_words, "compute", broken)
     with pytest.raises(KeyboardInterrupt):
         pronouns_of_file([mini], source, output=out)
     assert not out.exists()
@@ -165,11 +165,11 @@ def test_an_interrupted_run_resumes(mini, source, tmp_path, monkeypatch):
     before = sum(queried)
     queried = [0] * 5
 
-    def counted(model, positions, **options):
-        queried.append(len(positions))
-        return real(model, positions, **options)
+    def counted(model, positions, missing, *given, **options):
+        queried.append(len(missing))
+        return real(model, positions, missing, *given, **options)
 
-    monkeypatch.setattr(gender_words, "query_tokens", counted)
+    monkeypatch.setattr(gender_words, "compute", counted)
     (m,) = pronouns_of_file([mini], source, output=out)
     assert before + sum(queried) == 5
     assert before >= 2
@@ -181,9 +181,9 @@ def test_cached_answers_are_those_of_the_same_question(mini, tmp_path, monkeypat
     """Another k, other words or another model are new questions; the same question is not."""
     cache = Cache(tmp_path / "cache")
     asked = []
-    real = gender_words.query_tokens
+    real = gender_words.compute
     monkeypatch.setattr(
-        gender_words, "query_tokens", lambda *a, **o: asked.append(len(a[1])) or real(*a, **o)
+        gender_words, "compute", lambda *a, **o: asked.append(len(a[2])) or real(*a, **o)
     )
     sentences = ["The cook lost [MASK] keys.", "[MASK] is a nurse."]
     first = pronouns(mini, sentences, cache=cache)

@@ -18,7 +18,7 @@ from transformers import (
 
 import evenhand as eh
 from evenhand.errors import InputError
-from evenhand.masked import scoring
+from evenhand.masked import forward, scoring
 from evenhand.masked.model import Model
 from evenhand.masked.scoring import MaskedPosition, log_probs, query_tokens, target_log_probs, top_k
 from evenhand.simulate.masked import bigram_model
@@ -94,22 +94,14 @@ def test_ask_is_columns_and_top_k_of_one_pass(family, rows_run):
 
 @pytest.fixture
 def rows_run(monkeypatch):
-    """The numbers of rows that went into any model's embeddings, call by call."""
-    from transformers.models.albert.modeling_albert import AlbertEmbeddings
-    from transformers.models.bert.modeling_bert import BertEmbeddings
-    from transformers.models.distilbert.modeling_distilbert import Embeddings
-    from transformers.models.electra.modeling_electra import ElectraEmbeddings
-    from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
-
+    """The numbers of rows that were run, pass by pass."""
     seen: list[int] = []
-    kinds = (AlbertEmbeddings, BertEmbeddings, Embeddings, ElectraEmbeddings, RobertaEmbeddings)
-    for kind in kinds:
 
-        def counted(self, *arguments, plain=kind.forward, **named):
-            seen.append(len(named["input_ids"]))
-            return plain(self, *arguments, **named)
+    def counted(self, network, ids, lengths, stages, plain=forward.ForwardPass.__init__):
+        seen.append(len(lengths))
+        plain(self, network, ids, lengths, stages)
 
-        monkeypatch.setattr(kind, "forward", counted)
+    monkeypatch.setattr(forward.ForwardPass, "__init__", counted)
     return seen
 
 

@@ -17,7 +17,7 @@ from evenhand.posterior.contrasts import (
     measure_levels,
 )
 from evenhand.posterior.crossed import CROSSED
-from evenhand.posterior.models import fit
+from evenhand.posterior.models import MODELS, fit
 from evenhand.posterior.tables import CONNECTIONS, SCALES, simulate
 from evenhand.results import Comparison, Measurement, load
 
@@ -111,6 +111,27 @@ def test_a_planted_change_is_detected_and_is_paired():
     assert delta.notes == change.notes
     assert change.equalised == ()
     assert Comparison.from_dict(delta.to_dict()) == delta
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_compares(model):
+    table = simulate(words=(2, 2), stereotypes=(3, 3), human=4, neutral=6, seed=5)
+    moved = table.distance + 0.05 + 0.1 * (table.connection == 0)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(table.rows)
+    change = compare_tables(table, table.with_distance(moved + noise, "b"), model, draws=400)
+    levels, contrasts = change.levels(), change.contrasts()
+    assert change.to_dict()["model"] == model
+    if model == "baseline":
+        assert contrasts == {}
+        assert list(levels) == ["all"]
+        assert levels["all"].change.value == pytest.approx(
+            np.mean(moved - table.distance), abs=0.01
+        )
+        assert [part.query for part in levels["all"].parts] == list(table.words)
+        return
+    assert tuple(levels) == table.levels
+    assert contrasts["associated-different"].change.value == pytest.approx(0.1, abs=0.02)
+    assert any("draw conclusions from crossed" in n for n in change.notes) == (model not in CROSSED)
 
 
 def test_equalised_words_are_named():

@@ -15,6 +15,7 @@ from evenhand.posterior.crossed import (
     CrossedPrior,
     Marginal,
     WeightedMarginal,
+    check_identified,
     draw_effects,
     find_classes,
     fit_crossed,
@@ -384,14 +385,34 @@ def test_every_model_runs_on_a_table_with_gaps_and_without_controls(small):
     assert set(fitted.fits["crossed"].levels) == {"associated", "different"}
 
 
-def test_unidentified_delta_is_an_error(small):
-    table = small.select_words(["word1", "word2"])
+def test_what_remains_without_a_shared_attribute(small):
+    """A class by itself has contrasts between attributes; a single kind of attribute has none."""
+    table = small.select_classes(["class1"])
     with pytest.raises(InputError, match="associated with one protected word and different"):
-        fit(table, "crossed")
-    fitted = fit_models(table, draws=160)
-    assert set(fitted.skipped) == set(CROSSED)
-    with pytest.raises(InputError, match="associated with one"):
-        fit_models(table, ["crossed"])
+        check_identified(table)
+    result = fit(table, "crossed", draws=160)
+    assert tuple(result.levels) == table.levels
+    assert "not the same ones" in result.notes[0]
+    controls = fit(small.select(small.connection > 1), "crossed", draws=160)
+    assert list(controls.levels) == ["human", "none"]
+    assert (
+        "no associated and no different attributes; remaining contrasts: human-none"
+        in (controls.notes[0])
+    )
+    own = fit(table.select(table.connection != 1), "crossed", draws=160)
+    assert list(own.levels) == ["associated", "human", "none"]
+    with pytest.raises(InputError, match="expected two connection classes to compare"):
+        fit(small.select(small.connection == 1), "crossed")
+
+
+def test_delta_between_attributes_is_as_uncertain_as_attributes_differ():
+    """In the words of one class the spread of the attributes does not cancel out."""
+    scales = {"stereotype": 0.2, "error": 0.05, "word": 0.05, "human": 0.1, "neutral": 0.1}
+    table = simulate(stereotypes=(6, 6), words=(4, 4), human=5, neutral=5, scales=scales, seed=2)
+    both = fit(table, draws=800).draws["delta"].std()
+    alone = fit(table.select_classes(["class1"]), draws=800).draws["delta"].std()
+    assert alone > 2 * both
+    assert alone == pytest.approx(0.2 * np.sqrt(2 / 6), rel=0.5)
 
 
 def test_input_errors(small):

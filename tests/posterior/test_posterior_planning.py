@@ -80,13 +80,14 @@ def test_importance_sampling_agrees_with_the_chains(attributes):
     chains = fit_crossed(table, draws=8000, seed=1)
     summary = measure_contrasts(chains)["associated-different"]
     data = CrossedData.of(table)
-    with threadpool_limits(1, "blas"):
-        mixture = sample_delta(data, PRIOR, TRUE, np.random.default_rng(5))
-    mean, sd = mixture.moments()
-    assert mean == pytest.approx(summary.value, abs=0.15 * summary.details["sd"])
-    assert sd == pytest.approx(summary.details["sd"], rel=0.12)
+    with threadpool_limits(1, "blas"):  # the masses of single samples differ by up to .03
+        mixtures = [sample_delta(data, PRIOR, TRUE, np.random.default_rng(i)) for i in range(5, 9)]
+    for mean, sd in (mixture.moments() for mixture in mixtures):
+        assert mean == pytest.approx(summary.value, abs=0.15 * summary.details["sd"])
+        assert sd == pytest.approx(summary.details["sd"], rel=0.12)
     for end in (summary.low, summary.high):
-        assert mixture.mass_denser_than(end) == pytest.approx(0.89, abs=0.04)
+        masses = [mixture.mass_denser_than(end) for mixture in mixtures]
+        assert np.mean(masses) == pytest.approx(0.89, abs=0.04)
 
 
 def test_controls_hardly_help():

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from evenhand import lexicon
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.posterior import models
-from evenhand.posterior.tables import pair_tables, read_table
+from evenhand.posterior.tables import pair_tables, read_table, simulate
 from evenhand.vectors.distances import distance_table
 
 ROWS = [
@@ -197,6 +197,27 @@ def test_some_words_alone():
         read_table(frame()).select_words(["pope"])
 
 
+def test_classes_of_words():
+    table = read_table(frame())
+    assert table.select_classes(["muslim"]).words == ("imam",)
+    assert table.select_classes(["muslim"]).attributes == table.select_words(["imam"]).attributes
+    assert (table.shared_attributes, table.repeated) == (2, 0)
+    with pytest.raises(UnknownNameError, match="did you mean 'muslim'"):
+        table.select_classes(["muslin"])
+
+
+def test_repeated_rows_are_kept_on_request():
+    rows = [*ROWS, ROWS[0], ("rabbi", "kind", "neutral", 1.0, 0.0, "none")]
+    table = read_table(frame(rows), duplicates="keep")
+    assert (table.rows, table.repeated) == (8, 1)
+    assert table.dropped == {"sentinel": 0, "missing": 0, "duplicate": 0}
+    first, second, unpaired = pair_tables(table, table.with_distance(table.distance + 0.1, "b"))
+    assert unpaired == {"before": 0, "after": 0}
+    assert np.allclose(second.distance - first.distance, 0.1)
+    with pytest.raises(UnknownNameError, match="unknown duplicates 'all'"):
+        read_table(frame(rows), duplicates="all")
+
+
 def test_pairing_by_word_and_attribute():
     before = read_table(frame())
     shuffled = frame().sample(frac=1, random_state=1)
@@ -253,3 +274,30 @@ def test_a_singular_curvature_is_one_line(monkeypatch):
     monkeypatch.setattr(models, "fit_crossed", singular)
     with pytest.raises(InputError, match="the table: crossed: expected distances that determine"):
         models.fit(frame())
+
+
+def test_simulated_attributes_are_skewed_on_request():
+    """Standard deviations remain; the third moment is that of the skewness."""
+    options = {"words": (2, 2), "stereotypes": (1500, 1500), "human": 0, "neutral": 0}
+    scales = {"error": 1e-9, "stereotype": 0.2}
+    plain, skewed = (
+        simulate(**options, scales=scales, skew=skew, seed=4).distance[:3000] for skew in (0, -2)
+    )
+    assert plain.std() == pytest.approx(0.2, rel=0.05)
+    assert skewed.std() == pytest.approx(0.2, rel=0.1)
+    moments = [float(np.mean(((y - y.mean()) / y.std()) ** 3)) for y in (plain, skewed)]
+    assert moments == pytest.approx([0, -2], abs=0.4)
+
+
+def test_simulated_attributes_are_correlated_on_request():
+    """Neighbours of one class share part of levels, interactions and errors; others share none."""
+    options = {"words": (3, 3), "stereotypes": (2000, 2001), "human": 0, "neutral": 0}
+    for scales in ({"error": 0.1}, {"error": 1e-9, "interaction_stereotype": 0.1}):
+        y = simulate(**options, scales=scales, correlated=(2, 0.5), seed=4).distance
+        first = y.reshape(6, -1)[0] - 0.9
+        assert first.std() == pytest.approx(0.1, rel=0.1)
+        pairs = np.corrcoef(first[:4000:2], first[1:4000:2])[0, 1]
+        others = np.corrcoef(first[1:3999:2], first[2:4000:2])[0, 1]
+        assert (pairs, others) == pytest.approx((0.5, 0.0), abs=0.06)
+    default = simulate(seed=4)
+    assert np.array_equal(default.distance, simulate(seed=4, correlated=(3, 0.0)).distance)

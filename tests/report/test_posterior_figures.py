@@ -269,6 +269,28 @@ def test_prior_curves_follow_the_prior_that_was_chosen(crossed: Fit) -> None:
         assert width(given) == pytest.approx(half_maximum * sd, abs=0.05)
 
 
+def test_the_prior_of_m_is_drawn(fitted: Fitted) -> None:
+    for model, panels in (("baseline", 2), ("coefficients", 6), ("separate", 2)):
+        spec = pictures.prior_curves(fitted.fits[model], Priors()).to_dict()
+        assert len(spec["concat"]) == panels
+        rows = spec["concat"][0]["data"]["values"]
+        prior = max((row for row in rows if row["series"] == "prior"), key=lambda row: row["y"])
+        assert prior["x"] == pytest.approx(1, abs=0.03)
+    with pytest.raises(InputError, match="got paper"):
+        pictures.prior_curves(fitted.fits["paper"], Priors())
+
+
+def test_topics_before_and_after_share_a_figure(change: Change, crossed: Fit) -> None:
+    times = {"before": change.before, "after": change.after}
+    chart = forests.topic_forests({"religion": times, "gender": {"before": crossed}})
+    drawn = intervals(chart)
+    assert [row["series"] for row in drawn] == ["before", "after"] * 4 + ["before"] * 4
+    m = measure_levels(change.after)["associated"]
+    assert ends(drawn[1])[:3] == (m.value, m.low, m.high)
+    one = forests.topic_forests({"a": {"before": crossed}, "b": {}})
+    assert one.to_dict() == forests.level_forests({"a": crossed}).to_dict()
+
+
 def test_prior_charts_have_the_posterior_where_it_is(crossed: Fit) -> None:
     spec = pictures.prior_curves(crossed, Priors()).to_dict()
     rows = spec["concat"][0]["data"]["values"]
@@ -293,7 +315,7 @@ def test_the_check_distinguishes_the_crossed_model(fitted: Fitted) -> None:
 def test_what_cannot_be_drawn_is_named(fitted: Fitted) -> None:
     only = Fitted(fitted.table, {"baseline": fitted.fits["baseline"]}, {})
     figures = fit_charts(assess(only), Priors(), words=["word1"])
-    assert list(figures.charts) == ["densities", "radial-word1", "check"]
+    assert list(figures.charts) == ["densities", "radial-word1", "priors-baseline", "check"]
     few = fitted.table.select(fitted.table.attribute == 0).select_words(["word1"])
     report = assess(Fitted(few, only.fits, {}))
     figures = fit_charts(report, Priors())

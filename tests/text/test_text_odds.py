@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.fewshot import read
 from evenhand.instruments import compare
 from evenhand.results import Measurement, load
+from evenhand.statistics.intervals import wilson
 from evenhand.statistics.tests import holm
 from evenhand.text.metrics.odds import class_odds, leaning, odds, pronoun_gender
 from evenhand.text.tables import open_table
@@ -337,3 +339,65 @@ def test_equal_texts_count_as_in_few_shot_runs_where_this_is_requested():
     assert once.n + sum(once.details["left_out"].values()) == len(rows)
     with pytest.raises(InputError, match="duplicates: expected text, the column"):
         odds(frame.drop(columns="text"), "label", "gender", duplicates="once")
+
+
+def test_shares_of_women_with_their_intervals():
+    frame = pd.DataFrame(
+        {
+            "label": ["a"] * 40 + ["b"] * 40,
+            "gender": ["F"] * 30 + ["M"] * 10 + ["F"] * 4 + ["M"] * 36,
+        }
+    )
+    parts = {part.query: part.details for part in odds(frame).select("class")}
+    for name, women in (("a", 30), ("b", 4)):
+        expected = wilson(women, 40)
+        found = tuple(parts[name][f"women{end}"] for end in ("", "_low", "_high"))
+        assert found == expected
+    assert odds(frame).items["women"].tolist() == [0.1, 0.75]
+
+
+def test_texts_of_several_classes_count_in_each():
+    rows = [
+        ("t1", "a", "M"),
+        ("t1", "b", "M"),
+        ("t1", "b", "M"),
+        ("t2", "a", "F"),
+        ("t3", "b", "F"),
+    ]
+    frame = pd.DataFrame(rows, columns=["text", "label", "gender"])
+
+    def counted(duplicates):
+        result = odds(frame, "label", "gender", duplicates=duplicates)
+        cells = {p.query: (p.details["male"], p.details["female"]) for p in result.select("class")}
+        return cells, result.details["left_out"]
+
+    assert counted("count") == ({"a": (1, 1), "b": (2, 1)}, {})
+    assert counted("class") == ({"a": (1, 1), "b": (1, 1)}, {"duplicate text": 1})
+
+
+TABLE_4 = {
+    "writers": 50.0,
+    "models": 53.9,
+    "podcasters": 44.4,
+    "chefs": 47.8,
+    "artists": 52.1,
+    "musicians": 43.7,
+    "dancers": 47.1,
+    "comedians": 48.5,
+}
+
+
+def test_the_shares_of_table_4(shared):
+    """El Zein (2021), Table 4: 555 texts of WikipediaGenderEvents, one of them of two jobs."""
+    file = shared / "data/events/final_manual.csv"
+    result = odds(file, "Occupation", "Gender", "Text", duplicates="class")
+    assert result.n == 555
+    shares = {part.query: 100 * part.details["women"] for part in result.select("class")}
+    assert shares == {name: pytest.approx(share, abs=0.05) for name, share in TABLE_4.items()}
+    for part in result.select("class"):
+        assert part.details["women_low"] < 0.5 < part.details["women_high"]
+    data = read(file, duplicates="class")
+    assert len(data) == 555
+    found = dict(zip(data.classes, 100 * data.share_of_women, strict=True))
+    assert found == {name: pytest.approx(share, abs=0.05) for name, share in TABLE_4.items()}
+    assert len(read(file)) == 553

@@ -255,6 +255,26 @@ def test_projections_by_hand(plane):
         projections(plane, {"x": ["a", "b"]})
 
 
+def test_names_of_several_words_are_averaged(glove):
+    """The mean of the unit vectors, beside words of their own; without it they are left out."""
+    groups = {"x": ["interior designer", "nurse"], "y": ["fighter pilot", "boss", "zzzqx zzzqy"]}
+    m = projections(glove, groups, ends=("she", "he"), average=True)
+    assert list(m.details["averaged"]) == ["interior designer", "fighter pilot"]
+    assert m.left_out == ("zzzqx zzzqy",)
+    assert m.n == 4
+    mean = glove.unit(glove.find(["interior", "designer"]).rows).mean(axis=0)
+    (she,) = glove.unit(glove.find(["she"]).rows)
+    assert m.items[0]["she"] == pytest.approx(mean @ she / np.linalg.norm(mean), abs=1e-5)
+    known = {"x": ["nanny", "nurse"], "y": ["captain", "boss"]}
+    for permutations in (0, 1000):
+        same = [
+            projections(glove, known, average=average, permutations=permutations, null=0)
+            for average in (False, True)
+        ]
+        assert same[0].value == pytest.approx(same[1].value, abs=1e-6)
+        assert same[0].p_value == same[1].p_value
+
+
 def test_analogies_show_the_artefact(glove):
     answers = analogy(glove, "man", "doctor", "woman", n=3)
     assert answers.allowed[0].word == "doctor"

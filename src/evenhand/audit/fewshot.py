@@ -18,7 +18,7 @@ import numpy as np
 
 from evenhand.audit.stages import Options, Progress, Stage, skip
 from evenhand.errors import InputError
-from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.files import to_json, versions
 from evenhand.results import Comparison, Measurement
 
@@ -123,6 +123,8 @@ class _Work:
             queries=QUERIES,
             episodes=episodes,
             mitigation=mitigation,  # type: ignore[arg-type]
+            mitigate="all",
+            neutral=False,
             splits=self.size.splits,
             split_seed=self.options.seed,
             limit=self.tokens,
@@ -336,10 +338,12 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     """About `texts` texts of classes that are large enough; an error says why there are none.
 
     Classes of fewer than 4 + 5 texts are left out, and of very many all but the largest. Of the
-    rest as many texts are drawn of each, in the shares of its genders (see `_counts`).
+    rest as many texts are drawn of each, in the shares of its genders (see `_counts`). Classes lean
+    by their shares, which a draw preserves; intervals of odds ratios would grow with it.
     """
     notes = []
-    if not (data.genders != UNKNOWN).any():
+    data = replace(data, leaning_by="share")
+    if not (data.genders >= 0).any():
         raise InputError("the data have no text of known gender, which the test needs")
     large = [
         name for name, size in zip(data.classes, data.sizes, strict=True) if size >= SHOTS + QUERIES
@@ -409,20 +413,19 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
             first = [
                 here[genders == code][:n] for code, n in zip((MALE, FEMALE), counts, strict=True)
             ]
-            others = here[genders == UNKNOWN][: most - sum(counts)]
+            others = here[genders < 0][: most - sum(counts)]
             here = np.concatenate([*first, others])
         rows += here.tolist()
     rows.sort()
     left = dict(data.left_out)
     if len(rows) < len(data):
         left["not drawn for the few-shot test"] = len(data) - len(rows)
-    return Dataset(
-        tuple(data.texts[row] for row in rows),
-        data.labels[rows],
-        data.genders[rows],
-        data.classes,
-        data.name,
-        left,
+    return replace(
+        data,
+        texts=tuple(data.texts[row] for row in rows),
+        labels=data.labels[rows],
+        genders=data.genders[rows],
+        left_out=left,
         rows=data.rows[rows],
     )
 

@@ -87,7 +87,8 @@ def gather(
     facts = describe_model(named) if {"masked", "fewshot"} & set(chosen) else None
     texts: Dataset | None = None
     if {"text", "masked", "fewshot"} & set(chosen):
-        texts = source if isinstance(source, Dataset) else read(source, **(columns or {}))
+        named_columns: dict[str, Any] = dict(columns or {})
+        texts = source if isinstance(source, Dataset) else read(source, **named_columns)
         if data is not None:
             subjects["data"] = {
                 "name": texts.name,
@@ -173,12 +174,12 @@ def describe_model(source: str) -> dict[str, Any]:
     from evenhand.masked.model import load
 
     model = load(source)
-    weights = sum(weight.numel() for weight in model.network.parameters())
+    weights = sum(weight.numel() for weight in model.core.parameters())
     return {
         "name": model.name,
         "source": public_name(source),
         "weights": weights,
-        "layers": int(model.network.config.num_hidden_layers),
+        "layers": int(model.core.config.num_hidden_layers),
         "fingerprint": model.fingerprint,
     }
 

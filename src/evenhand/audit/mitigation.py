@@ -14,7 +14,6 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.files import plain
 from evenhand.instruments import Run, compare, instruments
 from evenhand.lexicon import Topic
-from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -164,7 +163,6 @@ def tune(
     these alone where the texts have too few; the perplexity is that of held-out texts.
     """
     from evenhand.masked.finetuning import finetune
-    from evenhand.masked.learning_text import TooFewSentencesError
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
@@ -187,22 +185,14 @@ def tune(
                 "use `evenhand masked finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
-
-    def tuned(sentences: Sequence[str] | None) -> FinetuneResult:
-        return finetune(
+    try:
+        result = finetune(
             source,
             data.texts,
             settings,
             folder,
-            sentences=sentences,
             progress=lambda what, done, of, _: report(what, done, of),
         )
-
-    try:
-        try:
-            result = tuned(None)
-        except TooFewSentencesError:
-            result = tuned(pronoun_sentences().sentences)
     except InputError as error:
         return _skipped(str(error))
     return {

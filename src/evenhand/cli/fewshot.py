@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.errors import InputError, SmallDataError
-from evenhand.fewshot.metrics.bias import LABELS, MEASURES
+from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS
 from evenhand.fewshot.settings import (
     DataSettings,
     SharedSettings,
@@ -348,12 +348,13 @@ def _print_run(finished: FewShotRun) -> None:
         label=lambda part: part.query,
         columns={
             "leans": lambda part: part.details["leaning"],
+            "odds ratio": lambda part: _odds_text(data["classes"][part.query]),
             "F1": lambda part: estimate(f1.part(part.query, by="class").estimate),
             "confused with": lambda part: part.details["confused_with"],
         },
         hide=["ideal", "legend"],
     )
-    genders = {"male": "men", "female": "women", "gap": "women less men"}
+    genders = {"male": "men", "female": "women", "gap": "women less men", "neither": "neither"}
     print_measurements(
         "Accuracy by gender, classes with equal weight",
         right.select("gender"),
@@ -394,12 +395,23 @@ def _naive(result: Measurement | Comparison) -> str:
     return interval(-math.inf if low is None else low, math.inf if high is None else high)
 
 
+def _odds_text(counts: Mapping[str, Any]) -> str:
+    """The odds ratio of a class, men to women, with its interval."""
+    ratio, low, high = (counts.get(f"odds_{end}") for end in ("ratio", "low", "high"))
+    if ratio is None or math.isnan(ratio):
+        return "–"
+    return f"{ratio:.2f} {interval(low or 0.0, math.inf if high is None else high, 2)}"
+
+
 def _print_bias(measured: Sequence[Measurement]) -> None:
     """One row per measure for each run, with what chance gives."""
     for own in measured:
         print_measurements(
             f"Gender bias of {own.subject}",
-            [own.part(name, by="measure") for name in MEASURES],
+            [
+                *(own.part(name, by="measure") for name in MEASURES),
+                *(own.part(name, by="original") for name in ORIGINALS),
+            ],
             label=lambda part: LABELS[part.query],
             columns={
                 "chance gives": lambda part: number(part.details["null_high"]),
@@ -408,6 +420,19 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             },
             hide=["ideal", "legend"],
         )
+        if own.select("version"):
+            print_measurements(
+                "The association three ways: log p, with - in classes that lean female",
+                own.select("version"),
+                label=lambda part: VERSIONS[part.query],
+                columns={
+                    f"leaning {side}": lambda part, side=side: estimate(  # type: ignore[misc]
+                        part.part(side, by="leaning").estimate
+                    )
+                    for side in ("male", "female")
+                },
+                hide=["ideal", "legend"],
+            )
         epsilon = own.part("epsilon", by="measure").details
         click.echo(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "
@@ -420,7 +445,8 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
         if left:
             click.echo(f"queries left out: {left}")
     click.echo(
-        "value: with its sign; interval and p: for new classes. chance gives: sizes up to this in "
+        "value: with its sign (μ: eq. 20 and 21 of El Zein 2021, sizes); interval and p: for new "
+        "classes. chance gives: sizes up to this in "
         f"{measured[0].prob * 100:g}% of permutations\nof which version of each text is the "
         "pro-stereotypical one; p of chance: for these classes."
     )

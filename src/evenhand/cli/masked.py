@@ -991,13 +991,16 @@ def finetune(
     some for the evaluation loss, some are held out. On held-out sentences the pronoun bias and the
     pseudo-perplexity are measured before and after, and each change has an interval. The pronoun
     bias is also measured on the built-in sentences, of a kind not trained on: an effect on one kind
-    of text need not hold on another. The same command resumes an interrupted run.
+    of text need not hold on another. Where the held-out text has no such sentences, as job
+    biographies have not, the built-in ones are measured on alone; --no-measure trains on all of the
+    text and measures nothing. The same command resumes an interrupted run.
 
     \b
     Examples:
       evenhand masked finetune sentences.txt -o even
       evenhand masked finetune news.jsonl.gz --field body --rewrite swap --control -o even
       evenhand masked finetune generated.jsonl --field sentence --crows crows.csv -o even
+      evenhand masked finetune bios.csv --field text --rewrite none --max-tokens 0 --no-measure
       evenhand masked score biased.jsonl --model mini --model even/model
     """
     from evenhand.masked.finetuning import finetune as run_finetuning
@@ -1046,7 +1049,14 @@ def _print_finetuning(result: FinetuneResult) -> None:
         f"evaluation loss, {data['held_out']:,} held out; rewrite: {settings['rewrite']}\n"
         f"{training['steps']:,} steps, {training['tokens']:,} tokens, {training['epochs']:.1f} "
         f"epochs: {ended}; evaluation loss {loss['before']:.3f} → {loss['after']:.3f} "
-        f"(the best, of step {training['best']['step']:,})\n"
+        f"(the best, of step {training['best']['step']:,})"
+    )
+    if not result.changes:
+        print_notes(result.notes)
+        written = "model/, curve.csv, figures/, results.json, run.json"
+        click.echo(f"written to {result.folder}: {written}")
+        return
+    click.echo(
         f"measured on {data['sentences']:,} sentences ({data['sentences_from']}), "
         f"{data['built_in_sentences']:,} built-in sentences, which are of another kind, and "
         f"{data['plain_sentences']:,} plain sentences\n"

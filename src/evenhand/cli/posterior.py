@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
     from evenhand.posterior.contrasts import Change
     from evenhand.posterior.planning import Plan
+    from evenhand.posterior.tables import Table as Distances
     from evenhand.results import Measurement
 
 __all__ = ["posterior"]
@@ -55,9 +56,56 @@ prior_option = click.option(
 )
 
 
+duplicates_option = click.option(
+    "--duplicates",
+    type=click.Choice(["drop", "keep"]),
+    default="drop",
+    show_default=True,
+    help="Rows that repeat a pair of words. keep: count them, as Dobrzeniecka (2021) does; "
+    "crossed does not take them.",
+)
+words_option = click.option(
+    "--words", multiple=True, metavar="WORD[,WORD…]", help="Only these protected words; repeatable."
+)
+classes_option = click.option(
+    "--classes",
+    multiple=True,
+    metavar="CLASS[,CLASS…]",
+    help="Only the protected words of these classes; repeatable.",
+)
+
+
+def _read(
+    source: str, duplicates: Any, words: Iterable[str] = (), classes: Iterable[str] = ()
+) -> Distances:
+    """The table, or its rows of some words or classes."""
+    from evenhand.posterior import read_table
+
+    data = read_table(source, duplicates=duplicates)
+    if names := _split(classes):
+        data = data.select_classes(names)
+    if names := _split(words):
+        data = data.select_words(names)
+    return data
+
+
+def _split(values: Iterable[str]) -> list[str]:
+    return [name.strip() for value in values for name in value.split(",")]
+
+
+def _stems(sources: Iterable[str]) -> list[str]:
+    """A name per table, for its panel and folder."""
+    names: list[str] = []
+    for source in sources:
+        stem = Path(source).stem.removesuffix(".csv")
+        count = sum(name == stem or name.startswith(f"{stem} ") for name in names)
+        names.append(f"{stem} {count + 1}" if count else stem)
+    return names
+
+
 @click.group(short_help="Bayesian models of distance tables.")
 def posterior() -> None:
-    """Bayesian models of tables of cosine distances: fit, compare; plan a study.
+    """Bayesian models of tables of cosine distances: describe, fit, compare; plan a study.
 
     A table is a CSV with the columns protectedWord, wordToCompare, connection (associated,
     different, human, none) and cosineDistance or cosineSimilarity, under these or similar names.
@@ -65,9 +113,61 @@ def posterior() -> None:
     """
 
 
+@posterior.command(short_help="MAC and contrast of a distance table, without a model.")
+@reading_options
+@click.argument("tables", metavar="TABLE…", type=click.Path(), nargs=-1, required=True)
+@words_option
+@classes_option
+@seed_option()
+@prob_option()
+@json_option
+def describe(
+    tables: tuple[str, ...],
+    words: tuple[str, ...],
+    classes: tuple[str, ...],
+    seed: int,
+    prob: float,
+    as_json: bool,
+) -> None:
+    """Describe tables of cosine distances: means by connection, MAC, and the association contrast.
+
+    No vectors are needed. MAC is the mean distance of protected words to stereotypes (Manzini et
+    al. 2019); the contrast compares each stereotype's distance to its own class with that to the
+    others, with a permutation test.
+
+    \b
+    Example:  evenhand posterior describe religion.csv debiased.csv
+    """
+    from evenhand.posterior import describe_table
+
+    described = [
+        describe_table(_read(path, "drop", words, classes), seed=seed, prob=prob) for path in tables
+    ]
+    if as_json:
+        contents = [description.to_dict() for description in described]
+        if len(contents) == 1:
+            print_json(**contents[0])
+        else:
+            print_json(tables=dict(zip(_stems(tables), contents, strict=True)))
+        return
+    for d in described:
+        table(
+            f"{d.source}: {d.rows:,} rows, {d.words} protected words, {d.attributes} attributes",
+            ("connection", "mean", "median", "n"),
+            (
+                (name, number(row["mean"]), number(row["median"]), f"{row['size']:,}")
+                for name, row in d.connections.items()
+            ),
+        )
+        print_measurements(f"{d.source} ({prob:.0%})", d.measurements, hide=["legend"])
+        _print_dropped(d.source, d.dropped)
+        for name, reason in d.skipped.items():
+            click.echo(f"not measured: {name}: {reason}")
+
+
 @posterior.command(short_help="Fit models to a distance table.")
 @reading_options
-@click.argument("table", metavar="TABLE", type=click.Path())
+@click.argument("tables", metavar="TABLE…", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "--model",
     "models",
@@ -91,6 +191,9 @@ def posterior() -> None:
     show_default=True,
     help="Error distribution of crossed and crossed-no-interaction.",
 )
+@words_option
+@classes_option
+@duplicates_option
 @click.option("--checks", is_flag=True, help="Add posterior predictive checks.")
 @click.option("--sensitivity", is_flag=True, help="Add the contrasts under other priors.")
 @draws_option
@@ -99,7 +202,7 @@ def posterior() -> None:
 @format_option
 @click.option(
     "--word",
-    "words",
+    "drawn",
     multiple=True,
     help="Protected word of a radial figure; repeatable.  [default: the two most different ones]",
 )
@@ -107,22 +210,25 @@ def posterior() -> None:
 @density_option
 @json_option
 def fit(
-    table: str,
+    tables: tuple[str, ...],
     models: tuple[str, ...],
     sampler: Any,
     errors: Any,
+    words: tuple[str, ...],
+    classes: tuple[str, ...],
+    duplicates: str,
     checks: bool,
     sensitivity: bool,
     draws: int,
     priors: tuple[str, ...],
     folder: Path | None,
     formats: tuple[str, ...],
-    words: tuple[str, ...],
+    drawn: tuple[str, ...],
     seed: int,
     prob: float,
     as_json: bool,
 ) -> None:
-    """Fit models to a table of cosine distances, compare them, and measure the contrasts.
+    """Fit models to tables of cosine distances, compare them, and measure the contrasts.
 
     The contrasts for conclusions come from the model crossed, in which protected words, attributes
     and classes × attributes have effects of their own: below 0, stereotypes are closer to their
@@ -130,16 +236,22 @@ def fit(
     short. The models of Dobrzeniecka (2021) (baseline, coefficients, separate) and of the 2024
     paper are for reproduction.
 
+    In the words of one class no attribute is associated with one word and different for another.
+    crossed is fitted nevertheless and a note names the contrasts that remain. Of several tables,
+    FOLDER has one folder each and figures of all of them.
+
     \b
     Examples:
       evenhand vectors distances glove --topic religion -o religion.csv
       evenhand posterior fit religion.csv
       evenhand posterior fit religion.csv --model crossed --json
+      evenhand posterior fit religion.csv --classes muslim
+      evenhand posterior fit religion.csv gender.csv --model coefficients -o FOLDER
     """
     from evenhand.errors import UnknownNameError
-    from evenhand.posterior import MODELS, Priors, assess, fit_models, read_table
+    from evenhand.posterior import MODELS, Priors, assess, fit_models
 
-    if words and not folder:
+    if drawn and not folder:
         raise click.UsageError("--word draws a figure: expected -o FOLDER with it, got none")
     requested = [name for text in models for name in text.split(",")]
     for name in requested:
@@ -147,43 +259,75 @@ def fit(
             raise UnknownNameError("model", name, (*MODELS, "all"))
     use_all = "all" in requested
     names = MODELS if use_all else tuple(dict.fromkeys(requested))
-    prior, data = Priors().update(priors), read_table(table)
-    if words:
-        data.select_words(words)  # reports an unknown word before the work
-    fitted = fit_models(
-        data,
-        bar(names, "fitting", quiet=as_json),
-        strict=not use_all,
-        priors=prior,
-        draws=draws,
-        seed=seed,
-        sampler=sampler,
-        errors=errors,
-    )
-    assessment = assess(fitted, prob=prob, checks=checks, seed=seed)
-    if sensitivity:
-        assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
-    if folder:
-        from evenhand.report.posterior import fit_charts
-
-        assessment.save(folder)
-        save_figures(
-            fit_charts(assessment, prior, words=words, seed=seed), folder / "figures", formats
+    prior = Priors().update(priors)
+    data = dict(
+        zip(
+            _stems(tables),
+            (_read(table, duplicates, words, classes) for table in tables),
+            strict=True,
         )
-    if as_json:
-        print_json(**assessment.to_dict())
-        return
-    _print_assessment(assessment)
+    )
+    for word in drawn:  # reports an unknown word before the work
+        if not any(word in distances.words for distances in data.values()):
+            next(iter(data.values())).select_words([word])
+    assessed: dict[str, Assessment] = {}
+    for name, distances in data.items():
+        fitted = fit_models(
+            distances,
+            bar(names, f"fitting {name}" if len(data) > 1 else "fitting", quiet=as_json),
+            strict=not use_all,
+            priors=prior,
+            draws=draws,
+            seed=seed,
+            sampler=sampler,
+            errors=errors,
+        )
+        assessment = assess(fitted, prob=prob, checks=checks, seed=seed)
+        if sensitivity:
+            assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
+        assessed[name] = assessment
     if folder:
+        from evenhand.report.posterior import fit_charts, topic_charts
+
+        for name, assessment in assessed.items():
+            own = folder / name if len(assessed) > 1 else folder
+            assessment.save(own)
+            words = tuple(word for word in drawn if word in assessment.fitted.table.words)
+            charts = fit_charts(assessment, prior, words=words, seed=seed)
+            save_figures(charts, own / "figures", formats)
+        if len(assessed) > 1:
+            fits = {name: {"before": a.fitted.fits} for name, a in assessed.items()}
+            save_figures(topic_charts(fits, prob), folder / "figures", formats)
+    if as_json:
+        contents = [assessment.to_dict() for assessment in assessed.values()]
+        if len(contents) == 1:
+            print_json(**contents[0])
+        else:
+            print_json(tables=dict(zip(assessed, contents, strict=True)))
+        return
+    for assessment in assessed.values():
+        _print_assessment(assessment)
+    if folder:
+        each = f" ({', '.join(assessed)})" if len(assessed) > 1 else ""
         click.echo(
-            f"written to {folder}: results.json, contrasts.csv, levels.csv, draws/, figures/"
+            f"written to {folder}{each}: results.json, contrasts.csv, levels.csv, draws/, figures/"
         )
 
 
 @posterior.command(short_help="Before against after debiasing.")
 @reading_options
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
+@click.argument(
+    "tables", metavar="BEFORE AFTER [BEFORE AFTER]…", type=click.Path(), nargs=-1, required=True
+)
+@click.option(
+    "--model",
+    default="crossed",
+    show_default=True,
+    help="baseline, coefficients, separate, paper, crossed-no-interaction or crossed.",
+)
+@words_option
+@classes_option
+@duplicates_option
 @draws_option
 @prior_option
 @folder_option("Folder for results.json, words.csv and the figures.")
@@ -192,8 +336,11 @@ def fit(
 @density_option
 @json_option
 def compare(
-    before: str,
-    after: str,
+    tables: tuple[str, ...],
+    model: str,
+    words: tuple[str, ...],
+    classes: tuple[str, ...],
+    duplicates: str,
     draws: int,
     priors: tuple[str, ...],
     folder: Path | None,
@@ -205,25 +352,54 @@ def compare(
     """Compare two tables of the same words, before and after debiasing, with intervals of the
     change.
 
-    The model crossed is fitted to the differences of the cells that both tables have, so that the
-    interval of the change is paired by protected word and attribute.
+    The model is fitted to the differences of the cells that both tables have, so that the interval
+    of the change is paired by protected word and attribute. Draw conclusions from crossed; the
+    other models are for reproduction. Of several pairs of tables, such as three topics, FOLDER has
+    one folder each and a figure of all of them.
 
     \b
-    Example:  evenhand posterior compare before.csv after.csv
+    Examples:
+      evenhand posterior compare before.csv after.csv
+      evenhand posterior compare religion.csv religion-after.csv gender.csv gender-after.csv \\
+        --model coefficients -o FOLDER
     """
-    from evenhand.posterior import Priors, compare_tables
+    from evenhand.errors import UnknownNameError
+    from evenhand.posterior import MODELS, Priors, compare_tables
 
+    if len(tables) % 2:
+        raise click.UsageError(
+            f"compare: expected pairs of tables, BEFORE AFTER, got {len(tables)} table(s)"
+        )
+    if model not in MODELS:
+        raise UnknownNameError("model", model, MODELS)
     prior = Priors().update(priors)
-    change = compare_tables(before, after, priors=prior, draws=draws, seed=seed)
+    read = [_read(table, duplicates, words, classes) for table in tables]
+    changes = {
+        name: compare_tables(before, after, model, priors=prior, draws=draws, seed=seed)
+        for name, before, after in zip(_stems(tables[::2]), read[::2], read[1::2], strict=True)
+    }
     if folder:
-        from evenhand.report.posterior import change_charts
+        from evenhand.report.posterior import change_charts, topic_charts
 
-        change.save(folder, prob)
-        save_figures(change_charts(change, prob), folder / "figures", formats)
+        for name, change in changes.items():
+            own = folder / name if len(changes) > 1 else folder
+            change.save(own, prob)
+            save_figures(change_charts(change, prob), own / "figures", formats)
+        if len(changes) > 1:
+            fits = {
+                name: {"before": {model: change.before}, "after": {model: change.after}}
+                for name, change in changes.items()
+            }
+            save_figures(topic_charts(fits, prob), folder / "figures", formats)
     if as_json:
-        print_json(**change.to_dict(prob))
+        contents = {name: change.to_dict(prob) for name, change in changes.items()}
+        if len(contents) == 1:
+            print_json(**next(iter(contents.values())))
+        else:
+            print_json(tables=contents)
         return
-    _print_change(change, prob, {"before": before, "after": after})
+    for change, before, after in zip(changes.values(), tables[::2], tables[1::2], strict=True):
+        _print_change(change, prob, {"before": before, "after": after})
 
 
 @posterior.command(short_help="How many stereotypes a study needs.")
@@ -298,7 +474,19 @@ def _print_assessment(assessment: Assessment) -> None:
     table(
         f"{fitted.table.source}: {fitted.table.rows:,} rows, {len(fitted.table.words)} protected "
         f"words, {len(fitted.table.attributes)} attributes",
-        ("model", "WAIC", "SE", "p", "difference", "SE of it", "LOO", "k > .7", "R-hat", "ESS"),
+        (
+            "model",
+            "WAIC",
+            "SE",
+            "p",
+            "difference",
+            "SE of it",
+            "weight",
+            "LOO",
+            "k > .7",
+            "R-hat",
+            "ESS",
+        ),
         (
             (
                 d.model,
@@ -307,6 +495,7 @@ def _print_assessment(assessment: Assessment) -> None:
                 number(assessment.criteria[d.model].p_waic, 1),
                 number(d.waic_difference, 1),
                 number(d.waic_difference_se, 1),
+                number(d.weight, 2),
                 number(assessment.criteria[d.model].loo, 1),
                 str(assessment.criteria[d.model].high_k),
                 number(assessment.diagnostics[d.model].rhat_max),

@@ -36,6 +36,7 @@ from evenhand.cli.output import (
     progress_bar,
     table,
 )
+from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
 from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
@@ -44,7 +45,9 @@ from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
     from evenhand.results import Measurement
+    from evenhand.text.corpus.pipeline import Flip
     from evenhand.text.rewrite import Rewriter
+    from evenhand.text.rewrite.stereotype import Selection
 
 __all__ = ["text"]
 
@@ -53,7 +56,7 @@ ODDS, ANNOTATION = map(instruments("corpus").__getitem__, ("odds", "annotation")
 
 @click.group(short_help="Rewrite, filter and count text.")
 def text() -> None:
-    """Text: swap, substitute, neutralize, anonymize, undo, filter, odds, annotate."""
+    """Text: swap, substitute, stereotype, neutralize, anonymize, undo, filter, odds, annotate."""
 
 
 # ---- documents in files
@@ -171,9 +174,94 @@ def substitute(**options: Any) -> None:
     _run_swap(options)
 
 
-def _run_swap(options: dict[str, Any]) -> None:
+def _run_swap(options: dict[str, Any], **more: Any) -> None:
     own = options["pairs"]
-    _run(Swap, options, own_pairs=Path(own).read_bytes() if own else b"")
+    _run(Swap, options, own_pairs=Path(own).read_bytes() if own else b"", **more)
+
+
+@text.command(short_help="The pro- or anti-stereotypical version of a labelled corpus.")
+@rewriting_options
+@click.option(
+    "--direction",
+    "version",
+    type=click.Choice(["pro", "anti"]),
+    required=True,
+    help="Persons of the gender that their class leans to, or of the other.",
+)
+@declared_options(
+    DataSettings,
+    only=["label", "gender", "male", "female", "leaning"],
+    label={"required": True, "help": "Column of the class."},
+    gender={"required": True, "help": "Column of the person's gender, changed with the text."},
+)
+@declared_options(
+    Swap,
+    only=["names", "keep_named", "kinds", "unsafe", "pairs", "judge"],
+    names={"default": "random"},
+    kinds={"multiple": False, "callback": _kinds},
+    pairs={"type": click.Path(exists=True, dir_okay=False)},
+)
+@seed_option()
+def stereotype(
+    version: str,
+    label: str,
+    gender: str,
+    male: str | None,
+    female: str | None,
+    leaning: str,
+    **options: Any,
+) -> None:
+    """Write a labelled corpus with every person of the gender that the stereotype calls for.
+
+    The file is read twice: to see which classes lean to men and which to women, and to swap the
+    gendered words and first names of the persons who are not of that gender (pro), or who are
+    (anti). Texts of classes that lean nowhere and of unknown gender stay as they are, and are
+    counted (El Zein 2021, §4.1.3 and §5.3).
+
+    \b
+    Examples:
+      evenhand text stereotype bios.csv --label job --gender sex --direction pro -o pro.csv
+      evenhand text stereotype bios.csv --label job --gender sex --direction anti -o anti.csv
+    """
+    from evenhand.text.corpus.pipeline import GENDER_CODES, Flip
+    from evenhand.text.metrics.odds import Counts, count_rows
+    from evenhand.text.rewrite.stereotype import Selection, leanings
+
+    sources = options["files"]
+    if not sources or "-" in sources:
+        raise click.UsageError("expected files: they are read twice, which stdin cannot be")
+    if (male is None) != (female is None):
+        raise click.UsageError("--male and --female go together")
+    own = ((male.casefold(), female.casefold()),) if male and female else ()
+    codes = {
+        code: side
+        for pair in (own or GENDER_CODES)
+        for code, side in zip(pair, ("male", "female"), strict=True)
+    }
+    sides = [[code for code, side in codes.items() if side == name] for name in ("male", "female")]
+    counts = Counts.join(
+        [
+            count_rows(source, label, gender, male=sides[0], female=sides[1]).to_dict()
+            for source in sources
+        ]
+    )
+    counts.check(", ".join(sources))
+    rows = counts.rows
+    select = Selection(
+        version,  # type: ignore[arg-type]
+        leanings(rows["male"], rows["female"], leaning),  # type: ignore[arg-type]
+        codes,
+    )
+    named = {side: [n for n, s in select.leaning.items() if s == side] for side in rows}
+    if not options["as_json"]:
+        shown = "; ".join(f"{side}: {', '.join(named[side]) or 'none'}" for side in named)
+        click.echo(f"classes that lean {shown}", err=True)
+    _run_swap(
+        {**options, "append": False},
+        flip=Flip(gender, codes=own or GENDER_CODES),
+        select=select,
+        label=label,
+    )
 
 
 @text.command(short_help="Singular they with its verbs, neutral titles and roles.")
@@ -206,26 +294,39 @@ def anonymize(**options: Any) -> None:
 
 
 def _run(
-    cls: Callable[..., Rewriter], parameters: Mapping[str, Any], own_pairs: bytes = b""
+    cls: Callable[..., Rewriter],
+    parameters: Mapping[str, Any],
+    own_pairs: bytes = b"",
+    *,
+    flip: Flip | None = None,
+    select: Selection | None = None,
+    label: str | None = None,
 ) -> None:
-    """Rewrite the documents by the rewriter with the options among the parameters."""
+    """Rewrite the documents by the rewriter with the options among the parameters.
+
+    `select` takes some of the records, by the columns `label` and that of `flip`.
+    """
     from evenhand.text.corpus.formats import Csv, Jsonl
     from evenhand.text.corpus.pipeline import Flip, RewriteWork, stream
 
     given = dict(parameters)
     seed = {"seed": given["seed"]} if "seed" in given else {}
-    column = given.get("flip")
-    flip = Flip(column, given["direction"]) if column else None
-    work = RewriteWork(configure(cls, given, **seed), append=given["append"], flip=flip)
+    if given.get("flip"):
+        flip = Flip(given["flip"], given["direction"])
+    work = RewriteWork(
+        configure(cls, given, **seed), append=given["append"], flip=flip, select=select
+    )
     output, as_json = given["output"], given["as_json"]
     if as_json and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
     sources = given["files"] or ("-",)
     form = form_of(sources, given["field"], given["form"])
-    if column:
+    if flip is not None:
         if not isinstance(form, Csv | Jsonl):
-            raise click.UsageError("--flip goes with JSONL and CSV, not with lines")
-        form = replace(form, flip=column)
+            name = "--flip" if select is None else "--label and --gender"
+            verb = "goes" if select is None else "go"
+            raise click.UsageError(f"{name} {verb} with JSONL and CSV, not with lines")
+        form = replace(form, flip=flip.column, label=label)
     with reading_bar(sources) as progress:
         counts = stream(
             sources,
@@ -240,15 +341,24 @@ def _run(
         )
     if as_json:
         command = click.get_current_context().info_name
-        print_json(command=command, output=output, **_rewriting_counts(counts))
+        leaning = {} if select is None else {"leaning": dict(select.leaning)}
+        print_json(command=command, output=output, **_rewriting_counts(counts), **leaning)
     elif output is not None or sys.stderr.isatty():
         click.echo(_rewriting_summary(counts, output), err=True)
 
 
 def _rewriting_counts(counts: Mapping[str, int]) -> dict[str, Any]:
     rules = {k.removeprefix("rule:"): n for k, n in counts.items() if k.startswith("rule:")}
-    others = {k: n for k, n in counts.items() if not k.startswith("rule:")}
-    return {**others, "rules": dict(sorted(rules.items(), key=lambda item: -item[1]))}
+    left = {
+        k.removeprefix("unchanged:"): n for k, n in counts.items() if k.startswith("unchanged:")
+    }
+    others = {k: n for k, n in counts.items() if ":" not in k}
+    unchanged = {"unchanged": left} if left else {}
+    return {
+        **others,
+        "rules": dict(sorted(rules.items(), key=lambda item: -item[1])),
+        **unchanged,
+    }
 
 
 def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
@@ -258,7 +368,13 @@ def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
         f"{rows.get('changed', 0):,} of {rows.get('documents', 0):,} documents changed, "
         f"{rows.get('edits', 0):,} edits"
     )
-    return message + (f" ({rules})" if rules else "") + (f" → {output}" if output else "")
+    left = ", ".join(f"{reason}: {n:,}" for reason, n in rows.get("unchanged", {}).items())
+    message += f" ({rules})" if rules else ""
+    return (
+        message
+        + (f"; left as they are: {left}" if left else "")
+        + (f" → {output}" if output else "")
+    )
 
 
 @text.command(short_help="The input back, from the output and its edits.")
@@ -447,6 +563,11 @@ def odds(
         click.echo(f"{len(measurement.items):,} classes written to {output}")
 
 
+def _format_share(part: Measurement) -> str:
+    share, low, high = (100 * part.details[f"women{end}"] for end in ("", "_low", "_high"))
+    return f"{share:.1f} [{low:.1f}, {high:.1f}]"
+
+
 def _csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the items, with an open end of the exact interval as infinity."""
     return {**row, "exact_high": math.inf if math.isnan(row["exact_high"]) else row["exact_high"]}
@@ -463,8 +584,11 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
             label=lambda part: part.query + ("*" if part.details["corrected"] else ""),
             text=_format_ratio,
             columns={
-                gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
-                for gender in ("male", "female")
+                **{
+                    gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
+                    for gender in ("male", "female")
+                },
+                "women, %": _format_share,
             },
             hide=["ideal", "n", "legend"],
         )
@@ -478,7 +602,8 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
     click.echo(f"duplicates: {measurement.details['duplicates']}")
     click.echo(
         f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
-        "p: Fisher's exact test, Holm-corrected over the classes."
+        "p: Fisher's exact test, Holm-corrected over the classes. women: their share of the class, "
+        "Wilson interval."
     )
     if any(part.details["corrected"] for side in sides for part in side):
         click.echo("*: a cell is 0; one half added to all four (not in the exact interval).")

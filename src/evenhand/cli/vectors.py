@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,8 @@ from evenhand.cli.options import (
     configure,
     declared_options,
     describe,
+    folder_option,
+    format_option,
     given_options,
     json_option,
     load_vectors,
@@ -33,6 +36,7 @@ from evenhand.cli.output import (
     print_measurements,
     print_notes,
     print_skipped,
+    save_figures,
     shortened,
     table,
 )
@@ -94,7 +98,7 @@ def question_options(*, several: bool) -> Callable[[F], F]:
 
 @click.group()
 def vectors() -> None:
-    """Static word vectors: info, distances, measure, debias, analogies, null.
+    """Static word vectors: info, distances, measure, debias, analogies, occupations, pairs, null.
 
     SRC is an embedded name (glove) or a file: GloVe or word2vec text, word2vec binary, fastText
     .vec, Evenhand's .npz, or gzip of these.
@@ -449,6 +453,136 @@ def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool)
                 for text in ((answer.word, number(answer.score)) if answer else ("", ""))
             ]
             for pair in zip_longest(best.allowed, best.barred)
+        ),
+    )
+
+
+@vectors.command(short_help="Occupations on the axes he and she.")
+@source_argument
+@topic_option(default="gender", show_default=True)
+@folder_option("Folder for occupations.csv and the figure.")
+@format_option
+@case_option
+@run_options
+@json_option
+def occupations(
+    source: str,
+    topic: str,
+    folder: Path | None,
+    formats: tuple[str, ...],
+    case: str,
+    run: Run,
+    as_json: bool,
+) -> None:
+    """Show how near each occupation is to he and to she, and on which side of the line it falls.
+
+    The two words are the topic's first defining pair. A name of several words that has no vector,
+    such as "interior designer", is the mean of the vectors of its words.
+
+    \b
+    Example:  evenhand vectors occupations glove -o FOLDER
+    """
+    from evenhand.lexicon import topic as read_topic
+    from evenhand.vectors.metrics.projections import Projections
+
+    (m,) = Projections(average=True).measure(load_vectors(source, case), read_topic(topic), run)
+    if folder:
+        from evenhand.charts import ChartSet
+        from evenhand.report.vectors import occupation_axes
+
+        folder.mkdir(exist_ok=True)
+        figures = ChartSet()
+        figures.add("occupations", lambda: occupation_axes(m))
+        save_figures(figures, folder, formats)
+        _save_items(str(folder / "occupations.csv"), Measurements([m]))
+    if as_json:
+        print_json(measurements=[m.to_dict()])
+        return
+    first, second = [k for k in m.items[0] if k not in ("word", "group", "score", "without")]
+    averaged = m.details["averaged"]
+    table(
+        f"Cosine of each occupation with {first} and {second}",
+        ("occupation", "associated with", first, second, f"{first} - {second}"),
+        (
+            (
+                item["word"] + "*" * (item["word"] in averaged),
+                item["group"],
+                number(item[first]),
+                number(item[second]),
+                number(item["score"]),
+            )
+            for item in sorted(m.items, key=lambda item: -item["score"])
+        ),
+    )
+    if averaged:
+        click.echo("*: mean of the vectors of its words")
+    print_measurements("Difference of the mean projections", [m])
+
+
+@vectors.command(short_help="Pairs analogous to A B, and their threshold.")
+@source_argument
+@click.argument("words", nargs=-1, metavar="[A B]")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 2, min_open=True, max_open=True),
+    default=1.0,
+    show_default=True,
+    help="Largest length of the difference of two words, vectors at length one.",
+)
+@declared_options(*ANALOGIES, answers={"default": 20, "help": "Pairs to show."})
+@click.option(
+    "--limit",
+    type=click.IntRange(2),
+    default=10_000,
+    show_default=True,
+    help="Words to search, the most frequent ones.",
+)
+@case_option
+@json_option
+def pairs(
+    source: str,
+    words: tuple[str, ...],
+    threshold: float,
+    answers: int,
+    limit: int,
+    case: str,
+    as_json: bool,
+) -> None:
+    """Search the pairs of words whose difference is most like that of A and B (she, he).
+
+    As Bolukbasi et al. (2016): two words form a pair if their difference is at most --threshold
+    long. The second table shows how much the list depends on it.
+
+    \b
+    Example:  evenhand vectors pairs glove she he
+    """
+    if len(words) not in (0, 2):
+        raise click.UsageError(f"pairs: expected two words A B or none, got {len(words)}")
+    from evenhand.vectors import pair_analogies
+
+    first, second = words or ("she", "he")
+    v = load_vectors(source, case)
+    found = pair_analogies(v, first, second, threshold=threshold, n=answers, limit=limit)
+    if as_json:
+        print_json(**found.to_dict())
+        return
+    table(
+        f"{first} : {second} :: x : y, {found.words:,} words, threshold {threshold:g}",
+        ("x", "y", "cosine", "length"),
+        ((p.first, p.second, number(p.score), number(p.length)) for p in found.pairs),
+    )
+    table(
+        "The same at other thresholds",
+        ("threshold", "candidate pairs", "listed", "shared with the list above", "median cosine"),
+        (
+            (
+                f"{effect.threshold:g}",
+                f"{effect.candidates:,}",
+                str(effect.pairs),
+                f"{effect.shared} of {len(found.pairs)}",
+                number(effect.median_score),
+            )
+            for effect in found.sensitivity
         ),
     )
 

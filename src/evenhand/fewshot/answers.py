@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.fewshot.data import NEITHER
 from evenhand.files import replace_file
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.jackknife import (
@@ -47,6 +48,8 @@ LOWEST = 1e-12
 """Probabilities below this count as this: a network may give 0, which has no logarithm."""
 LEANINGS = {0: "male", 1: "female", -1: ""}
 FILE_ARRAYS = {"log_probs", "rows", "truth", "classes", "genders", "names", "leaning", "swapped"}
+NEUTRAL = "neutral"
+"""An array that files have besides, since the queries have neutral versions."""
 PACKING = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
 ASSOCIATION = 1  # its index among the counterfactual counts; the others are whole numbers
 
@@ -111,7 +114,7 @@ class Answers(Counts):
     classes : array (E, C)
         The classes of each episode as indices of `names`.
     genders : array (E, M), optional
-        0 male, 1 female, -1 unknown.
+        0 male, 1 female, -2 neither, -1 unknown.
     names : tuple of str
     splits, repeats : int
         Of several runs the arrays hold the same episodes `repeats` times, one block per seed, and
@@ -315,6 +318,8 @@ class Counterfactuals:
         To the same queries with the same supports.
     leaning : array
         The gender that each class of `original.names` leans to: 0 male, 1 female, -1 neither.
+    neutral : Answers, optional
+        To the same queries in their neutral version (they).
 
     """
 
@@ -324,10 +329,12 @@ class Counterfactuals:
     original: Answers
     swapped: Answers
     leaning: Ints = field(repr=False)
+    neutral: Answers | None = None
 
     def __post_init__(self) -> None:
-        if not self.original.same_queries(self.swapped):
-            raise InputError("counterfactuals: expected answers to those of the same queries")
+        for other in (self.swapped, self.neutral):
+            if other is not None and not self.original.same_queries(other):
+                raise InputError("counterfactuals: expected answers to those of the same queries")
         leaning = np.asarray(self.leaning).astype(np.int64)
         if leaning.shape != (len(self.original.names),):
             raise InputError(
@@ -345,16 +352,28 @@ class Counterfactuals:
 
     @classmethod
     def of(
-        cls, original: Answers, swapped: ArrayLike, leaning: Ints | Iterable[str]
+        cls,
+        original: Answers,
+        swapped: ArrayLike,
+        leaning: Ints | Iterable[str],
+        neutral: ArrayLike | None = None,
     ) -> Counterfactuals:
-        """From the answers, the log-probabilities (E, M, C) of the swapped texts, and leanings as
-        codes or by name.
+        """From the answers, the log-probabilities (E, M, C) of the swapped texts, leanings as codes
+        or by name, and the log-probabilities of the neutral versions.
         """
         values = np.asarray(leaning if isinstance(leaning, np.ndarray) else list(leaning))
+        others = [
+            None
+            if log_probs is None
+            else replace(original, log_probs=np.asarray(log_probs, dtype=np.float64))
+            for log_probs in (swapped, neutral)
+        ]
+        assert others[0] is not None  # noqa: S101
         return cls(
             original=original,
-            swapped=replace(original, log_probs=np.asarray(swapped, dtype=np.float64)),
+            swapped=others[0],
             leaning=leaning_codes(values.tolist()) if values.dtype.kind == "U" else values,
+            neutral=others[1],
         )
 
     @classmethod
@@ -368,7 +387,9 @@ class Counterfactuals:
         if original is first.original:
             return first
         swapped = join([[run.swapped for run in split] for split in runs])
-        return cls(original, swapped, first.leaning)
+        versions = [[run.neutral for run in split if run.neutral is not None] for split in runs]
+        complete = all(len(own) == len(split) for own, split in zip(versions, runs, strict=True))
+        return cls(original, swapped, first.leaning, join(versions) if complete else None)
 
     @classmethod
     def example(cls, bias: float = 0.5, seed: int = 0) -> Counterfactuals:
@@ -421,6 +442,21 @@ class Counterfactuals:
         gap = self.original.true_log_probs - self.swapped.true_log_probs
         return np.where(self.used, np.where(self.pro, gap, -gap), 0.0)
 
+    def versions(self) -> Floats:
+        """By episode and class: queries, then the sums of log p(man's) - log p(neutral version) and
+        of log p(woman's) - log p(neutral version) of the true class, (E, C, 3).
+        """
+        assert self.neutral is not None  # noqa: S101
+        man = self.original.genders == 0
+        own, other = self.original.true_log_probs, self.swapped.true_log_probs
+        neutral = self.neutral.true_log_probs
+        gaps = [np.where(chosen, own, other) - neutral for chosen in (man, ~man)]
+        ways = self.original.classes.shape[1]
+        truth = self.original.truth[:, :, None] == np.arange(ways)
+        used = (truth & self.used[:, :, None]).astype(np.float64)
+        sums = [np.einsum("emc,em->ec", used, gap) for gap in gaps]
+        return np.stack([used.sum(axis=1), *sums], axis=2)
+
     @cached_property
     def predicted(self) -> tuple[Ints, Ints]:
         """The classes predicted for the pro- and for the anti-stereotypical versions."""
@@ -430,11 +466,13 @@ class Counterfactuals:
     @cached_property
     def left_out(self) -> dict[str, int]:
         """The number of queries that are left out, by reason, counted once for all seeds."""
-        unknown = self.original.genders < 0
-        seeds = self.original.repeats
+        genders, seeds = self.original.genders, self.original.repeats
+        neither = int((genders == NEITHER).sum()) // seeds
         return {
-            "unknown gender": int(unknown.sum()) // seeds,
-            "class without a leaning": int((~unknown & (self.query_leaning < 0)).sum()) // seeds,
+            "unknown gender": int((genders < 0).sum()) // seeds - neither,
+            **({"neither man nor woman": neither} if neither else {}),
+            "class without a leaning": int(((genders >= 0) & (self.query_leaning < 0)).sum())
+            // seeds,
         }
 
     @cached_property
@@ -487,13 +525,14 @@ class Classifier:
 @dataclass(frozen=True, eq=False)
 class SavedAnswers:
     """Answers in a file that needs no data: to the test queries, the log-probabilities of their
-    counterfactuals where there are some, and the leaning of each class (0 male, 1 female, -1
-    neither).
+    counterfactuals and of their neutral versions where there are some, and the leaning of each
+    class (0 male, 1 female, -1 neither).
     """
 
     answers: Answers
     swapped: NDArray[np.floating[Any]] | None = field(repr=False)
     leaning: Ints = field(repr=False)
+    neutral: NDArray[np.floating[Any]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if np.shape(self.leaning) != (len(self.answers.names),):
@@ -502,10 +541,12 @@ class SavedAnswers:
                 f"shape {np.shape(self.leaning)}"
             )
         shape = self.answers.log_probs.shape
-        if self.swapped is not None and self.swapped.shape != shape:
-            raise InputError(
-                f"swapped: expected the shape {shape} of the answers, got {self.swapped.shape}"
-            )
+        for name in ("swapped", NEUTRAL):
+            values = getattr(self, name)
+            if values is not None and values.shape != shape:
+                raise InputError(
+                    f"{name}: expected the shape {shape} of the answers, got {values.shape}"
+                )
 
     @property
     def counterfactuals(self) -> Counterfactuals | None:
@@ -514,7 +555,7 @@ class SavedAnswers:
         used = (self.answers.genders >= 0) & (self.leaning[true_class] >= 0)
         if self.swapped is None or not used.any():
             return None
-        return Counterfactuals.of(self.answers, self.swapped, self.leaning)
+        return Counterfactuals.of(self.answers, self.swapped, self.leaning, self.neutral)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an .npz file, atomically."""
@@ -529,6 +570,8 @@ class SavedAnswers:
             "leaning": self.leaning,
             "swapped": np.array(() if self.swapped is None else self.swapped, dtype=np.float32),
         }
+        if self.neutral is not None:
+            arrays[NEUTRAL] = np.array(self.neutral, dtype=np.float32)
         with replace_file(path) as file:
             np.savez(file, **arrays)
 
@@ -538,7 +581,7 @@ class SavedAnswers:
         content = io.BytesIO(Path(path).read_bytes())
         try:
             with np.load(content, allow_pickle=False) as file:
-                if file.zip.testzip() or set(file.files) != FILE_ARRAYS:
+                if file.zip.testzip() or set(file.files) - {NEUTRAL} != FILE_ARRAYS:
                     raise InputError("damaged, its check sums or names are wrong")
                 answers = Answers(
                     file["log_probs"],
@@ -549,7 +592,12 @@ class SavedAnswers:
                     tuple(file["names"].tolist()),
                 )
                 swapped = file["swapped"]
-                return cls(answers, swapped if swapped.size else None, file["leaning"])
+                return cls(
+                    answers,
+                    swapped if swapped.size else None,
+                    file["leaning"],
+                    file[NEUTRAL] if NEUTRAL in file.files else None,
+                )
         except (
             ValueError,
             LookupError,

@@ -16,22 +16,27 @@ from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from evenhand.statistics.odds import (
+    Leaning,
+    LeaningRule,
+    class_leanings,
+    class_odds_ratios,
+)
 from evenhand.text.tables import Cell, Row, Source, Table, as_cell, open_table
 
-__all__ = ["FEMALE", "MALE", "UNKNOWN", "Dataset", "Leaning", "gender_code", "read"]
+__all__ = ["FEMALE", "MALE", "NEITHER", "UNKNOWN", "Dataset", "gender_code", "read"]
 
-MALE, FEMALE, UNKNOWN = 0, 1, -1
-Leaning = Literal["male", "female", "even", "unknown"]
-
+MALE, FEMALE, UNKNOWN, NEITHER = 0, 1, -1, -2
 _MALE = frozenset({"m", "male", "man"})
 _FEMALE = frozenset({"f", "female", "woman"})
-_UNKNOWN = frozenset({"", "unknown", "other", "nonbinary", "non-binary", "nb", "x"})
+_NEITHER = frozenset({"other", "nonbinary", "non-binary", "nb", "x", "neither"})
+_UNKNOWN = frozenset({"", "unknown"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +49,15 @@ class Dataset:
     labels : array of int
         The class of each text as an index of `classes`.
     genders : array of int
-        0 male, 1 female, -1 unknown.
+        0 male, 1 female, -2 neither, -1 unknown.
     classes : tuple of str
     name : str
     left_out : Mapping of str to int
         The number of rows that were left out, by reason.
     rows : array of int, optional
         The row of the source that each text comes from, counted from 0.
+    leaning_by : {"odds", "point", "share"}
+        How `leaning` is determined.
 
     Two data sets are the same if their digests are.
     """
@@ -62,8 +69,11 @@ class Dataset:
     name: str
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
+    leaning_by: LeaningRule = "odds"
 
     def __post_init__(self) -> None:
+        if self.leaning_by not in get_args(LeaningRule):
+            raise UnknownNameError("leaning", self.leaning_by, get_args(LeaningRule))
         count = len(self.texts)
         rows = np.arange(count) if self.rows is None else self.rows
         arrays = (
@@ -81,8 +91,8 @@ class Dataset:
             raise InputError("classes: expected each name once")
         if count and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
             raise InputError(f"labels: expected 0 to {len(self.classes) - 1}, indices of `classes`")
-        if not np.isin(self.genders, (MALE, FEMALE, UNKNOWN)).all():
-            raise InputError("genders: expected 0 (male), 1 (female) or -1 (unknown)")
+        if not np.isin(self.genders, (MALE, FEMALE, UNKNOWN, NEITHER)).all():
+            raise InputError("genders: expected 0 (male), 1 (female), -2 (neither) or -1 (unknown)")
 
     @classmethod
     def of(
@@ -92,12 +102,15 @@ class Dataset:
         genders: Iterable[object] | None = None,
         *,
         name: str,
+        leaning_by: LeaningRule = "odds",
+        duplicates: Literal["once", "class"] = "once",
     ) -> Dataset:
         """A data set from texts and the names of their classes, cleaned.
 
         Left out and counted: empty texts, texts without a class, all but the first of equal texts,
         and every copy of a text that appears under several classes, since none of them can be
-        trusted. Copies with both genders have the gender unknown.
+        trusted; with `duplicates` "class" it counts once in each of them. Copies with both genders
+        have the gender unknown.
 
         >>> data = Dataset.of(["a", "b", "b", " "], ["x", "y", "y", "x"], "MFFM", name="tiny")
         >>> data.classes, data.labels.tolist(), data.genders.tolist(), dict(data.left_out)
@@ -109,18 +122,19 @@ class Dataset:
             counts = ", ".join(str(len(column)) for column in (*columns, listed_genders))
             raise InputError(f"{name}: expected as many texts, labels and genders, got {counts}")
         left: Counter[str] = Counter()
-        copies: dict[str, list[tuple[int, str, int]]] = {}
+        copies: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
         for row, (text, label, gender) in enumerate(zip(*columns, listed_genders, strict=True)):
             text, label = (text or "").strip(), (label or "").strip()
             if text and label:
                 try:
-                    copies.setdefault(text, []).append((row, label, gender_code(gender)))
+                    key = (text, label if duplicates == "class" else "")
+                    copies.setdefault(key, []).append((row, label, gender_code(gender)))
                 except InputError as error:
                     raise InputError(f"{name}, row {row + 1}: {error}") from None
             else:
                 left["no class" if text else "empty text"] += 1
         accepted: list[tuple[str, int, str, int]] = []
-        for text, same in copies.items():
+        for (text, _), same in copies.items():
             row, label, _ = same[0]
             if any(other != label for _, other, _ in same):
                 left["text under several classes"] += len(same)
@@ -141,6 +155,7 @@ class Dataset:
             name=name,
             left_out=dict(sorted(left.items())),
             rows=np.array([row for _, row, _, _ in accepted]),
+            leaning_by=leaning_by,
         )
 
     def __len__(self) -> int:
@@ -162,22 +177,42 @@ class Dataset:
             axis=1,
         )
 
+    @cached_property
+    def neither_sizes(self) -> NDArray[np.int64]:
+        """How many texts of persons who are neither men nor women each class has."""
+        return np.bincount(self.labels[self.genders == NEITHER], minlength=len(self.classes))
+
     @property
     def share_of_women(self) -> NDArray[np.float64]:
         """The share of women in each class among the texts of known gender, NaN without any."""
         known = self.gender_sizes.sum(axis=1)
         return np.where(known, self.gender_sizes[:, FEMALE] / np.maximum(known, 1), np.nan)
 
-    @property
+    @cached_property
+    def odds_ratios(self) -> NDArray[np.float64]:
+        """The odds ratio of each class, men to women, against the other classes: value, low, high.
+
+        The 95 % interval is normal on the logarithm; NaN, from 0 to infinity, where it is not
+        defined (`evenhand.statistics.odds.class_odds_ratios`).
+        """
+        men, women = self.gender_sizes.T.tolist()
+        return class_odds_ratios(men, women)
+
+    @cached_property
     def leaning(self) -> tuple[Leaning, ...]:
-        """Which gender each class has more of: male, female, even, or unknown."""
-        every: list[Leaning] = []
-        for men, women in self.gender_sizes.tolist():
-            if men == women:
-                every.append("even" if men else "unknown")
-            else:
-                every.append("female" if women > men else "male")
-        return tuple(every)
+        """The gender that each class leans to: male, female, even, or unknown.
+
+        By "odds" a class leans where the interval of its odds ratio excludes 1, by "point" the odds
+        ratio itself decides, by "share" which gender has more texts in the class.
+
+        >>> rows = [("a", "M")] * 30 + [("a", "F")] * 20 + [("b", "M")] * 60 + [("b", "F")] * 5
+        >>> texts, (labels, genders) = map(str, range(115)), zip(*rows)
+        >>> data = Dataset.of(texts, labels, genders, name="tiny")
+        >>> data.leaning, replace(data, leaning_by="share").leaning
+        (('female', 'male'), ('male', 'male'))
+        """
+        men, women = self.gender_sizes.T.tolist()
+        return class_leanings(men, women, self.leaning_by)
 
     @cached_property
     def digest(self) -> str:
@@ -243,10 +278,26 @@ class Dataset:
             "texts": len(self),
             "digest": self.digest,
             "left_out": dict(self.left_out),
+            "leaning_by": self.leaning_by,
             "classes": {
-                name: {"texts": int(size), "men": int(men), "women": int(women)}
-                for name, size, (men, women) in zip(
-                    self.classes, self.sizes, self.gender_sizes, strict=True
+                name: {
+                    "texts": int(size),
+                    "men": int(men),
+                    "women": int(women),
+                    "neither": int(neither),
+                    "leaning": leaning,
+                    "odds_ratio": ratio,
+                    "odds_low": low,
+                    "odds_high": high,
+                }
+                for name, size, (men, women), neither, leaning, (ratio, low, high) in zip(
+                    self.classes,
+                    self.sizes,
+                    self.gender_sizes,
+                    self.neither_sizes,
+                    self.leaning,
+                    self.odds_ratios.tolist(),
+                    strict=True,
                 )
             },
         }
@@ -263,27 +314,36 @@ class Dataset:
             name=self.name,
             left_out=self.left_out if left_out is None else left_out,
             rows=self.rows[rows],
+            leaning_by=self.leaning_by,
         )
 
 
 def gender_code(value: object, male: str | None = None, female: str | None = None) -> int:
-    """0 for a man, 1 for a woman, -1 where unknown; `male` and `female` name other codes.
+    """0 for a man, 1 for a woman, -2 for a person who is neither (other, nonbinary, nb, x), -1
+    where unknown; `male` and `female` name other codes.
 
-    Numbers are taken as they are (0, 1, -1); as text they must be named, since files differ.
+    Numbers are taken as they are (0, 1, -1, -2); as text they must be named, since files differ.
 
     >>> gender_code("F"), gender_code("Male"), gender_code(None), gender_code("2", female="2")
     (1, 0, -1, 1)
+    >>> gender_code("non-binary"), gender_code("unknown")
+    (-2, -1)
     """
     if isinstance(value, str):
         if value in (male, female):
             return MALE if value == male else FEMALE
         word = value.strip().lower()
-        for code, words in ((MALE, _MALE), (FEMALE, _FEMALE), (UNKNOWN, _UNKNOWN)):
+        for code, words in (
+            (MALE, _MALE),
+            (FEMALE, _FEMALE),
+            (NEITHER, _NEITHER),
+            (UNKNOWN, _UNKNOWN),
+        ):
             if word in words:
                 return code
     elif value is None:
         return UNKNOWN
-    elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN):
+    elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN, NEITHER):
         return int(value)
     raise InputError(
         "gender: expected M or F, male or female (other codes are named with --male and --female, "
@@ -364,6 +424,8 @@ def read(
     male: str | None = None,
     female: str | None = None,
     name: str | None = None,
+    leaning: LeaningRule = "odds",
+    duplicates: Literal["once", "class"] = "once",
 ) -> Dataset:
     """Read labelled texts.
 
@@ -379,6 +441,10 @@ def read(
         Bias in Bios are known (0 male, 1 female).
     name : str, optional
         The name of the data set; by default that of the source.
+    leaning : {"odds", "point", "share"}
+        How the gender that a class leans to is determined; see `Dataset.leaning`.
+    duplicates : {"once", "class"}
+        Whether a text under several classes is left out, or counts once in each of them.
 
     Returns
     -------
@@ -393,24 +459,28 @@ def read(
     [1, 0]
 
     """
+    columns = {"text": text, "label": label, "gender": gender, "male": male, "female": female}
     if isinstance(source, str):
         if source.partition(":")[0] == SIMULATED and not Path(source).exists():
-            return simulated(source)
+            return replace(simulated(source), leaning_by=leaning)
         if source.startswith(HUB):
-            return _collect(open_hub(source), text, label, gender, male, female, name or source)
+            return _collect(open_hub(source), name or source, leaning, duplicates, **columns)
     file_name = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"
     with open_table(source) as table:
-        return _collect(table, text, label, gender, male, female, name or file_name)
+        return _collect(table, name or file_name, leaning, duplicates, **columns)
 
 
 def _collect(
     table: Table,
+    name: str,
+    leaning: LeaningRule,
+    duplicates: Literal["once", "class"],
+    *,
     text: str | None,
     label: str | None,
     gender: str | None,
     male: str | None,
     female: str | None,
-    name: str,
 ) -> Dataset:
     layout = _layout(table, text, label, gender)
     codes = (layout.male if male is None else male, layout.female if female is None else female)
@@ -426,7 +496,9 @@ def _collect(
         except InputError as error:
             raise FileError(table.name, f"row {number}: {error}") from None
     try:
-        return Dataset.of(texts, labels, genders, name=name)
+        return Dataset.of(
+            texts, labels, genders, name=name, leaning_by=leaning, duplicates=duplicates
+        )
     except InputError as error:
         raise FileError(table.name, str(error).removeprefix(f"{name}: ")) from None
 

@@ -266,7 +266,8 @@ class _Ranges:
     """Where the texts of each drawn class lie, its men first, then its women, then the others."""
 
     def __init__(self, dataset: Dataset, classes: Positions) -> None:
-        self._order = np.lexsort((dataset.genders % 3, dataset.labels))  # unknown (-1) comes last
+        others_last = np.where(dataset.genders < 0, 2, dataset.genders)
+        self._order = np.lexsort((others_last, dataset.labels))
         self._starts = (np.cumsum(dataset.sizes) - dataset.sizes)[classes]
         self._size = dataset.sizes[classes]
         self._men, self._women = dataset.gender_sizes[classes].T

@@ -168,15 +168,22 @@ class FeatureStore:
         self,
         mitigation: Mitigation,
         *,
+        tested: Mitigation | None = None,
+        neutral: bool = False,
         finetune: bool = False,
         progress: StepProgress | None = None,
     ) -> Source:
-        """The features of the pool of a mitigation and then of the counterfactuals, on the model's
-        device; or the encoder that learns to read them, which starts afresh with every training.
+        """The features of the pool of a mitigation, of the texts as they are where the test
+        (`tested`, by default the same) has them so and the pool does not, of the counterfactuals,
+        and with `neutral` of the neutral versions, on the model's device; or the encoder that
+        learns to read them, which starts afresh with every training.
         """
+        tested = mitigation if tested is None else tested
         names = _pool_versions(mitigation)
+        if mitigation.neutralize and not tested.neutralize:
+            names = (*names, "plain")
         if self.has_counterfactuals:
-            names = (*names, _read_as("swapped", mitigation))
+            names = (*names, _read_as("swapped", tested), *(("neutral",) if neutral else ()))
         if finetune:
             return self._tuned_encoder(names)
         if names not in self._tables:

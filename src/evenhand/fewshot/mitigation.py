@@ -1,30 +1,36 @@
 """Three mitigations of gender bias in few-shot classification (El Zein 2021, §4.2).
 
 - *augment*: each text gets a counterfactual, the same text of the other gender, and models learn
-  from both (§4.2.1: a model is trained on the original and on the swapped corpus). Models learn
-  from the support of every episode, at test too, where it is all they know of a new class: there
-  each text comes with its counterfactual, so that K texts give 2K vectors. Training queries are
-  the text or its counterfactual with equal probability; validation and test queries stay as they
-  are. A text and its counterfactual are one text to the sampler: they are never in the support and
-  the query of one episode.
-- *neutralize*: gendered words become neutral ones and person names E1, E2 … (§4.2.2), in every
-  text, those of the test too: it is part of how the classifier reads.
-- *calibrate*: K/2 supports of each gender per class (§4.2.3), in training and test. It changes no
-  text: `episodes.sample` does it.
+  from both (§4.2.1: a model is trained on the original and on the swapped corpus). In the support
+  of an episode each text comes with its counterfactual, so that K texts give 2K vectors. Training
+  queries are the text or its counterfactual with equal probability; validation and test queries
+  stay as they are. A text and its counterfactual are one text to the sampler: they are never in the
+  support and the query of one episode.
+- *neutralize*: gendered words become neutral ones and person names E1, E2 … (§4.2.2).
+- *calibrate*: K/2 supports of each gender per class (§4.2.3). It changes no text:
+  `episodes.sample` does it.
+
+They are applied to training and validation episodes, and the test episodes are as without a
+mitigation (`train`: the source fixes the test set), or to the test episodes too (`all`): its
+supports come with their counterfactuals, its texts are neutralised, its supports are balanced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.fewshot.data import FEMALE, MALE, UNKNOWN, Dataset
+from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.fewshot.episodes import Episodes
 from evenhand.text.corpus.pool import ordered
 from evenhand.text.rewrite import Rewriter, rewrite_all
+
+Scope: TypeAlias = Literal["train", "all"]
+"""The episodes that a mitigation is applied to: those to train and validate with, or all."""
 
 BATCH = 1000  # texts rewritten at once
 PURPOSE = 0x7715  # separates these draws from others of the same seed
@@ -158,9 +164,7 @@ def pool_texts(
     if mitigation.augment:
         labels, rows = np.tile(labels, 2), np.tile(rows, 2)
         genders = np.concatenate([genders, _other(genders)])
-    pool = Dataset(
-        tuple(texts), labels, genders, dataset.classes, dataset.name, dataset.left_out, rows=rows
-    )
+    pool = replace(dataset, texts=tuple(texts), labels=labels, genders=genders, rows=rows)
     return Mitigated(mitigation, pool, len(dataset), unchanged)
 
 
@@ -220,4 +224,4 @@ def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _other(genders: np.ndarray) -> np.ndarray:
-    return np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], UNKNOWN)
+    return np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], genders)

@@ -41,7 +41,7 @@ from evenhand.fewshot.episodes import Episodes, sample
 from evenhand.fewshot.features import load_word_vectors
 from evenhand.fewshot.metrics.accuracy import accuracy, compare_accuracy
 from evenhand.fewshot.metrics.bias import bias
-from evenhand.fewshot.mitigation import Mitigated, apply, swap_gender
+from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, swap_gender
 from evenhand.fewshot.settings import RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import document, public_name, save_json, to_json, versions
@@ -303,10 +303,12 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Every text as the classifier reads it: those of the pool, then the counterfactuals of the
-    test queries (El Zein 2021, §4.1.2), read through the mitigation too.
+    """Every text as the classifier reads it: those of the pool, then those of the data set as they
+    are where only training texts are neutralised, then the counterfactuals of the test queries (El
+    Zein 2021, §4.1.2), read through the mitigation of the test, and their neutral versions.
 
-    `counterfactual` has the row of a text's counterfactual, or -1.
+    `counterfactual` has the row of a text's counterfactual, or -1, and `neutral` that of its
+    neutral version; `plain` is the row of the first text as it is.
     """
 
     dataset: Dataset
@@ -315,6 +317,8 @@ class Material:
     mitigated: Mitigated
     texts: tuple[str, ...] = field(repr=False)
     counterfactual: NDArray[np.int64] = field(repr=False)
+    plain: int = 0
+    neutral: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @property
     def has_counterfactuals(self) -> bool:
@@ -330,11 +334,29 @@ class Material:
         return self.mitigated.rows(part.valid)
 
     def test(self, part: Part) -> Episodes:
-        return self.mitigated.rows(part.test)
+        if self.settings.test_mitigation == self.settings.mitigation:
+            return self.mitigated.rows(part.test)
+        drawn = part.test
+        unlabelled = None if drawn.unlabelled is None else drawn.unlabelled + self.plain
+        return replace(
+            drawn,
+            support=drawn.support + self.plain,
+            query=drawn.query + self.plain,
+            unlabelled=unlabelled,
+            dataset=self.mitigated.pool.digest,
+        )
 
     def counterfactuals(self, part: Part) -> Episodes:
         """The test episodes with every query replaced by its counterfactual."""
-        rows: NDArray[np.int64] = self.counterfactual[part.test.query]
+        return self._other_queries(part, self.counterfactual)
+
+    def neutral_versions(self, part: Part) -> Episodes:
+        """The test episodes with every query replaced by its neutral version."""
+        assert self.neutral is not None  # noqa: S101
+        return self._other_queries(part, self.neutral)
+
+    def _other_queries(self, part: Part, versions: NDArray[np.int64]) -> Episodes:
+        rows: NDArray[np.int64] = versions[part.test.query]
         return replace(self.test(part), query=rows.astype(np.int32))
 
 
@@ -392,22 +414,39 @@ def prepare(
     """
     queries = np.unique(np.concatenate([part.test.query.ravel() for part in parts]))
     known = bool((dataset.genders[queries] >= 0).any())
-    counterfactual = np.full(len(dataset), -1)
+    counterfactual, neutral = np.full(len(dataset), -1), np.full(len(dataset), -1)
     swapped: tuple[str, ...] = ()
+    neutral_texts: tuple[str, ...] = ()
+    tested = settings.test_mitigation
     if store is not None:
         mitigated = store.mitigated(settings.mitigation)
-        swapped = store.counterfactuals(settings.mitigation)
-        if known:
-            counterfactual[queries] = len(mitigated.pool) + queries
+        swapped = store.counterfactuals(tested)
+        numbers = queries
+        if known and settings.neutral:
+            neutral_texts = store.texts("neutral")
     else:
         mitigated = apply(dataset, settings.mitigation, jobs=jobs)
         if known:
             texts = [dataset.texts[row] for row in queries]
-            plain = swap_gender(texts, names="fixed", jobs=jobs)
-            swapped = settings.mitigation.read(plain, jobs=jobs)
-            counterfactual[queries] = len(mitigated.pool) + np.arange(len(queries))
-    texts_read = (*mitigated.pool.texts, *swapped)
-    return Material(dataset, settings, tuple(parts), mitigated, texts_read, counterfactual)
+            swapped = tested.read(swap_gender(texts, names="fixed", jobs=jobs), jobs=jobs)
+            if settings.neutral:
+                neutral_texts = neutralize(texts, jobs=jobs)
+        numbers = np.arange(len(queries))
+    both = settings.mitigation.neutralize and not tested.neutralize
+    unchanged = dataset.texts if both else ()
+    if known:
+        counterfactual[queries] = len(mitigated.pool) + len(unchanged) + numbers
+        neutral[queries] = counterfactual[queries] + len(swapped)
+    return Material(
+        dataset,
+        settings,
+        tuple(parts),
+        mitigated,
+        (*mitigated.pool.texts, *unchanged, *swapped, *neutral_texts),
+        counterfactual,
+        len(mitigated.pool) if both else 0,
+        neutral if neutral_texts else None,
+    )
 
 
 def _sample(
@@ -426,7 +465,7 @@ def _sample(
             settings.shots,
             settings.queries,
             getattr(settings.episodes, purpose),
-            settings.mitigation.calibrate,
+            (settings.test_mitigation if purpose == "test" else settings.mitigation).calibrate,
             settings.unlabelled or 0,
             seed,
             f"{purpose} {number}",
@@ -543,6 +582,7 @@ def run(
         identity = {
             "settings": chosen.to_dict(),
             "data": dataset.digest,
+            "leaning": dataset.leaning_by,
             "encoder": fingerprint,
             "splits": _splits_digest(parts),
         }
@@ -696,7 +736,10 @@ class _Work:
         swapped = None
         if material.has_counterfactuals:
             swapped = evaluate(trained, source, material.counterfactuals(part)).log_probs
-        saved = SavedAnswers(answers, swapped, leaning_codes(self.dataset.leaning))
+        neutral = None
+        if material.neutral is not None:
+            neutral = evaluate(trained, source, material.neutral_versions(part)).log_probs
+        saved = SavedAnswers(answers, swapped, leaning_codes(self.dataset.leaning), neutral)
         saved.save(folder / ANSWERS)
 
     def _source(self, material: Material) -> Source:
@@ -707,7 +750,11 @@ class _Work:
         settings = self.settings
         if self.store is not None:
             return self.store.source(
-                settings.mitigation, finetune=settings.finetune, progress=self.progress
+                settings.mitigation,
+                tested=settings.test_mitigation,
+                neutral=settings.neutral,
+                finetune=settings.finetune,
+                progress=self.progress,
             )
         if settings.finetune:
             return TunedEncoder(

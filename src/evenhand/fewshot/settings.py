@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.fewshot.mitigation import Mitigation, parse
+from evenhand.fewshot.mitigation import Mitigation, Scope, parse
 from evenhand.fewshot.networks import NAMES
 from evenhand.instruments import Option, check_options, option, options_of
 
@@ -55,6 +55,12 @@ class TrainingSettings:
     patience : int
         Training stops after this many validations in a row no better than the best. The weights of
         the best validation are used, which may be the first, before any training.
+    adapt : int
+        Gradient steps on the support of each test episode before its queries are answered (El Zein
+        2021, §1.3.2). MAML is also trained and validated through them, first order, with the
+        encoder among the weights that move where it is trained.
+    adapt_rate : float
+        The rate of these steps; that of an encoder is lower by the ratio of the learning rates.
     standardise : bool
         Whether features are standardised by mean and SD of the training texts.
     seed : int
@@ -100,6 +106,15 @@ class TrainingSettings:
     patience: int = option(
         10, minimum=1, help="Stop after this many validations no better than the best."
     )
+    adapt: int = option(
+        0,
+        minimum=0,
+        maximum=1000,
+        metavar="STEPS",
+        help="Gradient steps on the support of each test episode before its queries are answered; "
+        "maml is trained through them too.",
+    )
+    adapt_rate: float = option(0.01, above=0, help="The rate of the steps of --adapt.")
     standardise: bool = True
     seed: int = option(
         0,
@@ -114,6 +129,11 @@ class TrainingSettings:
         if "projection" in self.options:
             raise InputError("options: expected those of the network alone, got 'projection'")
         check_options(self)
+
+    @property
+    def trains_through_adaptation(self) -> bool:
+        """Whether the inner steps are part of the training, as in MAML."""
+        return self.network == "maml" and self.adapt > 0
 
     def projection_width(self, dim: int, *, tuned: bool) -> int | None:
         """The width of the projection for features of width `dim`, None without one.
@@ -187,11 +207,16 @@ class RunSettings:
         Classes per episode, supports and queries per class.
     episodes : EpisodeCounts or str
     mitigation : Mitigation or str
+    mitigate : {"train", "all"}
+        Whether the mitigation is applied to training and validation episodes only, with the test
+        episodes as without it, or to the test episodes too.
     finetune : bool
         Whether the encoder is trained too.
     pooling : {"mean", "cls"}
     limit : int, optional
         The longest text in tokens.
+    neutral : bool
+        Whether every test query of known gender is also answered in its neutral version (they).
     unlabelled : int, optional
         Texts per class without their class, for the soft prototypical network only, by default as
         many as queries.
@@ -213,6 +238,11 @@ class RunSettings:
         metavar="M[+M]",
         help="none, or some of augment, neutralize, calibrate joined by +.",
     )
+    mitigate: Scope = option(
+        "train",
+        help="Mitigate training and validation only, and test on the texts as they are; or all: "
+        "the test supports and queries too.",
+    )
     finetune: bool = option(
         False,
         flag="--finetune/--frozen",
@@ -221,6 +251,11 @@ class RunSettings:
     pooling: Pooling = option("mean", help="How a text's tokens become its features.")
     limit: int | None = option(
         None, minimum=3, help="The longest text in tokens; by default that of the encoder."
+    )
+    neutral: bool = option(
+        True,
+        flag="--neutral/--no-neutral",
+        help="Answer each test query also in its neutral version (they), where genders are known.",
     )
     unlabelled: int | None = option(
         None,
@@ -265,10 +300,20 @@ class RunSettings:
             )
 
     @property
+    def test_mitigation(self) -> Mitigation:
+        """What is applied to the test episodes."""
+        return self.mitigation if self.mitigate == "all" else Mitigation()
+
+    @property
     def name(self) -> str:
         """The name of the run in tables: the network, and the mitigation if there is one."""
         network = self.training.network
-        return network if self.mitigation.name == "none" else f"{network} {self.mitigation.name}"
+        if self.training.adapt:
+            network = f"{network} adapt {self.training.adapt}"
+        if self.mitigation.name == "none":
+            return network
+        scope = " (train)" if self.mitigate == "train" else ""
+        return f"{network} {self.mitigation.name}{scope}"
 
     def training_of(self, number: int) -> TrainingSettings:
         """The training settings of the seed of that number, from 0 up."""
@@ -302,6 +347,10 @@ class DataSettings:
         The codes in the column of the gender; by default the known ones.
     at_least, each_gender : int, optional
         Classes with fewer texts, or fewer texts of one gender, are left out.
+    leaning : {"odds", "point", "share"}
+        How the gender that a class leans to is determined; see `Dataset.leaning`.
+    duplicates : {"once", "class"}
+        Whether a text under several classes is left out, or counts once in each of them.
 
     """
 
@@ -334,6 +383,17 @@ class DataSettings:
     each_gender: int | None = option(
         None, minimum=1, help="Leave out classes with fewer texts of one gender."
     )
+    leaning: Literal["odds", "point", "share"] = option(
+        "odds",
+        help="A class leans to a gender by its odds ratio against the other classes, where the 95% "
+        "interval excludes 1 (odds); by that ratio alone, as in El Zein 2021 (point); or by which "
+        "gender has more texts in it (share).",
+    )
+    duplicates: Literal["once", "class"] = option(
+        "once",
+        help="Equal texts count once, and a text under several classes is left out (once) or "
+        "counts in each of them (class).",
+    )
 
     @property
     def columns(self) -> dict[str, str]:
@@ -345,12 +405,13 @@ class DataSettings:
         """Read the texts, without the classes that are too small."""
         from evenhand.fewshot.data import read
 
-        columns = self.columns
+        check_options(self)
+        columns: dict[str, Any] = self.columns
         simulated = self.data.partition(":")[0] == "simulated" and not Path(self.data).exists()
         if columns and simulated:
             raise InputError(f"{next(iter(columns))}: simulated data have no columns to name")
         try:
-            dataset = read(self.data, **columns)
+            dataset = read(self.data, **columns, leaning=self.leaning, duplicates=self.duplicates)
         except FileNotFoundError:
             problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
             raise FileError(self.data, problem) from None

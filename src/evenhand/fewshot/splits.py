@@ -100,7 +100,8 @@ def make_splits(
 
     Examples
     --------
-    >>> data = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny")
+    >>> data = Dataset.of("abcdefghijkl", "abcdefghijkl", "MMMMMMFFFFFF", name="tiny",
+    ...                   leaning_by="share")
     >>> split = make_splits(data)[0]
     >>> len(split.train), len(split.valid), len(split.test)
     (6, 3, 3)
@@ -339,7 +340,8 @@ def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Seq
             raise SmallDataError(
                 f"{dataset.name}: expected at least three classes that lean {side}, one for each "
                 f"part, got {len(indices)}{': ' + names if names else ''} "
-                "(not needed with --any-leaning, in Python both_leanings=False)"
+                "(not needed with --any-leaning, in Python both_leanings=False; more classes lean "
+                "by --leaning point or share)"
             )
     if min(counts) < 2:
         raise SmallDataError(

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evenhand.errors import FileError, InputError
+from evenhand.fewshot.adaptation import Adaptation
 from evenhand.fewshot.answers import Answers
 from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.encoders import TunedEncoder, check_rows
@@ -244,7 +245,11 @@ def evaluate(
 
     """
     ready = trained.prepare(as_source(source))
-    parts = scores(trained.network, trained.scaling, ready, episodes)
+    if trained.settings.adapt:
+        adaptation = Adaptation(trained.settings, trained.network, trained.scaling, ready)
+        parts = adaptation.scores(episodes)
+    else:
+        parts = scores(trained.network, trained.scaling, ready, episodes)
     log_probs = [trained.network.log_probabilities(part).cpu().numpy() for part in parts]
     return Predictions(np.concatenate(log_probs), episodes)
 
@@ -540,6 +545,10 @@ class _Training:
     def step(self, part: slice) -> tuple[float, int, int]:
         """Learn from some episodes: the loss, and how many queries were right of how many."""
         self.network.train()
+        if self.settings.trains_through_adaptation:
+            done = self.adaptation.learn(self.training, part, self.targets)
+            self._update()
+            return done
         points, index = self.source.points(episode_rows(self.training, part))
         scaled = points if self.scaling is None else self.scaling(points)
         support, query, unlabelled = split_rows(self.training, index, part)
@@ -553,19 +562,30 @@ class _Training:
         loss = self.network.loss(output, wanted, self.settings.loss)
         torch.autograd.backward(loss)
         self.source.backward()
-        torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self._update()
         right = (output.detach().argmax(dim=-1) == wanted).sum()
         value, count = torch.stack([loss.detach().double(), right.double()]).tolist()
         return value, int(count), wanted.numel()
+
+    def _update(self) -> None:
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    @property
+    def adaptation(self) -> Adaptation:
+        return Adaptation(self.settings, self.network, self.scaling, self.source)
 
     def validate(self) -> None:
         """Add a point to the curves; store the weights of the best; end after too many others."""
         state = self.state
         wanted = torch.from_numpy(targets(self.validation)).to(self.source.device)
         loss, right, queries = 0.0, 0, 0
-        for output in scores(self.network, self.scaling, self.source, self.validation):
+        if self.settings.trains_through_adaptation:
+            outputs = self.adaptation.scores(self.validation)
+        else:
+            outputs = scores(self.network, self.scaling, self.source, self.validation)
+        for output in outputs:
             labels = wanted.expand(len(output), -1)
             own = self.network.loss(output, labels, self.settings.loss).double()
             correct = (output.argmax(dim=-1) == labels).sum()

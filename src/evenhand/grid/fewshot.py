@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.fewshot.metrics.bias import Bias
+from evenhand.fewshot.mitigation import Scope
 from evenhand.fewshot.settings import (
     SOFT,
     DataSettings,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK", "FewshotSettings"]
 
+EARLIER = {"mitigate": "all", "neutral": False}
+"""What runs of version 0.1 did, by setting: not part of the identity, so that their results stay
+valid. (So is `leaning: share`.)"""
 HELD = 2
 """The number of stores that a process holds."""
 
@@ -113,6 +117,7 @@ class _Fewshot:
             run.queries,
             run.unlabelled or 0,
             run.mitigation.calibrate,
+            run.mitigate,
             run.splits,
             run.split_seed,
             settings.shares,
@@ -121,8 +126,14 @@ class _Fewshot:
 
     def identity(self, settings: Any) -> dict[str, Any]:
         """The run, the texts with their classes and genders, and the encoder's files."""
+        run = settings.run.to_dict()
+        for name, value in EARLIER.items():
+            if run[name] == value or (name == "mitigate" and run["mitigation"] == "none"):
+                del run[name]
+        if not run["training"]["adapt"]:
+            del run["training"]["adapt"], run["training"]["adapt_rate"]
         return {
-            "run": settings.run.to_dict(),
+            "run": run,
             "data": _dataset(settings).digest,
             "encoder": _encoder(settings.encoder),
             "shares": parse_shares(settings.shares),
@@ -130,6 +141,7 @@ class _Fewshot:
             "prob": settings.prob,
             "margin": settings.margin,
             "tosses": settings.tosses,
+            **({} if settings.leaning == "share" else {"leaning": settings.leaning}),
         }
 
     def group(self, settings: Any) -> str:
@@ -137,7 +149,7 @@ class _Fewshot:
         words = [word for word in ("augment", "neutralize") if word in settings.mitigation]
         task = f"{settings.ways:03} {settings.shots:03} {settings.seed:010}"
         names = (settings.data, settings.encoder, settings.pooling, str(settings.limit))
-        return " ".join([*names, "+".join(words), task])
+        return " ".join([*names, "+".join(words), settings.mitigate if words else "", task])
 
     def compute(self, settings: Any, workspace: Workspace) -> dict[str, Any]:
         """Train, test and measure."""
@@ -163,7 +175,9 @@ class _Fewshot:
             "above_baseline": above.change,
         }
         for bias in others:
-            figures |= {part.query: part.estimate for part in bias.select("measure")}
+            kinds = ("measure", "original", "version")
+            parts = [part for kind in kinds for part in bias.select(kind)]
+            figures |= {part.query: part.estimate for part in parts}
         return {
             name: {"value": figure.value, "low": figure.low, "high": figure.high}
             for name, figure in figures.items()
@@ -279,6 +293,7 @@ def _check_parts(
     queries: int,
     unlabelled: int,
     calibrate: bool,
+    mitigate: Scope,
     splits: int,
     split_seed: int,
     shares: str,
@@ -295,6 +310,7 @@ def _check_parts(
         unlabelled=unlabelled,
         episodes=EpisodeCounts(1, 1, 1),
         mitigation="calibrate" if calibrate else "none",  # type: ignore[arg-type]
+        mitigate=mitigate,
         splits=splits,
         split_seed=split_seed,
     )

@@ -57,10 +57,13 @@ class MeasureSettings(BaseModel):
 def option_keys(option: Option) -> tuple[str, ...]:
     """Return the keys of an option in a grid's file: its name, and its flag if that differs.
 
+    Of a switch with two flags (--neutral/--no-neutral) it is the first.
+
     >>> option_keys(Option(name="threshold", type=float, default=0, help="", flag="--least"))
     ('threshold', 'least')
     """
-    flags = [flag.lstrip("-").replace("-", "_") for flag in (option.flag or "").split()]
+    given = [flag.partition("/")[0] for flag in (option.flag or "").split()]
+    flags = [flag.lstrip("-").replace("-", "_") for flag in given]
     return tuple(dict.fromkeys([option.name, *(flag for flag in flags if len(flag) > 1)]))
 
 

@@ -34,6 +34,7 @@ from evenhand.fewshot.metrics.bias import (
     compare_measures,
     measure_strata,
     read_measure,
+    read_originals,
 )
 from evenhand.grid.spec import Cell, digest, format_value
 from evenhand.grid.store import DamagedError, Store
@@ -234,7 +235,7 @@ def _flatten_figures(figures: Mapping[str, Any]) -> Row:
 
 FIGURES = ("accuracy", *MEASURES)
 """The figures of a result, of a change and of a network."""
-ROLES = ("network", "ways", "shots", "mitigation", "seed")
+ROLES = ("network", "ways", "shots", "mitigation", "mitigate", "seed")
 NO_MITIGATION, ALL = "none", "all"
 
 
@@ -349,7 +350,7 @@ def group_by_setting(collected: Collected, notes: list[str]) -> list[Group]:
                 others={name: v for name, v in cell.axes.items() if name not in ROLES},
                 network=cell.settings["network"],
                 task=Episode(cell.settings["ways"], cell.settings["shots"]),
-                mitigation=cell.settings["mitigation"],
+                mitigation=_mitigation_name(cell),
                 by_seed=by_seed,
                 missing_seeds=tuple(sorted(missing.get(key, ()))),
                 chance=result["chance"],
@@ -358,6 +359,13 @@ def group_by_setting(collected: Collected, notes: list[str]) -> list[Group]:
             )
         )
     return groups
+
+
+def _mitigation_name(cell: Cell) -> str:
+    """The mitigation, with what it is applied to where that is an axis of the grid."""
+    name = str(cell.settings["mitigation"])
+    scope = "" if name == NO_MITIGATION else cell.axes.get("mitigate", "")
+    return f"{name} ({scope})" if scope else name
 
 
 def _without_seed(cell: Cell) -> str:
@@ -424,7 +432,16 @@ def _accuracy_figure(values: Replicates, prob: float, *, gap: bool = False) -> R
 def _bias_figures(tallies: Tallies, prob: float) -> dict[str, Row]:
     """Return each bias measure with its interval; none where no bias can be measured."""
     values = bias_replicates(tallies)
-    return {} if values is None else _measure_figures(values, tallies.strata, prob)
+    if values is None:
+        return {}
+    originals = read_originals(values, tallies.strata, Run(prob=prob))
+    return {
+        **_measure_figures(values, tallies.strata, prob),
+        **{
+            m.query: {"value": m.value, "low": m.low, "high": m.high, "classes": m.n}
+            for m in originals
+        },
+    }
 
 
 def _measure_figures(values: Replicates, strata: Ints, prob: float) -> dict[str, Row]:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -70,7 +71,8 @@ class Settings:
     consecutive evaluations, of the `evaluations` spread over the run, do not improve on the best;
     the weights of the best evaluation are used. A share `held_out` of the documents is for the
     measurements before and after, a share `evaluation` for the evaluation loss; neither is trained
-    on. `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap"
+    on. Without `measure` nothing is held out and the model is tuned alone. `max_tokens` 0 is no
+    limit. `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap"
     (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU, float32 elsewhere),
     "float32" or "bfloat16"; weights are always float32.
 
@@ -93,8 +95,9 @@ class Settings:
     epochs: int = option(30, minimum=1, help="Maximum number of passes over the text.")
     max_tokens: int = option(
         600_000,
-        minimum=1,
-        help="Maximum number of training tokens over all epochs; a larger input is sampled.",
+        minimum=0,
+        help="Maximum number of training tokens over all epochs; a larger input is sampled. 0: no "
+        "limit, all epochs over all of the text.",
     )
     learning_rate: float = option(2e-4, above=0, help="Peak learning rate.")
     warmup: float = option(
@@ -116,6 +119,12 @@ class Settings:
     evaluation: float = option(
         0.05, above=0, below=1, public=False, help="Share of documents for the evaluation loss."
     )
+    measure: bool = option(
+        True,
+        flag="--measure/--no-measure",
+        help="Measure bias and perplexity before and after; or train on all of the text and "
+        "measure nothing but the loss.",
+    )
     top_k: int = option(
         10, minimum=1, help="Number of likeliest words for the second pronoun score."
     )
@@ -130,6 +139,11 @@ class Settings:
         check_options(self)
         if self.held_out + self.evaluation >= 1:
             raise InputError("held_out and evaluation: expected to leave text to learn from")
+
+    @property
+    def most_tokens(self) -> int:
+        """The largest number of training tokens."""
+        return self.max_tokens or sys.maxsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +195,8 @@ class FinetuneResult:
             for c in self.changes
             if c.query in ("mean bias", f"mean bias, {BUILT_IN}")
         ]
+        if not changes:
+            return "not measured"
         return f"mean bias, change: {'; '.join(changes)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,8 +272,8 @@ def finetune(
         run is refused.
     sentences : iterable of str or Sentence, optional
         Masked sentences to measure on instead of those that the structural filter finds in the
-        held-out documents. Documents with a sentence that is measured on, or its counterfactual,
-        are not learned from.
+        held-out documents; where these are fewer than two, the built-in sentences are. Documents
+        with a sentence that is measured on, or its counterfactual, are not learned from.
     pairs : sequence of Pair
         Sentence pairs, to measure CrowS-Pairs too.
     control : bool
@@ -275,14 +291,16 @@ def finetune(
     FinetuneResult
 
     """
-    from evenhand.masked.learning_text import Material, collect, held_out
+    from evenhand.masked.learning_text import HeldOut, Material, collect, held_out
 
     settings = settings or Settings()
+    if not settings.measure and (sentences is not None or pairs):
+        raise InputError("measure: expected sentences and pairs to measure on, or none of it")
     documents = collect(
         texts,
-        held_out=settings.held_out,
+        held_out=settings.held_out if settings.measure else 0.0,
         evaluation=settings.evaluation,
-        max_tokens=settings.max_tokens,
+        max_tokens=settings.most_tokens,
     )
     given = None if sentences is None else tuple(map(_sentence, sentences))
     with RunFolder.working(folder) as run_folder:
@@ -305,7 +323,9 @@ def finetune(
         done = run_folder.finished(settings.prob) if resuming else None
         if done is not None:
             return done
-        held_out_text = held_out(model, documents, given=given, pairs=pairs)
+        held_out_text = HeldOut((), (), (), "not measured")
+        if settings.measure:
+            held_out_text = held_out(model, documents, given=given, pairs=pairs)
         documents = documents.without(held_out_text.texts())
         material = Material(model, documents, settings)
         if not resuming:  # only after all input is checked
@@ -332,16 +352,21 @@ class _Loop:
     ) -> FinetuneResult:
         from evenhand.masked.learning_text import Material
 
-        before = self.measure(model, "before")
+        measured: dict[str, _Measured] = {}
+        if self.settings.measure:
+            measured["before"] = self.measure(model, "before")
         trained, after = self.arm(model, material, "after")
-        measured = {"before": before, "after": after}
+        if after is not None:
+            measured["after"] = after
         plain: Trained | None = None
         if control:
             settings = replace(self.settings, rewrite="none")
             model = load(source, device=device)
             material = Material(model, self.documents, settings)
-            plain, measured["control"] = self.arm(model, material, "control", "control")
-        kind = "given" if self.held_out.origin == "given" else "held out"
+            plain, unchanged = self.arm(model, material, "control", "control")
+            if unchanged is not None:
+                measured["control"] = unchanged
+        kind = self.held_out.kind
         compared = {
             name: _changes(measured[first], measured[second], self.settings, kind)
             for name, first, second in (
@@ -359,17 +384,18 @@ class _Loop:
             training=trained.to_dict(),
             curve=_curve(trained),
             control_curve=_curve(plain) if plain else (),
-            crows=_compare_crows(before, after),
+            crows=_compare_crows(measured["before"], measured["after"]) if measured else None,
             notes=tuple(self.notes(trained)),
-            **compared,
+            **{"changes": (), **compared},
         )
-        self.folder.save_table(_items(measured, kind), "items.csv")
+        if measured:
+            self.folder.save_table(_items(measured, kind), "items.csv")
         self.folder.finish(result)
         return result
 
     def arm(
         self, model: Model, material: Material, name: str, *under: str
-    ) -> tuple[Trained, _Measured]:
+    ) -> tuple[Trained, _Measured | None]:
         """Train and measure once; the model and its curve are written as soon as it is trained."""
         self.folder.checkpoints.mkdir(exist_ok=True)
         report = self._stage(f"training {name}" if under else "training")
@@ -377,7 +403,7 @@ class _Loop:
         trained = train(model, material, checkpoint, report)
         self.folder.save_model(model, *under, "model")
         self.folder.save_table(_curve(trained), *under, "curve.csv")
-        return trained, self.measure(model, name)
+        return trained, self.measure(model, name) if self.settings.measure else None
 
     def measure(self, model: Model, name: str) -> _Measured:
         def stage(what: str) -> Callable[[int, int], None] | None:
@@ -414,6 +440,8 @@ class _Loop:
                 f"learned from a sample of {trained.documents:,} documents: max_tokens is "
                 f"{self.settings.max_tokens:,}"
             )
+        if self.held_out.kind == "built-in":
+            yield f"measured on the {self.held_out.origin}"
         if self.held_out.refused:
             yield f"{self.held_out.refused:,} sentences are left out: the model cannot score them"
         if trained.best.evaluation > trained.points[0].evaluation:
@@ -807,7 +835,9 @@ def _changes(
     """What changed from one model to the other, measure by measure, both kinds of sentences."""
     changes = _score_changes(before.scores, after.scores, settings, kind)
     if before.built_in is not None and after.built_in is not None:
-        built_in = _score_changes(before.built_in, after.built_in, settings, "built-in")
+        built_in = _score_changes(
+            before.built_in, after.built_in, settings, "built-in", f", {BUILT_IN}"
+        )
         changes = [change for both in zip(changes, built_in, strict=True) for change in both]
     changes.append(_perplexity_change(before.plain, after.plain))
     if before.pairs is not None and after.pairs is not None:
@@ -816,11 +846,14 @@ def _changes(
 
 
 def _score_changes(
-    before: Measurement, after: Measurement, settings: Settings, kind: str
+    before: Measurement, after: Measurement, settings: Settings, kind: str, end: str = ""
 ) -> list[Comparison]:
-    """The changes of the pronoun score on one kind of sentences, which is in the details."""
+    """The changes of the pronoun score on one kind of sentences, which is in the details.
+
+    `end` is added to the name of each measure.
+    """
     full, top = (_paired(before, after, name) for name in ("full_bias", "bias"))
-    k, end = settings.top_k, f", {BUILT_IN}" if kind == "built-in" else ""
+    k = settings.top_k
     changes = [
         _mean_change(f"mean bias{end}", *full, settings, ideal=0.5),
         _mean_change(f"mean |bias - .5|{end}", *_distances(full), settings, ideal=0.0, highest=0.5),

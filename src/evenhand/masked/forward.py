@@ -20,13 +20,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
     from transformers import PreTrainedModel
+
+Ints = NDArray[np.integer[Any]]
+Activation = Callable[["torch.Tensor"], "torch.Tensor"]
 
 TILE = 512
 """Tokens processed together by a layer on the CPU."""
@@ -61,7 +66,7 @@ class Layer:
         return (self.query, self.key, self.value, self.out, self.up, self.down)
 
 
-def layers_of(network: PreTrainedModel) -> Sequence[Layer] | None:
+def layers_of(network: Any) -> Sequence[Layer] | None:
     """The layers in the order they are run (ALBERT runs one several times), None if unknown."""
     base: Any = network.base_model
     encoder: Any = getattr(base, "encoder", None)
@@ -73,9 +78,12 @@ def layers_of(network: PreTrainedModel) -> Sequence[Layer] | None:
     else:
         modules = list(getattr(encoder or getattr(base, "transformer", None), "layer", None) or [])
     kinds = {type(module).__name__ for module in modules}
-    if len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
+    if hasattr(network, "embed"):
+        read = _OWN.get(network.base_model_prefix, _bert)
+    elif len(kinds) != 1 or not kinds <= _READ.keys() or not _is_plain(network):
         return None
-    read = _READ[type(modules[0]).__name__]
+    else:
+        read = _READ[type(modules[0]).__name__]
     layers = [read(module) for module in modules]
     return layers if all(_is_standard(layer) for layer in layers) else None
 
@@ -167,10 +175,14 @@ _READ: dict[str, Callable[[Any], Layer]] = {
 }
 
 
+_OWN: dict[str, Callable[[Any], Layer]] = {"albert": _albert, "distilbert": _distilbert}
+"""The families of `network.Network` whose layers do not have the names of BERT's."""
+
+
 class Linear(Protocol):
     """A linear map of token states (n, in) to (n, out)."""
 
-    def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor: ...
+    def __call__(self, states: torch.Tensor) -> torch.Tensor: ...
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """The residual plus the map of the states."""
 
@@ -186,10 +198,10 @@ class Dense:
         weight = linear[0].weight if single else torch.cat([layer.weight for layer in linear])
         self.weight = weight.t()
 
-    def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    def __call__(self, states: torch.Tensor) -> torch.Tensor:
         import torch
 
-        return torch.addmm(self.bias, states, self.weight, out=out)
+        return torch.addmm(self.bias, states, self.weight)
 
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         return (residual + self.bias).addmm_(states, self.weight)
@@ -224,60 +236,123 @@ def stages_of(layers: Sequence[Layer], linear: Callable[..., Linear]) -> list[St
     return [stages[id(layer.out)] for layer in layers]
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The rows of one length: their numbers, and their tokens among all tokens."""
+
+    rows: slice
+    tokens: slice
+    length: int
+
+    def of(self, states: torch.Tensor) -> torch.Tensor:
+        """Token states (tokens, …) as rows (n, length, …) of this group."""
+        return states[self.tokens].view(-1, self.length, *states.shape[1:])
+
+
+def _groups(lengths: Ints) -> list[_Group]:
+    groups, row, token = [], 0, 0
+    for length, count in zip(*np.unique(lengths, return_counts=True), strict=True):
+        rows, tokens = slice(row, row + int(count)), slice(token, token + int(count * length))
+        groups.append(_Group(rows, tokens, int(length)))
+        row, token = rows.stop, tokens.stop
+    return groups
+
+
 class ForwardPass:
     """A run of the model on token rows that gives hidden states at requested positions.
 
-    Rows are in order of length. `stages` are the layers, if known.
+    Parameters
+    ----------
+    network : torch.nn.Module
+    ids : array
+        The token ids of all rows, one row after the other, in order of length.
+    lengths : array
+        The lengths of the rows.
+    stages : sequence of Stage or None
+        The layers, if known; otherwise the model is run unchanged.
+
     """
 
     def __init__(
-        self,
-        network: PreTrainedModel,
-        rows: Sequence[Sequence[int]],
-        stages: Sequence[Stage] | None,
+        self, network: Any, ids: Ints, lengths: Ints, stages: Sequence[Stage] | None
     ) -> None:
         import torch
 
-        groups = [
-            torch.tensor(list(same), dtype=torch.long, device=network.device)
-            for _, same in groupby(rows, key=len)
-        ]
+        self._starts = np.cumsum(lengths) - lengths
+        self._groups = _groups(lengths)
         self._last = stages[-1] if stages else None
+        self._attention: Attention | None = None
+        tokens = to_device(ids, network.device, torch.long)
         if stages:
-            embedded = [embed_tokens(network, ids) for ids in groups]
-            self._states = _run_stages(stages[:-1], embedded)
+            if is_packed(network.device, network.dtype, stages[0].layer):
+                self._attention = PackedAttention(self._starts, lengths, network.device)
+            else:
+                self._attention = GroupedAttention(self._groups)
+            embedded = _embed_rows(network, tokens, ids, lengths, self._groups)
+            self._states = _run_stages(stages[:-1], embedded, self._attention)
         else:
-            self._states = [
-                network.base_model(input_ids=ids, attention_mask=None).last_hidden_state
-                for ids in groups
-            ]
+            self._states = torch.cat(
+                [
+                    network.base_model(
+                        input_ids=group.of(tokens), attention_mask=None
+                    ).last_hidden_state.flatten(0, 1)
+                    for group in self._groups
+                ]
+            )
 
-    def states_at(self, rows: Sequence[int], positions: Sequence[int]) -> torch.Tensor:
+    @property
+    def is_packed(self) -> bool:
+        """Whether the states at all positions are best computed at once."""
+        return isinstance(self._attention, PackedAttention)
+
+    def states_at(self, rows: Ints, positions: Ints) -> torch.Tensor:
         """The last hidden states (n, width) at one position per row, rows in order."""
         import torch
 
+        states = self._states
+        if self._last is None:
+            return states[to_device(self._starts[rows] + positions, states.device, torch.long)]
+        if isinstance(self._attention, PackedAttention):
+            return _run_last_layer_packed(self._last, states, self._attention, rows, positions)
         parts = []
-        first = begin = 0
-        for states in self._states:
-            end = bisect_left(rows, first + len(states), lo=begin)
-            indices = torch.tensor(rows[begin:end], device=states.device, dtype=torch.long) - first
-            columns = torch.tensor(positions[begin:end], device=states.device, dtype=torch.long)
-            if self._last is None:
-                parts.append(states[indices, columns])
-            elif end > begin:
-                parts.append(_run_last_layer(self._last.layer, states, indices, columns))
-            first, begin = first + len(states), end
+        for group in self._groups:
+            begin, end = np.searchsorted(rows, (group.rows.start, group.rows.stop))
+            if end > begin:
+                parts.append(
+                    _run_last_layer(
+                        self._last.layer,
+                        group.of(states),
+                        rows[begin:end] - group.rows.start,
+                        positions[begin:end],
+                    )
+                )
         return torch.cat(parts)
 
     def all_states(self) -> list[torch.Tensor]:
         """The last hidden states at every position (rows, length, width), one tensor per length."""
-        return self._states if self._last is None else _run_stages([self._last], self._states)
+        states = self._states
+        if self._last is not None and self._attention is not None:
+            states = _run_stages([self._last], states, self._attention)
+        return [group.of(states) for group in self._groups]
+
+
+def to_device(values: Ints, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """An array as a tensor; copied to a GPU while the host goes on."""
+    import torch
+
+    tensor = torch.from_numpy(np.ascontiguousarray(values)).to(dtype)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def embed_tokens(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
-    """The input of the first layer."""
+    """The input of the first layer, for rows (n, length) of token ids."""
     base: Any = network.base_model
-    states: torch.Tensor = base.embeddings(input_ids=ids)
+    return _project_embeddings(base, base.embeddings(input_ids=ids))
+
+
+def _project_embeddings(base: Any, states: torch.Tensor) -> torch.Tensor:
     encoder: Any = getattr(base, "encoder", None)
     for part in (
         getattr(base, "embeddings_project", None),
@@ -287,44 +362,170 @@ def embed_tokens(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     return states
 
 
-def _run_stages(stages: Sequence[Stage], groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run layers on rows of several lengths together, each group (rows, length, width)."""
+def _embed_rows(
+    network: Any, tokens: torch.Tensor, ids: Ints, lengths: Ints, groups: Sequence[_Group]
+) -> torch.Tensor:
+    """The input of the first layer (tokens, width) of packed rows."""
     import torch
 
-    tokens = torch.cat([states.flatten(0, 1) for states in groups])
-    ends = list(accumulate(states.shape[0] * states.shape[1] for states in groups))
-    spans = [slice(*span) for span in pairwise([0, *ends])]
-    tile = TILE if tokens.device.type == "cpu" else len(tokens)
-    tiles = [slice(start, start + tile) for start in range(0, len(tokens), tile)]
-    states = [tokens[part] for part in tiles]
-    for stage in stages:
-        inner = stage.layer.query.out_features
-        joint, attended = (
-            tokens.new_empty(len(tokens), 3 * inner),
-            tokens.new_empty(len(tokens), inner),
+    if hasattr(network, "embed"):
+        positions = to_device(network.positions(ids, lengths), tokens.device, torch.long)
+        return _project_embeddings(network.base_model, network.embed(tokens, positions))
+    return torch.cat([embed_tokens(network, group.of(tokens)).flatten(0, 1) for group in groups])
+
+
+class Attention(Protocol):
+    """Attention within rows that are packed one after the other."""
+
+    def __call__(self, heads: int, joint: torch.Tensor) -> torch.Tensor:
+        """Attend with query, key and value (tokens, 3 × width): (tokens, width)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedAttention:
+    """Attention of one length after the other."""
+
+    groups: Sequence[_Group]
+
+    def __call__(self, heads: int, joint: torch.Tensor) -> torch.Tensor:
+        from torch.nn.functional import scaled_dot_product_attention
+
+        attended = joint.new_empty(len(joint), joint.shape[1] // 3)
+        for group in self.groups:
+            rows = group.of(joint)
+            query, key, value = rows.view(*rows.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
+            result = scaled_dot_product_attention(query, key, value).transpose(1, 2)
+            attended[group.tokens] = result.reshape(-1, attended.shape[1])
+        return attended
+
+
+class PackedAttention:
+    """Attention of rows of all lengths in one call; `attend` is the kernel."""
+
+    def __init__(self, starts: Ints, lengths: Ints, device: torch.device) -> None:
+        self.starts, self.lengths = starts, lengths
+        self.ends = self._boundaries(lengths, device)
+
+    @staticmethod
+    def _boundaries(counts: Ints, device: torch.device) -> torch.Tensor:
+        import torch
+
+        return to_device(np.concatenate([[0], np.cumsum(counts)]), device, torch.int32)
+
+    def __call__(self, heads: int, joint: torch.Tensor) -> torch.Tensor:
+        query, key, value = joint.view(len(joint), 3, heads, -1).unbind(1)
+        longest = int(self.lengths.max(initial=1))
+        attended = attend_packed(query, key, value, self.ends, self.ends, longest, longest)
+        return attended.reshape(len(joint), -1)
+
+    def at(self, heads: int, query: torch.Tensor, joint: torch.Tensor, rows: Ints) -> torch.Tensor:
+        """Attend with queries (n, width), rows in order, to key and value (tokens, 2 × width)."""
+        counts = np.bincount(rows, minlength=len(self.lengths))
+        key, value = joint.view(len(joint), 2, heads, -1).unbind(1)
+        attended = attend_packed(
+            query.view(len(query), heads, -1),
+            key,
+            value,
+            self._boundaries(counts, query.device),
+            self.ends,
+            int(counts.max(initial=1)),
+            int(self.lengths.max(initial=1)),
         )
-        for part, before in zip(tiles, states, strict=True):
-            stage.attend(before, out=joint[part])
-        for span, group in zip(spans, groups, strict=True):
-            attended[span] = _attend(stage.layer.heads, joint[span].view(*group.shape[:2], -1))
-        states = [
-            stage.rest(before, attended[part]) for part, before in zip(tiles, states, strict=True)
-        ]
-    finished = torch.cat(states)
-    return [finished[span].view(group.shape) for span, group in zip(spans, groups, strict=True)]
+        return attended.reshape(len(query), -1)
 
 
-def _attend(heads: int, joint: torch.Tensor) -> torch.Tensor:
-    """Attention over rows of one length (n, length, 3 × width): (n × length, width)."""
+def is_packed(device: torch.device, dtype: torch.dtype, layer: Layer) -> bool:
+    """Whether attention runs on packed rows: half precision on a GPU, where torch has a kernel."""
+    import torch
+
+    size = layer.query.out_features // layer.heads
+    if device.type != "cuda" or dtype not in (torch.float16, torch.bfloat16):
+        return False
+    if size % 8 or size > 256:
+        return False
+    try:
+        from torch.nn.attention.varlen import varlen_attn  # noqa: F401
+    except ImportError:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def attend_packed(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    query_ends: torch.Tensor,
+    key_ends: torch.Tensor,
+    most_queries: int,
+    longest: int,
+) -> torch.Tensor:
+    """Attention of packed rows (tokens, heads, size); the ends of the rows begin with 0."""
+    import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    n, length, _ = joint.shape
-    query, key, value = joint.view(n, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    return scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(n * length, -1)
+    if query.device.type == "cuda":
+        from torch.nn.attention.varlen import varlen_attn
+
+        kernel: Any = varlen_attn
+        attended: torch.Tensor = kernel(
+            query, key, value, query_ends, key_ends, most_queries, longest
+        )
+        return attended
+    parts = []
+    for (begin, end), (first, last) in zip(
+        pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True
+    ):
+        part = scaled_dot_product_attention(
+            query[begin:end].transpose(0, 1),
+            key[first:last].transpose(0, 1),
+            value[first:last].transpose(0, 1),
+        )
+        parts.append(part.transpose(0, 1))
+    return torch.cat(parts)
+
+
+def _run_stages(
+    stages: Sequence[Stage], tokens: torch.Tensor, attention: Attention
+) -> torch.Tensor:
+    """Run layers on token states (tokens, width) of rows of several lengths."""
+    import torch
+
+    tile = TILE if tokens.device.type == "cpu" else max(len(tokens), 1)
+    tiles = [slice(start, start + tile) for start in range(0, len(tokens), tile)]
+    for stage in stages:
+        attended = attention(stage.layer.heads, stage.attend(tokens))
+        if len(tiles) == 1:
+            tokens = stage.rest(tokens, attended)
+        else:
+            finished = torch.empty_like(tokens)
+            for part in tiles:
+                finished[part] = stage.rest(tokens[part], attended[part])
+            tokens = finished
+    return tokens
+
+
+def _run_last_layer_packed(
+    stage: Stage,
+    states: torch.Tensor,
+    attention: PackedAttention,
+    rows: Ints,
+    positions: Ints,
+) -> torch.Tensor:
+    """Run the last layer at some positions of packed rows."""
+    import torch
+    from torch.nn.functional import linear
+
+    layer = stage.layer
+    indices = to_device(attention.starts[rows] + positions, states.device, torch.long)
+    chosen = states[indices]
+    weight = torch.cat([layer.key.weight, layer.value.weight])
+    joint = linear(states, weight, torch.cat([layer.key.bias, layer.value.bias]))
+    attended = attention.at(layer.heads, layer.query(chosen), joint, rows)
+    return stage.rest(chosen, attended)
 
 
 def _run_last_layer(
-    layer: Layer, states: torch.Tensor, rows: torch.Tensor, positions: torch.Tensor
+    layer: Layer, states: torch.Tensor, rows: Ints, positions: Ints
 ) -> torch.Tensor:
     """Run the last layer at one position per row.
 
@@ -334,10 +535,12 @@ def _run_last_layer(
     """
     import torch
 
-    chosen = states[rows, positions]
+    device, length = states.device, states.shape[1]
+    flat = to_device(rows * length + positions, device, torch.long)
+    chosen = states.flatten(0, 1)[flat]
     n, width = chosen.shape
-    all_rows = n == len(states) and bool((rows == torch.arange(n, device=rows.device)).all())
-    seen = states if all_rows else states[rows]
+    all_rows = n == len(states) and bool((rows == np.arange(n)).all())
+    seen = states if all_rows else states[to_device(rows, device, torch.long)]
     heads, size = layer.heads, layer.query.out_features // layer.heads
     query = layer.query(chosen).view(n, heads, size).transpose(0, 1)
     reach = torch.bmm(query, layer.key.weight.view(heads, size, width)).transpose(0, 1)
@@ -351,9 +554,7 @@ def _run_last_layer(
     return finished
 
 
-def _activate(
-    activation: Callable[[torch.Tensor], torch.Tensor], states: torch.Tensor
-) -> torch.Tensor:
+def _activate(activation: Activation, states: torch.Tensor) -> torch.Tensor:
     """Apply the activation, in place for GELU."""
     import torch
 
@@ -363,13 +564,16 @@ def _activate(
     return activation(states)
 
 
-def logits_of(network: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
+def logits_of(network: Any, hidden: torch.Tensor) -> torch.Tensor:
     """The head of the model on hidden states (n, width): logits (n, vocabulary)."""
     return _head(network)(hidden)
 
 
 def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """The head of a model, by the attribute names of transformers."""
+    if hasattr(network, "embed"):
+        dense, activation, norm, decoder = network.head()
+        return lambda hidden: _decode(decoder, norm(activation(dense(hidden))))
     if hasattr(network, "generator_lm_head"):
         return lambda hidden: network.generator_lm_head(network.generator_predictions(hidden))
     if hasattr(network, "vocab_projector"):
@@ -384,6 +588,17 @@ def _head(network: Any) -> Callable[[torch.Tensor], torch.Tensor]:
             return head
     kind = type(network).__name__
     raise InputError(f"model: expected a masked language model with a known head, got {kind}")
+
+
+def _decode(decoder: nn.Linear, states: torch.Tensor) -> torch.Tensor:
+    """Logits; on a GPU those of half precision are sums in float32 that are not rounded again."""
+    import torch
+
+    if states.device.type != "cuda" or states.dtype == torch.float32:
+        logits: torch.Tensor = decoder(states)
+        return logits
+    logits = torch.mm(states, decoder.weight.t(), out_dtype=torch.float32)
+    return logits.add_(decoder.bias)
 
 
 class Int8:
@@ -405,11 +620,9 @@ class Int8:
             sums = quantized.dequantize().sum(dim=1)
         self.fixed = torch.stack([sums, torch.cat([layer.bias.detach() for layer in linear])])
 
-    def __call__(self, states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        import torch
-
+    def __call__(self, states: torch.Tensor) -> torch.Tensor:
         product, step, shift = self._product(states)
-        return torch.mul(product, step, out=out).addmm_(shift, self.fixed)
+        return product.mul_(step).addmm_(shift, self.fixed)
 
     def onto(self, residual: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         product, step, shift = self._product(states)
@@ -427,7 +640,7 @@ class Int8:
         return product, step, torch.cat([low, torch.ones_like(low)], dim=1)
 
 
-def int8_stages(network: PreTrainedModel) -> tuple[Stage, ...]:
+def int8_stages(network: Any) -> tuple[Stage, ...]:
     """The layers of the model with their linear maps in eight bits."""
     import torch
 

@@ -5,35 +5,48 @@ The probabilities of many texts come from one pass of the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache as memoize
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.cache import Cache, content_key
+from evenhand.cache import Cache
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.lexicon import pairs
 from evenhand.lexicon.gendered import PERSONS
 from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
-from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import MaskedPosition, Progress, query_tokens
-from evenhand.masked.words import cloze, find_mask, single_pieces
+from evenhand.masked.forward import to_device
+from evenhand.masked.model import MaskedLM, Model
+from evenhand.masked.scoring import (
+    MaskedPosition,
+    MaskedPositions,
+    Progress,
+    Read,
+    compute,
+    on_gpu,
+    query_keys,
+    read_cached,
+)
+from evenhand.masked.words import Span, beside, clozes, find_masks, pieces_beside
 from evenhand.statistics.intervals import Floats
 
-STEP = 512
+if TYPE_CHECKING:
+    import torch
+
+STEP, GPU_STEP = 512, 1 << 13
 """Texts that the model is queried for, and whose answers are cached, at once."""
 
 Words = Literal["all", "pronouns"]
 """Which words count: pronouns and gendered nouns, or only pronouns."""
 
-USUAL = ("[MASK] a", "a [MASK] a", "a [MASK].")
-"""Usual positions of a mask: at the beginning, in the middle, at the end."""
+USUAL = "a [MASK] a"
+"""A usual position of a mask."""
 
 
 def bias(p_male: ArrayLike, p_female: ArrayLike) -> Floats:
@@ -71,8 +84,10 @@ class Pieces:
     female: Mapping[int, str]
 
     @property
-    def ids(self) -> frozenset[int]:
-        return frozenset(self.male) | frozenset(self.female)
+    def hash(self) -> int:
+        """64 bits that identify the tokens and words."""
+        content = repr((*self.male.items(), None, *self.female.items())).encode()
+        return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
 
     @property
     def words(self) -> frozenset[str]:
@@ -85,7 +100,28 @@ def gender_pieces(model: MaskedLM, text: str, words: Words = "all") -> Pieces:
     A noun that with a capital is as often a name (king, baron) counts in lower case only.
     Contexts with the same tokens share one object.
     """
-    single = tuple(single_pieces(model, text, _listed(words)).items())
+    [pieces] = _pieces_at(model, [text], find_masks(model, [text]), words)
+    return pieces
+
+
+def _pieces_at(
+    model: MaskedLM, texts: Sequence[str], spans: Sequence[Span], words: Words
+) -> list[Pieces]:
+    """The gender words at the masks of texts, at the spans given."""
+    listed = _listed(words)
+    by_context: dict[tuple[str, str], Pieces] = {}
+    result = []
+    for text, (begin, end) in zip(texts, spans, strict=True):
+        context = beside(text[:begin], text[end:])
+        pieces = by_context.get(context)
+        if pieces is None:
+            single = tuple(pieces_beside(model, *context, listed).items())
+            pieces = by_context[context] = _shared_pieces(model, single)
+        result.append(pieces)
+    return result
+
+
+def _shared_pieces(model: MaskedLM, single: tuple[tuple[int, str], ...]) -> Pieces:
     known = _known.setdefault(model, {})
     if single not in known:
         male: dict[int, str] = {}
@@ -128,7 +164,7 @@ def check_pieces(model: MaskedLM, words: Words = "all") -> tuple[str, ...]:
     """Refuse a model without the pronouns as single pieces; return other pronouns it lacks."""
     if words not in ("all", "pronouns"):
         raise UnknownNameError("words", words, ["all", "pronouns"])
-    usual = gender_pieces(model, USUAL[1], words)
+    usual = gender_pieces(model, USUAL, words)
     if unfit(usual):
         available = [word for word in PRONOUNS if word in usual.words]
         raise InputError(
@@ -137,11 +173,6 @@ def check_pieces(model: MaskedLM, words: Words = "all") -> tuple[str, ...]:
             "pieces cannot be predicted at one mask"
         )
     return tuple(lacking(usual))
-
-
-def usual_ids(model: MaskedLM, words: Words) -> frozenset[int]:
-    """The tokens of the gender words at the usual positions of a mask."""
-    return frozenset().union(*(gender_pieces(model, text, words).ids for text in USUAL))
 
 
 @memoize
@@ -291,26 +322,58 @@ def probabilities(
     (0.435, 'she')
     """
     check_pieces(model, words)
-    queries = [mask_query(model, text, words) for text in texts]
-    return query_masks(
-        model, texts, queries, words=words, top_k=top_k, cache=cache, progress=progress
+    queries = mask_queries(model, texts, words)
+    for problem in queries.problems.values():
+        raise problem
+    return start_queries(model, queries.positions, queries.contexts, top_k=top_k, cache=cache)(
+        progress
     )
 
 
 def mask_query(model: MaskedLM, text: str, words: Words = "all") -> MaskedPosition:
     """The query at the mask of a text; `UnscorableTextError` if the model cannot score it."""
-    find_mask(model, text)
-    try:
-        query = cloze(model, text)
-    except InputError as error:
-        raise UnscorableTextError(str(error)) from None
-    if unfit(gender_pieces(model, text, words)):
-        shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise UnscorableTextError(
-            f"'{shown}': not both he and she, or his and her, are single pieces of model "
-            f"'{model.name}' at this mask"
-        )
-    return query
+    queries = mask_queries(model, [text], words)
+    for problem in queries.problems.values():
+        raise problem
+    return queries.positions[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskQueries:
+    """The queries at the masks of those texts that the model can score.
+
+    `chosen` are the numbers of these texts and `contexts` the gender words at their masks;
+    `problems` says why the others cannot be scored.
+    """
+
+    chosen: list[int]
+    positions: MaskedPositions
+    contexts: list[Pieces]
+    problems: dict[int, UnscorableTextError]
+
+
+def mask_queries(model: MaskedLM, texts: Sequence[str], words: Words = "all") -> MaskQueries:
+    """The queries at the masks of texts; a text without exactly one mask is an error."""
+    spans = find_masks(model, texts)
+    positions, without = clozes(model, texts, spans)
+    problems = {i: UnscorableTextError(str(error)) for i, error in without.items()}
+    chosen = (
+        [i for i in range(len(texts)) if i not in problems] if problems else [*range(len(texts))]
+    )
+    contexts = _pieces_at(model, [texts[i] for i in chosen], [spans[i] for i in chosen], words)
+    refused = {id(context) for context in set(contexts) if unfit(context)}
+    if refused:
+        fit = [n for n, context in enumerate(contexts) if id(context) not in refused]
+        for n in sorted(set(range(len(chosen))) - set(fit)):
+            text = texts[chosen[n]]
+            shown = text if len(text) <= 60 else f"{text[:60]}…"
+            problems[chosen[n]] = UnscorableTextError(
+                f"'{shown}': not both he and she, or his and her, are single pieces of model "
+                f"'{model.name}' at this mask"
+            )
+        positions = positions.take(np.array(fit, dtype=np.int64))
+        chosen, contexts = [chosen[n] for n in fit], [contexts[n] for n in fit]
+    return MaskQueries(chosen, positions, contexts, dict(sorted(problems.items())))
 
 
 def query_masks(
@@ -324,91 +387,186 @@ def query_masks(
     progress: Progress | None = None,
 ) -> Probabilities:
     """Compute `probabilities` for prepared queries; the cache stores a few numbers per text."""
+    contexts = _pieces_at(model, texts, find_masks(model, texts), words)
+    positions = MaskedPositions.of(queries)
+    return start_queries(model, positions, contexts, top_k=top_k, cache=cache)(progress)
+
+
+def start_queries(
+    model: MaskedLM,
+    positions: MaskedPositions,
+    contexts: Sequence[Pieces],
+    *,
+    top_k: int,
+    cache: Cache | None = None,
+) -> Callable[[Progress | None], Probabilities]:
+    """Start to compute `probabilities`; the function that is returned waits for them.
+
+    A GPU computes in the meantime. On a CPU everything is computed when the result is asked for.
+    """
     if top_k < 1:
         raise InputError(f"top_k: expected 1 or more, got {top_k}")
     k = min(top_k, len(model.tokenizer))
-    contexts = [gender_pieces(model, text, words) for text in texts]
-    numbers = np.full((len(texts), _WIDTH), np.nan)
-    missing = list(range(len(texts)))
+    positions.check()
+    numbers = np.full((len(positions), _WIDTH), np.nan)
+    missing = np.arange(len(positions))
     keys: list[bytes] = []
+    distinct = list(dict.fromkeys(contexts))
+    number_of = {context: number for number, context in enumerate(distinct)}
+    context_of = np.array([number_of[context] for context in contexts], dtype=np.int64)
     fingerprint = None if cache is None else getattr(model, "fingerprint", None)
     if cache is not None and fingerprint is not None:
-        salt = f"{fingerprint} {_word_list()}"
-        keys = [
-            content_key(
-                salt, query.position, k, len(query.ids), *query.ids, *c.male, -1, *c.female, -1
-            )
-            for query, c in zip(queries, contexts, strict=True)
+        salt = f"{fingerprint} {_word_list()} {k}"
+        hashes = np.array([context.hash for context in distinct], dtype=np.int64)
+        halves = hashes.view(np.int32).reshape(-1, 2)
+        keys = query_keys(salt, positions, halves[context_of])
+        missing = read_cached(cache, keys, numbers)
+    tables = _Tables.of(distinct)
+    order = _by_row(positions, missing)
+    on_device: dict[str, torch.Tensor] = {}
+
+    def read(logits: torch.Tensor, rows: torch.Tensor, queries: Ints) -> torch.Tensor:
+        return _best_words(logits, rows, context_of[queries], tables, k, on_device)
+
+    step = GPU_STEP if on_gpu(model) else STEP
+    steps = _computed(model, positions, order, read, step)
+    started: Iterable[Step] = list(steps) if on_gpu(model) else steps
+
+    def finish(progress: Progress | None) -> Probabilities:
+        done = len(positions) - len(missing)
+        for batches in started:
+            chosen = np.concatenate([indices for indices, _ in batches])
+            values = np.concatenate([get() for _, get in batches])
+            numbers[chosen] = tables.numbers(values, context_of[chosen])
+            if keys and cache is not None:
+                cache.store([keys[i] for i in chosen], numbers[chosen])
+            done += len(chosen)
+            if progress is not None:
+                progress(done, len(positions))
+        if not len(missing) and progress is not None:
+            progress(done, len(positions))
+        return _read(numbers)
+
+    return finish
+
+
+Step = list[tuple[Ints, Callable[[], Floats]]]
+
+
+def _by_row(positions: MaskedPositions, missing: Ints) -> Ints:
+    """The missing queries, those of similar rows together."""
+    rows, lengths = positions.rows(), positions.lengths.tolist()
+    ordered = sorted(missing.tolist(), key=lambda i: (lengths[i], rows[i]))
+    return np.array(ordered, dtype=np.int64)
+
+
+def _computed(
+    model: MaskedLM, positions: MaskedPositions, order: Ints, read: Read, step: int
+) -> Iterator[Step]:
+    """Compute the queries in this order, some at once."""
+    stages = model.stages() if isinstance(model, Model) and len(order) else None
+    for start in range(0, len(order), step):
+        yield list(compute(model, positions, order[start : start + step], read, stages=stages))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """The tokens of the gender words in each context, and the codes of the words.
+
+    A context with fewer tokens than another repeats its first one; a slot without a token has
+    those of -1.
+    """
+
+    tokens: tuple[Ints, Ints]
+    """The tokens of the male and of the female words (contexts, tokens)."""
+    codes: tuple[Ints, Ints]
+    slots: Ints
+    """The tokens of the male pronoun of each slot (contexts, slots, tokens)."""
+
+    @staticmethod
+    def of(contexts: Sequence[Pieces]) -> _Tables:
+        codes = _codes()
+        sides = [[context.male for context in contexts], [context.female for context in contexts]]
+        pronouns = [
+            [token for token, word in context.male.items() if word == male]
+            for context in contexts
+            for male, _ in SLOTS.values()
         ]
-        answers = cache.get(keys)
-        missing = [i for i, answer in enumerate(answers) if answer is None]
-        for i, answer in enumerate(answers):
-            if answer is not None:
-                numbers[i] = answer
-    done = len(texts) - len(missing)
-    for columns, chosen in _steps(missing, contexts, queries, usual_ids(model, words)):
-        answer_batch = query_tokens(model, [queries[i] for i in chosen], tokens=columns, k=k)
-        column_of = {token: column for column, token in enumerate(columns)}
-        for context, rows in _by_context([contexts[i] for i in chosen]):
-            where = np.asarray(chosen)[rows]
-            numbers[where] = _reduced(
-                context, column_of, answer_batch.log_probs[rows], answer_batch.top.ids[rows]
-            )
-        if keys and cache is not None:
-            cache.store([keys[i] for i in chosen], numbers[chosen])
-        done += len(chosen)
-        if progress is not None:
-            progress(done, len(texts))
-    if not missing and progress is not None:
-        progress(done, len(texts))
-    return _read(numbers)
+        male, female = (_filled([list(side) for side in listed]) for listed in sides)
+        male_codes, female_codes = (
+            _filled([[codes[word] for word in side.values()] for side in listed])
+            for listed in sides
+        )
+        slots = _filled([tokens or [-1] for tokens in pronouns])
+        return _Tables(
+            (male, female),
+            (male_codes, female_codes),
+            slots.reshape(len(contexts), len(_SLOTS), slots.shape[1]),
+        )
+
+    def numbers(self, values: Floats, contexts: Ints) -> Floats:
+        """The numbers of each text from those of `_best_words`."""
+        result = np.empty((len(values), _WIDTH))
+        result[:, :2] = np.exp(values[:, :2])
+        for side in (0, 1):
+            best = values[:, 2 + side].astype(np.int64)
+            result[:, 2 + side] = self.codes[side][contexts, best]
+        result[:, 4:6] = values[:, 4:6]
+        of_slot = values[:, 6:].copy()
+        result[:, 6] = _likeliest(of_slot)
+        of_slot[:, [_SLOTS.index("subject"), _SLOTS.index("reflexive")]] = -np.inf
+        result[:, 7] = _likeliest(of_slot)
+        return result
 
 
-def _steps(
-    missing: Sequence[int],
-    contexts: Sequence[Pieces],
-    queries: Sequence[MaskedPosition],
-    usual: frozenset[int],
-) -> Iterator[tuple[list[int], list[int]]]:
-    """The tokens to query and the texts to query them for, texts of similar length together."""
-    groups: dict[frozenset[int], list[int]] = {}
-    distinct = {id(context): context for context in contexts}
-    columns = {known: usual | context.ids for known, context in distinct.items()}
-    for index in sorted(missing, key=lambda i: (len(queries[i].ids), queries[i].ids)):
-        groups.setdefault(columns[id(contexts[index])], []).append(index)
-    for ids, chosen in groups.items():
-        for start in range(0, len(chosen), STEP):
-            yield sorted(ids), chosen[start : start + STEP]
+def _filled(lists: Sequence[Sequence[int]]) -> Ints:
+    """Lists as an array; shorter ones repeat their first number."""
+    width = max(map(len, lists), default=0)
+    return np.array(
+        [[*numbers, *[numbers[0]] * (width - len(numbers))] for numbers in lists], dtype=np.int64
+    ).reshape(len(lists), width)
 
 
-def _by_context(contexts: Sequence[Pieces]) -> list[tuple[Pieces, Ints]]:
-    """The distinct contexts and the texts of each."""
-    groups: dict[int, tuple[Pieces, list[int]]] = {}
-    for index, context in enumerate(contexts):
-        groups.setdefault(id(context), (context, []))[1].append(index)
-    return [(context, np.array(rows)) for context, rows in groups.values()]
+def _best_words(
+    logits: torch.Tensor,
+    rows: torch.Tensor,
+    contexts: Ints,
+    tables: _Tables,
+    k: int,
+    on_device: dict[str, torch.Tensor],
+) -> torch.Tensor:
+    """Reduce logits (positions, vocabulary) on their device to ten numbers for each query.
 
+    The log probability of the best male and female word, their numbers in the tables, whether they
+    are among the k likeliest, and the log probability of the male pronoun of each slot.
+    """
+    import torch
 
-def _reduced(context: Pieces, column_of: dict[int, int], log_probs: Floats, top: Ints) -> Floats:
-    """Reduce the log probabilities of the texts of one context to the cached numbers."""
-    n = len(log_probs)
-    result, codes = np.empty((n, _WIDTH)), _codes()
-    for side, column in ((context.male, 0), (context.female, 1)):
-        tokens = np.array(list(side), dtype=np.int64)
-        of_side = log_probs[:, [column_of[token] for token in side]]
-        best = of_side.argmax(axis=1)
-        result[:, column] = np.exp(of_side[np.arange(n), best])
-        result[:, 2 + column] = np.array([codes[word] for word in side.values()])[best]
-        result[:, 4 + column] = (top == tokens[best][:, None]).any(axis=1)
-    of_slot = np.full((n, len(_SLOTS)), -np.inf)
-    for j, (male, _) in enumerate(SLOTS.values()):
-        columns = [column_of[token] for token, word in context.male.items() if word == male]
-        if columns:
-            of_slot[:, j] = log_probs[:, columns].max(axis=1)
-    result[:, 6] = _likeliest(of_slot)
-    of_slot[:, [_SLOTS.index("subject"), _SLOTS.index("reflexive")]] = -np.inf
-    result[:, 7] = _likeliest(of_slot)
-    return result
+    device = logits.device
+    if not on_device:
+        for name, table in (("0", tables.tokens[0]), ("1", tables.tokens[1]), ("s", tables.slots)):
+            on_device[name] = to_device(table, device, torch.long)
+    context = to_device(contexts, device, torch.long)
+    total = logits.logsumexp(dim=1)[rows, None]
+    top = logits.topk(k, dim=1).indices[rows]
+    best, which, in_top = [], [], []
+    for side in "01":
+        tokens = on_device[side][context]
+        value, index = logits[rows[:, None], tokens].max(dim=1, keepdim=True)
+        best.append(value)
+        which.append(index)
+        in_top.append((top == tokens.gather(1, index)).any(dim=1, keepdim=True))
+    slots = on_device["s"][context]
+    of_slot = logits[rows[:, None, None], slots.clamp_min(0)]
+    of_slot = of_slot.masked_fill(slots < 0, -torch.inf).amax(dim=2)
+    return torch.cat(
+        [
+            torch.cat(best, dim=1).double() - total,
+            torch.cat([*which, *in_top], dim=1).double(),
+            of_slot.double() - total,
+        ],
+        dim=1,
+    )
 
 
 def _likeliest(of_slot: Floats) -> Ints:

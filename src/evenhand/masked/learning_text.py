@@ -472,12 +472,12 @@ class Material:
         self._tokenizer = model.tokenizer
         self._padding = int(model.tokenizer.pad_token_id or 0)
         self._masker = TokenMasker(model.tokenizer, settings.mask)
-        self.training = self._capped(documents.training, settings.max_tokens)
+        self.training = self._capped(documents.training, settings.most_tokens)
         self._cached_rows: tuple[int, Rows] | None = None
         self.evaluation_documents = self._capped(documents.evaluation, EVALUATION_TOKENS)
         self.evaluation = self._evaluation()
         self.epoch_tokens = self.rows(0).tokens
-        self.planned = min(settings.max_tokens, settings.epochs * self.epoch_tokens)
+        self.planned = min(settings.most_tokens, settings.epochs * self.epoch_tokens)
 
     def rows(self, epoch: int) -> Rows:
         """The rows of an epoch, rewritten as the settings require."""
@@ -557,15 +557,18 @@ class HeldOut:
     refused: int = 0
     built_in: tuple[Sentence, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """Of which kind the masked sentences are: given, built-in, or held out."""
+        if self.origin == "given":
+            return "given"
+        return "built-in" if self.origin.startswith("built-in") else "held out"
+
     def texts(self) -> Iterable[str]:
         """All texts that must not be trained on; plain sentences are not in the training text."""
         yield from (sentence.text for sentence in (*self.sentences, *self.built_in))
         for pair in self.pairs:
             yield from (pair.more, pair.less)
-
-
-class TooFewSentencesError(InputError):
-    """The held-out documents have too few sentences for the pronoun score."""
 
 
 def held_out(
@@ -580,7 +583,8 @@ def held_out(
     Antecedents such as "someone" are accepted, since there would be few sentences without them. One
     sentence per document is used, so that the sentences are independent. Plain sentences that also
     occur in the training text are skipped: otherwise every document that shares a common sentence
-    would be lost for training. The built-in sentences that the model can score are added.
+    would be lost for training. The built-in sentences that the model can score are added, or are
+    measured on alone where the filter accepts fewer than two of the text.
     """
     if given is not None:
         candidates, origin = list(given), "given"
@@ -593,11 +597,20 @@ def held_out(
             f"{len(documents.held_out):,} held-out documents"
         )
     scorable, refusals = _scorable(model, list(reversed(distinct.values())))
+    if given is None and len(scorable) < MIN_SENTENCES:
+        origin = (
+            f"built-in sentences, which are of another kind than the text: of {origin}, "
+            f"{len(scorable)} can be measured on"
+        )
+        candidates = list(built_in_sentences())
+        distinct = {sentence.text.encode(): sentence for sentence in candidates}
+        scorable, refusals = _scorable(model, candidates)
     if len(scorable) < MIN_SENTENCES:
         why = f"; {len(refusals)} cannot be scored: {refusals[0]}" if refusals else ""
-        raise TooFewSentencesError(
+        raise InputError(
             f"held-out sentences: expected {MIN_SENTENCES} or more to measure on, got "
-            f"{len(scorable)} ({origin}{why}); give some with --sentences, or more text"
+            f"{len(scorable)} ({origin}{why}); give some with --sentences, or more text, or "
+            "measure nothing with --no-measure"
         )
     known = {sentence.text for sentence in scorable}
     built_in, _ = _scorable(model, [s for s in built_in_sentences() if s.text not in known])

@@ -1,7 +1,8 @@
 """A masked language model by name: `mini` (embedded), a folder, or `hf:NAME` from the hub.
 
-torch and transformers are imported when a model is loaded, not before. Nothing is ever fetched
-unless the name begins with `hf:`.
+torch is imported when a model is loaded, not before; transformers only for families that
+`network` does not read, and when its own network or tokenizer is asked for, as for training.
+Nothing is ever fetched unless the name begins with `hf:`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -66,26 +67,41 @@ class Model:
     """A loaded transformers masked language model."""
 
     name: str
-    network: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
+    network: PreTrainedModel = field(repr=False)
+    """The network of transformers. A model that was read without it loads it on first use; from
+    then on this network is the one that is run.
+    """
+    tokenizer: PreTrainedTokenizerFast = field(repr=False)
     int8: tuple[Stage, ...] | None = field(default=None, repr=False)
     """The 8-bit layers of a model loaded with `int8`."""
     subject_kind: ClassVar[str] = "model"
 
     @property
+    def core(self) -> Any:
+        """The network that is run: the one of transformers, or the one that was read without it."""
+        return self.__dict__["_networks"].core
+
+    @property
     def device(self) -> torch.device:
-        return self.network.device
+        device: torch.device = self.core.device
+        return device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        dtype: torch.dtype = self.core.dtype
+        return dtype
 
     @property
     def dim(self) -> int:
         """The width of a sentence's embedding."""
-        return int(self.network.config.hidden_size)
+        return int(self.core.config.hidden_size)
 
     @property
     def longest(self) -> int:
         """The maximum number of tokens of an input, special ones included."""
-        positions = int(getattr(self.network.config, "max_position_embeddings", 1 << 20))
-        embeddings: Any = getattr(self.network.base_model, "embeddings", None)
+        core = self.core
+        positions = int(getattr(core.config, "max_position_embeddings", 1 << 20))
+        embeddings: Any = getattr(core.base_model, "embeddings", None)
         table = getattr(embeddings, "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)  # RoBERTa-like models count from there
         offset = 0 if padding is None else padding + 1
@@ -100,17 +116,20 @@ class Model:
         counters of the tensors or, with fused optimizers that do not update them, their first
         numbers.
         """
-        tensors = sorted(self.network.state_dict(keep_vars=True).items())
+        from evenhand.masked.network import parameters_of
+
+        networks: _Networks = self.__dict__["_networks"]
+        tensors = list(parameters_of(self.core))
         versions = [(name, tensor.data_ptr(), tensor._version) for name, tensor in tensors]
-        settings = self.network.config.to_dict()
+        settings = networks.settings()
         for irrelevant in ("_name_or_path", "transformers_version"):
             settings.pop(irrelevant, None)
         configuration = json.dumps(settings, sort_keys=True, default=str)
         state = (versions, _first_numbers(tensors), configuration, len(self.tokenizer))
-        known = _FINGERPRINTS.get(self.network)
+        known = _FINGERPRINTS.get(self.core)
         if known is None or known[0] != state:
             digest = _fingerprint(tensors, settings, self.tokenizer)
-            known = _FINGERPRINTS[self.network] = (state, digest)
+            known = _FINGERPRINTS[self.core] = (state, digest)
         return f"int8 {known[1]}" if self.int8 else known[1]
 
     def stages(self) -> Sequence[Stage] | None:
@@ -119,7 +138,7 @@ class Model:
         """
         if self.int8 is not None:
             return self.int8
-        layers = layers_of(self.network)
+        layers = layers_of(self.core)
         return None if layers is None else stages_of(layers, Dense)
 
     def logits(
@@ -131,10 +150,11 @@ class Model:
         if len({len(row) for row in rows}) > 1:
             raise InputError("logits: expected rows of one length, got several")
         with torch.inference_mode():
-            hidden = ForwardPass(self.network, rows, self.stages()).states_at(
-                range(len(rows)), positions
+            ids, lengths = np.array(rows), np.array([len(row) for row in rows])
+            hidden = ForwardPass(self.core, ids.reshape(-1), lengths, self.stages()).states_at(
+                np.arange(len(rows)), np.array(positions)
             )
-            return np.asarray(logits_of(self.network, hidden).float().cpu().numpy())
+            return np.asarray(logits_of(self.core, hidden).float().cpu().numpy())
 
     def embed(
         self, texts: Iterable[str], *, pooling: Pooling = "mean", batch_size: int = 64
@@ -159,8 +179,9 @@ class Model:
         with torch.inference_mode():
             stages = self.stages()
             for chosen in _batches([len(row) for row in ids], batch_size):
-                rows = [ids[i] for i in chosen]
-                [hidden] = ForwardPass(self.network, rows, stages).all_states()
+                rows = np.array([ids[i] for i in chosen])
+                lengths = np.full(len(rows), rows.shape[1])
+                [hidden] = ForwardPass(self.network, rows.reshape(-1), lengths, stages).all_states()
                 batch_ids = torch.tensor(rows, device=self.device)
                 result[chosen] = self._pooled(hidden, batch_ids, pooling).float().cpu().numpy()
         return result
@@ -184,6 +205,57 @@ class Model:
         return torch.einsum("bl,bld->bd", weights, hidden) / weights.sum(dim=1, keepdim=True)
 
 
+FOLDER_SETTINGS = "_evenhand_settings"
+"""The attribute of a network with the settings of its folder, and as transformers shows them."""
+
+
+class _Networks:
+    """The network of a model: that of transformers, or one read without it until it is asked for.
+
+    Parameters
+    ----------
+    core : Network or PreTrainedModel
+    load : callable, optional
+        Loads the network of transformers.
+
+    """
+
+    def __init__(self, core: Any, load: Callable[[], PreTrainedModel] | None = None) -> None:
+        self.core = core
+        self._load = load
+
+    def complete(self) -> PreTrainedModel:
+        """The network of transformers, which replaces the other one."""
+        if self._load is not None:
+            network, self._load = self._load(), None
+            setattr(network, FOLDER_SETTINGS, (self.core.settings, network.config.to_dict()))
+            self.core = network
+        complete: PreTrainedModel = self.core
+        return complete
+
+    def settings(self) -> dict[str, Any]:
+        """The configuration, which is that of the folder until it is changed."""
+        if self._load is not None:
+            return dict(self.core.settings)
+        now: dict[str, Any] = self.core.config.to_dict()
+        of_folder, then = getattr(self.core, FOLDER_SETTINGS, (now, now))
+        return dict(of_folder) if then == now else now
+
+
+class _NetworkField:
+    """The field `network` of a model."""
+
+    def __get__(self, model: Model | None, owner: type | None = None) -> Any:
+        return self if model is None else model.__dict__["_networks"].complete()
+
+    def __set__(self, model: Model, network: Any) -> None:
+        known = network if isinstance(network, _Networks) else _Networks(network)
+        model.__dict__["_networks"] = known
+
+
+Model.network = _NetworkField()  # type: ignore[assignment]
+
+
 _FINGERPRINTS: WeakKeyDictionary[Any, tuple[Any, str]] = WeakKeyDictionary()
 
 
@@ -197,13 +269,14 @@ def _first_numbers(tensors: Sequence[tuple[str, torch.Tensor]]) -> bytes:
 def _fingerprint(
     tensors: Sequence[tuple[str, torch.Tensor]],
     settings: Mapping[str, Any],
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: Any,
 ) -> str:
     import torch
 
-    words = json.loads(tokenizer.backend_tokenizer.to_str())
-    for transient in ("padding", "truncation"):  # of the last call, not of the tokenizer
-        words.pop(transient, None)
+    from evenhand.masked.tokenizer import Tokenizer, content
+
+    own = isinstance(tokenizer, Tokenizer)
+    words = tokenizer.content if own else content(tokenizer.backend_tokenizer)
     digest = blake2b(digest_size=16)
     digest.update(json.dumps([settings, words], sort_keys=True, default=str).encode())
     for name, tensor in tensors:
@@ -331,6 +404,53 @@ def _built(
     int8: bool,
     head: bool,
 ) -> Model:
+    own = _read_own(folder, dtype) if head else None
+    if own is not None:
+        core, tokenizer = own
+        core.to(torch_device)
+
+        def complete() -> PreTrainedModel:
+            with _refusing(place):
+                network: PreTrainedModel = _read_complete(place, folder, dtype, head)[0]
+                network.to(torch_device)  # type: ignore[arg-type]
+                return network
+
+        networks = _Networks(core, complete)
+    else:
+        network, tokenizer = _read_complete(place, folder, dtype, head, name)
+        core = network.to(torch_device)
+        networks = _Networks(core)
+    if torch_device.type == "cpu" and dtype != "float32":
+        guard_half()
+    stages = int8_stages(core) if int8 else None
+    shown: Any = networks
+    model = Model(f"{name} (int8)" if int8 else name, shown, tokenizer, stages)
+    check_run(place, model)
+    return model
+
+
+def _read_own(folder: Path, dtype: str) -> tuple[Any, Any] | None:
+    """The network and the tokenizer of a known family, read without transformers; else None."""
+    import torch
+
+    from evenhand.masked.network import read_network
+    from evenhand.masked.tokenizer import read_tokenizer
+
+    network = read_network(folder, getattr(torch, dtype))
+    if network is None:
+        return None
+    tokenizer = read_tokenizer(folder, str(network.settings["model_type"]))
+    if tokenizer is None or tokenizer.mask_token_id is None:
+        return None
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    fits = max(len(tokenizer), largest + 1) <= network.config.vocab_size
+    return (network, tokenizer) if fits else None
+
+
+def _read_complete(
+    place: str, folder: Path, dtype: str, head: bool, name: str = ""
+) -> tuple[Any, Any]:
+    """The network and the tokenizer as transformers reads them, checked."""
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
@@ -352,13 +472,7 @@ def _built(
         raise InputError(f"model '{name}': its tokenizer has no mask token")
     check_tokenizer(place, folder, tokenizer, network)
     check_weights(place, network, loading_info, head=head)
-    network = network.eval().to(torch_device)
-    if torch_device.type == "cpu" and dtype != "float32":
-        guard_half()
-    stages = int8_stages(network) if int8 else None
-    model = Model(f"{name} (int8)" if int8 else name, network, tokenizer, stages)
-    check_run(place, model)
-    return model
+    return network.eval(), tokenizer
 
 
 @contextmanager

@@ -19,7 +19,13 @@ import numpy as np
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Declaration, Run, correct_p_values
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import MaskedPosition, Tokens, target_log_probs, tokens_of
+from evenhand.masked.scoring import (
+    MaskedPositions,
+    Tokens,
+    coded_tokens,
+    encode,
+    target_log_probs,
+)
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, paired_shares, t_mean, wilson
 from evenhand.statistics.tests import binomial_test
@@ -98,8 +104,10 @@ class PairMetric:
         rows: list[tuple[int, ...]] = []
         positions: list[Positions] = []
         left_out: list[tuple[Pair, str]] = []
-        for pair in pairs:
-            more, less = _tokens(subject, pair, "sent_more"), _tokens(subject, pair, "sent_less")
+        coded = encode(subject, [text for pair in pairs for text in (pair.more, pair.less)])
+        for pair, coded_more, coded_less in zip(pairs, coded[::2], coded[1::2], strict=True):
+            more = _tokens(subject, pair, "sent_more", coded_more)
+            less = _tokens(subject, pair, "sent_less", coded_less)
             if more is None or less is None:
                 left_out.append((pair, "a sentence is longer than the model takes"))
                 continue
@@ -183,22 +191,23 @@ def log_probs_at(
 ) -> list[Floats]:
     """The log probabilities of each row's tokens at its positions, all of them hidden or none."""
     mask = int(model.tokenizer.mask_token_id)
-    queries: list[MaskedPosition] = []
+    shown: list[Sequence[int]] = []
     targets: list[int] = []
     for row, chosen in zip(rows, positions, strict=True):
-        shown = list(row)
+        ids = list(row)
         for i in chosen if hide else ():
-            shown[i] = mask
-        queries += [MaskedPosition(tuple(shown), i) for i in chosen]
+            ids[i] = mask
+        shown += [ids] * len(chosen)
         targets += [row[i] for i in chosen]
+    queries = MaskedPositions.of_rows(shown, [i for chosen in positions for i in chosen])
     answers = target_log_probs(model, queries, targets, progress=run.progress, cache=run.cache)
     return np.split(answers, np.cumsum([len(chosen) for chosen in positions])[:-1])
 
 
-def _tokens(model: MaskedLM, pair: Pair, column: str) -> Tokens | None:
+def _tokens(model: MaskedLM, pair: Pair, column: str, coded: Any) -> Tokens | None:
     """The tokens of one sentence of a pair; an error names the line and the column."""
     try:
-        return tokens_of(model, pair.more if column == "sent_more" else pair.less)
+        return coded_tokens(model, pair.more if column == "sent_more" else pair.less, coded)
     except InputError as problem:
         if not pair.file:
             raise

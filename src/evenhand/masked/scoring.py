@@ -7,17 +7,18 @@ of a direct call of the model, up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.cache import Cache, content_key
+from evenhand.cache import Cache, content_keys
 from evenhand.errors import InputError
-from evenhand.masked.forward import ForwardPass, Stage, logits_of
+from evenhand.masked.forward import ForwardPass, Stage, logits_of, to_device
 from evenhand.masked.model import MaskedLM, Model
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MaskedPosition",
+    "MaskedPositions",
     "TokenScores",
     "TopTokens",
     "log_probs",
@@ -36,13 +38,18 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Progress = Callable[[int, int], None]
+T = TypeVar("T")
 
 BATCH_TOKENS = 8192
-"""Tokens per batch: larger batches save little time and cost memory."""
+"""Tokens per batch on a CPU: larger batches save little time and cost memory."""
+GPU_BATCH_TOKENS = 1 << 18
+"""Tokens per batch on a GPU with enough memory."""
 MAX_MASKED_TOKENS = 1 << 21
 """Token ids of masked rows that are held in memory at once."""
 HEAD_ROWS = 512
-"""Positions whose logits over the full vocabulary are held in memory at once."""
+"""MaskedPositions whose logits over the full vocabulary are held in memory at once, on a CPU."""
+GPU_LOGITS = 1 << 28
+"""Logits that are held in memory at once on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,81 @@ class MaskedPosition:
 
     ids: tuple[int, ...]
     position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedPositions(Sequence[MaskedPosition]):
+    """MaskedPositions in rows of token ids, as arrays.
+
+    Parameters
+    ----------
+    ids : array
+        The token ids of all rows, one row after the other.
+    ends : array (n + 1)
+        Where the rows begin and end in `ids`; the first number is 0.
+    positions : array (n)
+        One position in each row.
+
+    """
+
+    ids: NDArray[np.int32]
+    ends: Ints
+    positions: Ints
+
+    @staticmethod
+    def of(queries: Sequence[MaskedPosition]) -> MaskedPositions:
+        """MaskedPositions as arrays."""
+        if isinstance(queries, MaskedPositions):
+            return queries
+        return MaskedPositions.of_rows([q.ids for q in queries], [q.position for q in queries])
+
+    @staticmethod
+    def of_rows(rows: Sequence[Sequence[int]], positions: Sequence[int] | Ints) -> MaskedPositions:
+        """One position in each row."""
+        ends = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=ends[1:])
+        ids = np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(ends[-1]))
+        return MaskedPositions(ids, ends, np.asarray(positions, dtype=np.int64))
+
+    @property
+    def lengths(self) -> Ints:
+        return np.diff(self.ends)
+
+    def take(self, indices: Ints) -> MaskedPositions:
+        """Some of the positions, in the order given."""
+        lengths = self.lengths[indices]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.arange(ends[-1]) + np.repeat(self.ends[indices] - ends[:-1], lengths)
+        return MaskedPositions(self.ids[tokens], ends, self.positions[indices])
+
+    def rows(self) -> list[bytes]:
+        """The token ids of each row as bytes, which identify the row."""
+        content = self.ids.tobytes()
+        ends = (self.ids.itemsize * self.ends).tolist()
+        return [content[begin:end] for begin, end in pairwise(ends)]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @overload
+    def __getitem__(self, index: int) -> MaskedPosition: ...
+    @overload
+    def __getitem__(self, index: slice) -> MaskedPositions: ...
+    def __getitem__(self, index: int | slice) -> MaskedPosition | MaskedPositions:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        row = range(len(self))[index]
+        ids = self.ids[self.ends[row] : self.ends[row + 1]]
+        return MaskedPosition(tuple(ids.tolist()), int(self.positions[row]))
+
+    def check(self) -> None:
+        """Check that the positions are in their rows."""
+        outside = np.flatnonzero((self.positions < 0) | (self.positions >= self.lengths))
+        if outside.size:
+            first = outside[0]
+            raise InputError(
+                f"position: expected 0 to {self.lengths[first] - 1}, got {self.positions[first]}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +157,7 @@ def query_tokens(
     *,
     tokens: Sequence[int],
     k: int,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> TokenScores:
@@ -96,7 +178,7 @@ def log_probs(
     positions: Sequence[MaskedPosition],
     tokens: Sequence[int],
     *,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> Floats:
@@ -108,9 +190,9 @@ def log_probs(
 def target_log_probs(
     model: MaskedLM,
     positions: Sequence[MaskedPosition],
-    targets: Sequence[int],
+    targets: Sequence[int] | NDArray[np.int32],
     *,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> Floats:
@@ -128,7 +210,7 @@ def top_k(
     positions: Sequence[MaskedPosition],
     k: int,
     *,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> TopTokens:
@@ -145,77 +227,158 @@ def _query(
     positions: Sequence[MaskedPosition],
     columns: Ints,
     k: int,
-    batch_tokens: int,
+    batch_tokens: int | None,
     progress: Progress | None,
     cache: Cache | None,
 ) -> Floats:
     """Compute one row per query: log probabilities of its columns and of its k likeliest tokens,
     then the ids of these tokens.
     """
-    for query in positions:
-        if not 0 <= query.position < len(query.ids):
-            raise InputError(f"position: expected 0 to {len(query.ids) - 1}, got {query.position}")
-    result = np.empty((len(positions), columns.shape[1] + 2 * k))
-    missing: Sequence[int] = range(len(positions))
+    packed = MaskedPositions.of(positions)
+    packed.check()
+    result = np.empty((len(packed), columns.shape[1] + 2 * k))
+    missing = np.arange(len(packed))
     keys: list[bytes] = []
     fingerprint = None if cache is None else getattr(model, "fingerprint", None)
     if cache is not None and fingerprint is not None:
-        keys = [
-            content_key(
-                fingerprint, query.position, k, len(query.ids), *query.ids, *tokens.tolist()
-            )
-            for query, tokens in zip(positions, columns, strict=True)
-        ]
-        missing = []
-        for index, cached in enumerate(cache.get(keys)):
-            if cached is None:
-                missing.append(index)
-            else:
-                result[index] = cached
-    done = len(positions) - len(missing)
+        keys = query_keys(f"{fingerprint} {k}", packed, columns)
+        missing = read_cached(cache, keys, result)
+    done = len(packed) - len(missing)
     if progress is not None and done:
-        progress(done, len(positions))
-    for indices, values in _compute(model, positions, missing, columns, k, batch_tokens):
+        progress(done, len(packed))
+
+    def read(logits: torch.Tensor, rows: torch.Tensor, queries: Ints) -> torch.Tensor:
+        return _extract(logits, rows, columns[queries], k)
+
+    for indices, get in launched(model, compute(model, packed, missing, read, batch_tokens)):
+        values = get()
         result[indices] = values
         if cache is not None and keys:
             cache.store([keys[index] for index in indices], values)
         done += len(indices)
         if progress is not None:
-            progress(done, len(positions))
+            progress(done, len(packed))
     return result
 
 
-def _compute(
+def query_keys(
+    context: str, positions: MaskedPositions, columns: NDArray[np.integer[Any]]
+) -> list[bytes]:
+    """The keys of queries in a cache: of rows, positions and the tokens that are read."""
+    width = columns.shape[1]
+    numbers = np.empty((len(positions), 2 + width), dtype=np.int32)
+    numbers[:, 0], numbers[:, 1], numbers[:, 2:] = width, positions.positions, columns
+    heads = numbers.tobytes()
+    step = numbers.itemsize * numbers.shape[1]
+    return content_keys(
+        context,
+        (heads[i * step : (i + 1) * step] + row for i, row in enumerate(positions.rows())),
+    )
+
+
+def read_cached(cache: Cache, keys: Sequence[bytes], result: Floats) -> Ints:
+    """Read what the cache has into the rows of `result`; the numbers of those that are missing."""
+    missing = []
+    for index, cached in enumerate(cache.get(keys)):
+        if cached is None:
+            missing.append(index)
+        else:
+            result[index] = cached
+    return np.array(missing, dtype=np.int64)
+
+
+Read = Callable[["torch.Tensor", "torch.Tensor", Ints], "torch.Tensor"]
+"""Reads numbers (n, width) from logits, at the rows of n queries, whose numbers are given too."""
+Get = Callable[[], Floats]
+
+
+def on_gpu(model: MaskedLM) -> bool:
+    """Whether the model computes while the host goes on."""
+    return isinstance(model, Model) and model.device.type == "cuda"
+
+
+def launched(model: MaskedLM, batches: Iterator[T]) -> Iterator[T]:
+    """The batches in order; on a GPU each one's successor is started before it is given."""
+    waiting: deque[T] = deque()
+    for batch in batches:
+        waiting.append(batch)
+        if len(waiting) > on_gpu(model):
+            yield waiting.popleft()
+    yield from waiting
+
+
+def compute(
     model: MaskedLM,
-    positions: Sequence[MaskedPosition],
-    missing: Sequence[int],
-    columns: Ints,
-    k: int,
-    batch_tokens: int,
-) -> Iterator[tuple[list[int], Floats]]:
-    """Compute the missing queries batch by batch: their indices and values."""
+    positions: MaskedPositions,
+    missing: Ints,
+    read: Read,
+    batch_tokens: int | None = None,
+    stages: Sequence[Stage] | None = None,
+) -> Iterator[tuple[Ints, Get]]:
+    """Compute the missing queries batch by batch: their numbers, and a function to get the values.
+
+    Equal rows are computed once. The batches of a resumed run are the remaining batches of the
+    interrupted one, so it computes the same numbers to the last bit.
+    """
     import torch
 
-    stages = None
-    for batch in _batches(positions, missing, batch_tokens):
-        indices: list[int] = []
-        values: list[Floats] = []
+    if isinstance(model, Model):
+        stages = stages or model.stages()
+        batch_tokens = batch_tokens or _batch_tokens(model, positions.lengths[missing])
+    for batch in _batches(positions, missing, batch_tokens or BATCH_TOKENS):
+        indices: list[Ints] = []
+        values: list[torch.Tensor] = []
         with torch.inference_mode():
-            if isinstance(model, Model):
-                stages = stages or model.stages()
-                logits = _logits(model, batch, stages)
-            else:
-                logits = _logits_of_any(model, batch)
-            for part, part_logits in logits:
-                repeats = [len(position.queries) for position in part]
-                queries = [index for position in part for index in position.queries]
-                indices += queries
-                values.append(_extract(part_logits, repeats, columns[queries], k))
-        yield indices, np.concatenate(values)
+            logits = (
+                _logits(model, batch, stages)
+                if isinstance(model, Model)
+                else _logits_of_any(model, batch)
+            )
+            for start, part in logits:
+                begin, end = np.searchsorted(batch.targets, (start, start + len(part)))
+                queries = batch.queries[begin:end]
+                rows = to_device(batch.targets[begin:end] - start, part.device, torch.long)
+                values.append(read(part, rows, queries))
+                indices.append(queries)
+            get = _send(torch.cat(values))
+        yield np.concatenate(indices), get
 
 
-def _extract(logits: torch.Tensor, repeats: Sequence[int], columns: Ints, k: int) -> Floats:
-    """Read the values from logits (positions, vocabulary); a position has `repeats` queries."""
+def _send(values: torch.Tensor) -> Get:
+    """Start the copy of values to the host; the result waits for it."""
+    import torch
+
+    if values.device.type != "cuda":
+        array = np.asarray(values.cpu().numpy())
+        return lambda: array
+    host = values.to("cpu", non_blocking=True)
+    copied: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record()
+
+    def get() -> Floats:
+        copied.synchronize()
+        return np.asarray(host.numpy())
+
+    return get
+
+
+def _batch_tokens(model: Model, lengths: Ints) -> int:
+    """Tokens per batch: on a GPU as many as its memory allows, in batches of about one size."""
+    import torch
+
+    if model.device.type != "cuda" or not len(lengths):
+        return BATCH_TOKENS
+    free, _ = torch.cuda.mem_get_info(model.device)
+    free += torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+    per_token = 32 * model.dim * model.dtype.itemsize
+    most = int(min(GPU_BATCH_TOKENS, max(BATCH_TOKENS, free // 2 // per_token)))
+    total, longest = int(lengths.sum()), int(lengths.max())
+    batches = -(-total // most)
+    return min(most, -(-total // batches) + longest)
+
+
+def _extract(logits: torch.Tensor, rows: torch.Tensor, columns: Ints, k: int) -> torch.Tensor:
+    """Read log probabilities of tokens and the k likeliest from logits (positions, vocabulary)."""
     import torch
 
     size = logits.shape[1]
@@ -224,97 +387,106 @@ def _extract(logits: torch.Tensor, repeats: Sequence[int], columns: Ints, k: int
     if columns.size and not 0 <= columns.min() <= columns.max() < size:
         invalid = columns.min() if columns.min() < 0 else columns.max()
         raise InputError(f"tokens: expected 0 to {size - 1}, got {invalid}")
-    rows = torch.arange(len(logits)).repeat_interleave(torch.tensor(repeats)).to(logits.device)
-    tokens = torch.as_tensor(columns).to(logits.device)
+    tokens = to_device(columns, logits.device, torch.long)
     best = logits.topk(k, dim=1)
     values = torch.cat([logits[rows[:, None], tokens], best.values[rows]], dim=1).double()
     values -= logits.logsumexp(dim=1)[rows, None]
-    return np.asarray(torch.cat([values, best.indices[rows]], dim=1).cpu().numpy())
-
-
-@dataclass(slots=True)
-class _BatchPosition:
-    """A position in a row of the batch, and the queries for it."""
-
-    row: int
-    position: int
-    queries: list[int]
+    return torch.cat([values, best.indices[rows]], dim=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Distinct rows in order of length, and their queried positions."""
+    """Distinct rows in order of length, their queried positions, and the queries for these.
 
-    rows: list[tuple[int, ...]]
-    positions: list[_BatchPosition]
+    `ids` and `lengths` are the rows; `rows` and `positions` the distinct positions, rows in order;
+    `queries` are numbers of queries and `targets` the numbers of their positions, in order.
+    """
 
-    @staticmethod
-    def of(
-        rows: list[tuple[int, ...]],
-        queries_by_row: Mapping[tuple[int, ...], Mapping[int, list[int]]],
-    ) -> _Batch:
-        """The rows with their queried positions."""
-        return _Batch(
-            rows,
-            [
-                _BatchPosition(row, position, queries)
-                for row, ids in enumerate(rows)
-                for position, queries in queries_by_row[ids].items()
-            ],
-        )
+    ids: NDArray[np.int32]
+    lengths: Ints
+    rows: Ints
+    positions: Ints
+    queries: Ints
+    targets: Ints
 
 
-Parts = Iterator[tuple[list[_BatchPosition], "torch.Tensor"]]
+Parts = Iterator[tuple[int, "torch.Tensor"]]
+"""The number of the first position of a part of a batch, and the logits of the part."""
 
 
 def _logits(model: Model, batch: _Batch, stages: Sequence[Stage] | None) -> Parts:
     """The logits of the batch, in parts that fit into memory."""
-    forward = ForwardPass(model.network, batch.rows, stages)
-    for start in range(0, len(batch.positions), HEAD_ROWS):
-        part = batch.positions[start : start + HEAD_ROWS]
-        hidden = forward.states_at(
-            [position.row for position in part], [position.position for position in part]
+    forward = ForwardPass(model.core, batch.ids, batch.lengths, stages)
+    step = HEAD_ROWS
+    if model.device.type == "cuda":
+        size = getattr(model.core.config, "vocab_size", len(model.tokenizer))
+        step = max(step, GPU_LOGITS // size)
+    everywhere = forward.states_at(batch.rows, batch.positions) if forward.is_packed else None
+    for start in range(0, len(batch.rows), step):
+        part = slice(start, start + step)
+        hidden = (
+            forward.states_at(batch.rows[part], batch.positions[part])
+            if everywhere is None
+            else everywhere[part]
         )
-        yield part, logits_of(model.network, hidden).float()
+        yield start, logits_of(model.core, hidden).float()
 
 
 def _logits_of_any(model: MaskedLM, batch: _Batch) -> Parts:
     """The logits of any `MaskedLM`, which takes rows of one length."""
     import torch
 
-    for _, group in groupby(batch.positions, key=lambda position: len(batch.rows[position.row])):
-        positions = list(group)
-        for start in range(0, len(positions), HEAD_ROWS):
-            part = positions[start : start + HEAD_ROWS]
-            rows = [batch.rows[position.row] for position in part]
-            yield (
-                part,
-                torch.as_tensor(model.logits(rows, [position.position for position in part])),
-            )
+    ends = np.cumsum(batch.lengths)
+    lengths = batch.lengths[batch.rows]
+    begin = 0
+    while begin < len(lengths):
+        end = min(begin + HEAD_ROWS, int(np.searchsorted(lengths, lengths[begin], side="right")))
+        tokens = (ends[batch.rows[begin:end]] - lengths[begin])[:, None] + np.arange(lengths[begin])
+        rows = [tuple(row) for row in batch.ids[tokens].tolist()]
+        yield begin, torch.as_tensor(model.logits(rows, batch.positions[begin:end].tolist()))
+        begin = end
 
 
-def _batches(
-    positions: Sequence[MaskedPosition], missing: Sequence[int], batch_tokens: int
-) -> Iterator[_Batch]:
-    """Group the missing queries by row and position into batches, rows in order of length.
-
-    The batches of a resumed run are the remaining batches of the interrupted one, so it computes
-    the same numbers to the last bit.
-    """
-    by_row: dict[tuple[int, ...], dict[int, list[int]]] = {}
-    for index in missing:
-        query = positions[index]
-        by_row.setdefault(query.ids, {}).setdefault(query.position, []).append(index)
-    rows: list[tuple[int, ...]] = []
-    tokens = 0
-    for ids in sorted(by_row, key=len):
-        if rows and tokens + len(ids) > batch_tokens:
-            yield _Batch.of(rows, by_row)
-            rows, tokens = [], 0
-        rows.append(ids)
-        tokens += len(ids)
-    if rows:
-        yield _Batch.of(rows, by_row)
+def _batches(positions: MaskedPositions, missing: Ints, batch_tokens: int) -> Iterator[_Batch]:
+    """Group the missing queries by row and position into batches, rows in order of length."""
+    if not len(missing):
+        return
+    queries = positions.take(missing)
+    numbers: dict[bytes, int] = {}
+    row_of = np.array([numbers.setdefault(row, len(numbers)) for row in queries.rows()])
+    first = np.empty(len(numbers), dtype=np.int64)
+    first[row_of[::-1]] = np.arange(len(row_of))[::-1]
+    by_length = np.argsort(queries.lengths[first], kind="stable")
+    rank = np.empty_like(by_length)
+    rank[by_length] = np.arange(len(by_length))
+    lengths = queries.lengths[first][by_length]
+    # the distinct positions of each row, in the order in which they are queried
+    longest = int(lengths[-1])
+    keys, where, target = np.unique(
+        rank[row_of] * longest + queries.positions, return_index=True, return_inverse=True
+    )
+    order = np.lexsort((where, keys // longest))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows, columns = np.divmod(keys[order], longest)
+    by_target = np.argsort(place[target], kind="stable")
+    targets = place[target][by_target]
+    ends = np.cumsum(lengths)
+    begin = 0
+    while begin < len(lengths):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + batch_tokens, side="right")))
+        low, high = np.searchsorted(rows, (begin, end))
+        of_batch = slice(*np.searchsorted(targets, (low, high)))
+        yield _Batch(
+            queries.take(first[by_length[begin:end]]).ids,
+            lengths[begin:end],
+            rows[low:high] - begin,
+            columns[low:high],
+            missing[by_target[of_batch]],
+            targets[of_batch] - low,
+        )
+        begin = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,14 +499,28 @@ class Tokens:
 
 def tokens_of(model: MaskedLM, text: str) -> Tokens | None:
     """Tokenize a text; None if it is longer than the model accepts."""
-    coded = model.tokenizer(text, return_special_tokens_mask=True, verbose=False)
-    ids: list[int] = coded["input_ids"]
+    return coded_tokens(model, text, encode(model, [text])[0])
+
+
+def encode(model: MaskedLM, texts: Sequence[str]) -> list[Any]:
+    """The encodings of the tokenizer: ids, offsets and word ids, special tokens included."""
+    backend = model.tokenizer.backend_tokenizer
+    if backend.truncation is not None:
+        backend.no_truncation()
+    if backend.padding is not None:
+        backend.no_padding()
+    return list(backend.encode_batch(list(texts)))
+
+
+def coded_tokens(model: MaskedLM, text: str, coded: Any) -> Tokens | None:
+    """The tokens of an encoded text; None if it is longer than the model accepts."""
+    ids: list[int] = coded.ids
     if model.tokenizer.mask_token_id in ids:
         raise InputError(f"expected a text without a mask, got {text!r}")
     longest = model.longest if isinstance(model, Model) else model.tokenizer.model_max_length
     if len(ids) > longest:
         return None
-    special: list[int] = coded["special_tokens_mask"]
+    special: list[int] = coded.special_tokens_mask
     return Tokens(tuple(ids), tuple(i for i, added in enumerate(special) if not added))
 
 
@@ -343,36 +529,37 @@ def hidden_log_probs(
     rows: Sequence[Sequence[int]],
     positions: Sequence[Sequence[int]],
     *,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
 ) -> list[Floats]:
     """Compute the log probability of the token at each position of each row, each masked alone."""
     mask = model.tokenizer.mask_token_id
-    counts = [len(values) for values in positions]
-    total, done = sum(counts), 0
+    counts = np.array([len(values) for values in positions], dtype=np.int64)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    total, done = int(counts.sum()), 0
     answers: list[Floats] = []
-    for part in _chunks([len(row) * n for row, n in zip(rows, counts, strict=True)]):
-        queries, targets = [], []
-        for index in part:
-            row = tuple(rows[index])
-            for position in positions[index]:
-                queries.append(
-                    MaskedPosition((*row[:position], mask, *row[position + 1 :]), position)
-                )
-                targets.append(row[position])
-        before = done
+    for part in _chunks((lengths * counts).tolist()):
+        first = [positions[index][0] if counts[index] else 0 for index in part]
+        queries = MaskedPositions.of_rows([rows[index] for index in part], first)
+        queries = queries.take(np.repeat(np.arange(len(part)), counts[part]))
+        columns = np.fromiter(
+            chain.from_iterable(positions[index] for index in part), np.int64, count=len(queries)
+        )
+        queries = MaskedPositions(queries.ids, queries.ends, columns)
+        at = queries.ends[:-1] + columns
+        targets = queries.ids[at]
+        queries.ids[at] = mask
         flat = target_log_probs(
             model,
             queries,
             targets,
             batch_tokens=batch_tokens,
             cache=cache,
-            progress=None if progress is None else _offset_progress(progress, before, total),
+            progress=None if progress is None else _offset_progress(progress, done, total),
         )
         done += len(queries)
-        ends = np.cumsum([counts[index] for index in part])[:-1]
-        answers += [np.asarray(values, dtype=float) for values in np.split(flat, ends)]
+        answers += np.split(flat, np.cumsum(counts[part])[:-1])
     return answers
 
 

@@ -72,7 +72,7 @@ def read_sentences(
             if as_json is None:
                 as_json = line.startswith("{")
             text, pronoun = _fields(name, number, line) if as_json else (line, "")
-            masks = sum(text.count(mask) for mask in MASKS)
+            masks = text.count(MASKS[0]) + text.count(MASKS[1])
             if masks != 1:
                 received = "none" if masks == 0 else str(masks)
                 raise FileError(name, f"expected one {MASKS[0]}, got {received}", line=number)

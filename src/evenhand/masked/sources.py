@@ -28,6 +28,16 @@ TIMEOUT = 5.0
 """Seconds in which the hub has to answer."""
 ATTENTION = (None, "eager", "sdpa")
 """Implementations of attention that are part of torch; others may be downloaded as code."""
+COMMON_FAMILIES = (
+    "albert",
+    "bert",
+    "camembert",
+    "distilbert",
+    "electra",
+    "roberta",
+    "xlm-roberta",
+)
+"""Families with a masked head that are known without asking transformers."""
 MOST_LAYERS = 1000
 DEPTH = re.compile(r"^(num_hidden_|n_|num_)layers$")
 LAYERS = re.compile(r"(layers?|groups|group_num|blocks)$")
@@ -102,8 +112,6 @@ def first_sentence(error: BaseException) -> str:
 
 def check_model_folder(folder: Path, name: str) -> None:
     """Check that the folder is a model that is loaded without running any code of its own."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as FAMILIES
-
     if (folder / "adapter_config.json").exists():
         raise FileError(
             name, "expected a complete model, got an adapter: merge it into its model and save that"
@@ -118,7 +126,7 @@ def check_model_folder(folder: Path, name: str) -> None:
         if file.is_file():
             _check_code(file, _settings(file))
     family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
+    if not isinstance(family, str) or not _has_masked_head(family):
         raise FileError(
             path,
             "expected model_type to be a family with a masked head (bert, roberta, distilbert, "
@@ -129,6 +137,14 @@ def check_model_folder(folder: Path, name: str) -> None:
             raise FileError(path, f"{key}: expected one layer or more, got {value}")
         if LAYERS.search(key) and isinstance(value, int | float) and not value <= MOST_LAYERS:
             raise FileError(path, f"{key}: expected at most {MOST_LAYERS} layers, got {value:.6g}")
+
+
+def _has_masked_head(family: str) -> bool:
+    if family in COMMON_FAMILIES:
+        return True
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return family in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ differ in how they treat the space before it and the text after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,13 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import BATCH_TOKENS, MaskedPosition, Progress, target_log_probs
+from evenhand.masked.scoring import (
+    MaskedPosition,
+    MaskedPositions,
+    Progress,
+    encode,
+    target_log_probs,
+)
 from evenhand.statistics.intervals import Floats
 
 if TYPE_CHECKING:
@@ -102,16 +108,24 @@ def rows(model: MaskedLM, texts: Sequence[tuple[str, Sequence[Span]]]) -> list[R
     """Tokenize several texts, as `row` does, in one call."""
     unknown = model.tokenizer.unk_token_id
     encoded_rows = []
-    for (text, spans), coded in zip(texts, _encoded(model, [t for t, _ in texts]), strict=True):
-        _check_length(model, text, len(coded.ids))
-        for begin, end in spans:
-            if any(coded.ids[i] == unknown for i in _over(coded, begin, end)):
+    for (text, spans), coded in zip(texts, encode(model, [t for t, _ in texts]), strict=True):
+        ids, offsets = coded.ids, coded.offsets
+        _check_length(model, text, len(ids))
+        pieces = [_over(offsets, begin, end) for begin, end in spans]
+        for over, (begin, end) in zip(pieces, spans, strict=True):
+            if any(ids[i] == unknown for i in over):
                 raise WordError(
                     f"model '{model.name}': its tokenizer cannot represent "
                     f"'{text[begin:end]}' in '{_beginning(text)}'"
                 )
         encoded_rows.append(
-            Row(tuple(coded.ids), tuple(_pieces(coded, text, span) for span in spans))
+            Row(
+                tuple(ids),
+                tuple(
+                    _pieces(coded, offsets, over, text, span)
+                    for over, span in zip(pieces, spans, strict=True)
+                ),
+            )
         )
     return encoded_rows
 
@@ -122,7 +136,7 @@ def word_log_probs(
     *,
     cache: Cache | None = None,
     progress: Progress | None = None,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
 ) -> Floats:
     r"""Compute the log probability of the word of each query (n,), in one pass of the model.
 
@@ -162,12 +176,21 @@ def find_mask(model: MaskedLM, text: str) -> Span:
     >>> find_mask(load("mini"), "then [MASK] sings.")
     (5, 11)
     """
+    return find_masks(model, [text])[0]
+
+
+def find_masks(model: MaskedLM, texts: Iterable[str]) -> list[Span]:
+    """Find the span of the only mask of each text; the first text without one is an error."""
     marks = dict.fromkeys((*MASKS, str(model.tokenizer.mask_token)))
-    spans = [match.span() for match in re.finditer("|".join(map(re.escape, marks)), text)]
-    if len(spans) != 1:
-        count = "none" if not spans else str(len(spans))
-        raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {count}")
-    return spans[0]
+    find = re.compile("|".join(map(re.escape, marks))).finditer
+    spans = []
+    for text in texts:
+        matches = list(find(text))
+        if len(matches) != 1:
+            count = "none" if not matches else str(len(matches))
+            raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {count}")
+        spans.append(matches[0].span())
+    return spans
 
 
 def cloze(model: MaskedLM, text: str) -> MaskedPosition:
@@ -183,19 +206,84 @@ def cloze(model: MaskedLM, text: str) -> MaskedPosition:
     >>> model.tokenizer.convert_ids_to_tokens(list(query.ids))[4:7]
     ['that', '[MASK]', 'was']
     """
-    begin, end = find_mask(model, text)
-    contexts = ((text[:begin], text[end:]), (f"{text[:begin]} ", f" {text[end:]}"))
-    for (before, after), word in product(contexts, _STAND_INS):
-        filled = f"{before}{word}{after}"
-        coded = _encoded(model, [filled])[0]
-        try:
-            start, stop = _pieces(coded, filled, (len(before), len(before) + len(word)))
-        except WordError:
-            continue
-        ids = (*coded.ids[:start], _mask_id(model), *coded.ids[stop:])
-        _check_length(model, text, len(ids))
-        return MaskedPosition(ids, start)
-    raise InputError(f"model '{model.name}': no word has pieces of its own in '{_beginning(text)}'")
+    queries, problems = clozes(model, [text], find_masks(model, [text]))
+    for problem in problems.values():
+        raise problem
+    return queries[0]
+
+
+def clozes(
+    model: MaskedLM, texts: Sequence[str], spans: Sequence[Span]
+) -> tuple[MaskedPositions, dict[int, InputError]]:
+    """Tokenize texts with one mask each, as `cloze` does.
+
+    Parameters
+    ----------
+    model : MaskedLM
+    texts : sequence of str
+    spans : sequence of Span
+        The spans of the masks.
+
+    Returns
+    -------
+    MaskedPositions
+        Those of the texts without a problem, in order.
+    dict of int to InputError
+        What is wrong, by the number of the text.
+
+    """
+    mask, longest = _mask_id(model), _longest(model)
+    coded_rows: list[list[int]] = [[] for _ in texts]
+    starts = [0] * len(texts)
+    waiting: Sequence[int] = range(len(texts))
+    for (before, after), word in product((("", ""), (" ", " ")), _STAND_INS):
+        if not waiting:
+            break
+        filled = [
+            f"{texts[i][: spans[i][0]]}{before}{word}{after}{texts[i][spans[i][1] :]}"
+            for i in waiting
+        ]
+        others = []
+        for i, text, coded in zip(waiting, filled, encode(model, filled), strict=True):
+            begin = spans[i][0] + len(before)
+            pieces = _word_pieces(coded, text, begin, begin + len(word))
+            if pieces is None:
+                others.append(i)
+                continue
+            ids = coded.ids
+            ids[slice(*pieces)] = (mask,)
+            coded_rows[i], starts[i] = ids, pieces[0]
+        waiting = others
+    problems: dict[int, InputError] = {
+        i: InputError(
+            f"model '{model.name}': no word has pieces of its own in '{_beginning(texts[i])}'"
+        )
+        for i in waiting
+    }
+    for i, ids in enumerate(coded_rows):
+        if len(ids) > longest:
+            problems[i] = _too_long(model, texts[i], longest, len(ids))
+    if problems:
+        chosen = [i for i in range(len(texts)) if i not in problems]
+        coded_rows, starts = [coded_rows[i] for i in chosen], [starts[i] for i in chosen]
+    return MaskedPositions.of_rows(coded_rows, starts), problems
+
+
+def _word_pieces(coded: Any, text: str, begin: int, end: int) -> Span | None:
+    """The pieces of the word at a span of the text, as `_pieces`; None if it has none."""
+    token = coded.char_to_token(begin)
+    if token and coded.token_to_chars(token) == (begin, end):
+        # the usual case: one piece that is the word, after and before pieces of other words
+        last, following = coded.token_to_chars(token - 1), coded.token_to_chars(token + 1)
+        if (last is None or (last[1] <= begin and text[slice(*last)].strip())) and (
+            following is None or following[0] >= end
+        ):
+            return token, token + 1
+    offsets = coded.offsets
+    try:
+        return _pieces(coded, offsets, _over(offsets, begin, end), text, (begin, end))
+    except WordError:
+        return None
 
 
 _known: WeakKeyDictionary[MaskedLM, dict[tuple[str, str, tuple[str, ...]], dict[int, str]]]
@@ -215,21 +303,30 @@ def single_pieces(model: MaskedLM, text: str, words: Sequence[str]) -> dict[int,
     ['he', 'she']
     """
     begin, end = find_mask(model, text)
-    left, right = _beside(text[:begin], text[end:])
+    return dict(pieces_beside(model, *beside(text[:begin], text[end:]), tuple(words)))
+
+
+def pieces_beside(model: MaskedLM, left: str, right: str, words: tuple[str, ...]) -> dict[int, str]:
+    """The tokens that are a complete word of the list between texts from `beside`."""
     known = _known.setdefault(model, {})
-    key = (left, right, tuple(words))
+    key = (left, right, words)
     if key not in known:
         known[key] = _single(model, left, right, words)
-    return dict(known[key])
+    return known[key]
 
 
-def _beside(left: str, right: str) -> tuple[str, str]:
-    """The part of the text next to a word that can change its pieces."""
-    glued = re.split(r"\s", left)[-1]
+def beside(left: str, right: str) -> tuple[str, str]:
+    """The part of the text next to a word that can change its pieces.
+
+    >>> beside("She said (", ") sings.")
+    ('a (', ')')
+    """
+    glued = "" if not left or left[-1].isspace() else left.rsplit(maxsplit=1)[-1]
     space = left[: len(left) - len(glued)][-1:]
-    after = re.split(r"\s", right, maxsplit=1)[0]
-    if not after and right:
+    if right and right[0].isspace():
         after = f"{right[0]}a"
+    else:
+        after = right.split(maxsplit=1)[0] if right else ""
     return (f"a{space}{glued}" if space else glued), after
 
 
@@ -238,37 +335,41 @@ def _single(model: MaskedLM, left: str, right: str, words: Sequence[str]) -> dic
     texts = [f"{left}{form}{right}" for form in forms]
     tokens: dict[int, str] = {}
     unknown = model.tokenizer.unk_token_id
-    for (form, word), text, coded in zip(forms.items(), texts, _encoded(model, texts), strict=True):
-        try:
-            start, stop = _pieces(coded, text, (len(left), len(left) + len(form)))
-        except WordError:
-            continue
-        if stop - start == 1 and coded.ids[start] != unknown:
-            tokens.setdefault(coded.ids[start], word)
+    for (form, word), text, coded in zip(forms.items(), texts, encode(model, texts), strict=True):
+        pieces = _word_pieces(coded, text, len(left), len(left) + len(form))
+        if pieces is not None and pieces[1] - pieces[0] == 1:
+            token = coded.ids[pieces[0]]
+            if token != unknown:
+                tokens.setdefault(token, word)
     return tokens
 
 
-def _pieces(coded: Any, text: str, span: Span) -> Span:
-    """The pieces that cover a span of the text and nothing else except white space before it."""
+def _pieces(coded: Any, offsets: Sequence[Span], over: list[int], text: str, span: Span) -> Span:
+    """The pieces that cover a span of the text and nothing else except white space before it.
+
+    `over` are the pieces that share a character with the span.
+    """
     begin, end = span
     word = text[begin:end]
     if not 0 <= begin < end <= len(text) or word != word.strip():
         raise InputError(f"span {span}: expected a word of '{_beginning(text)}', got '{word}'")
-    over = _over(coded, begin, end)
-    covered = {k for i in over for k in range(*coded.offsets[i])}
-    missing = any(text[k].isalnum() and k not in covered for k in range(begin, end))
-    outside = [k for k in covered if k >= end or (k < begin and not text[k].isspace())]
+    reached, missing, outside = begin, False, False
+    for low, high in sorted(offsets[i] for i in over):
+        missing |= any(map(str.isalnum, text[reached:low]))
+        outside |= high > end or bool(text[low:begin].strip())
+        reached = max(reached, high)
+    missing |= any(map(str.isalnum, text[reached:end]))
     if not over or missing or outside:
         raise WordError(f"'{word}' is no word of its own in '{_beginning(text)}'")
     start = over[0]
-    if start and coded.offsets[start][0] >= begin and _is_space(coded, text, start - 1, begin):
+    if start and offsets[start][0] >= begin and _is_space(coded, text, start - 1, begin):
         start -= 1
     return start, over[-1] + 1
 
 
-def _over(coded: Any, begin: int, end: int) -> list[int]:
+def _over(offsets: Sequence[Span], begin: int, end: int) -> list[int]:
     """The pieces that share a character with a span of the text."""
-    return [i for i, (low, high) in enumerate(coded.offsets) if low < end and high > begin]
+    return [i for i, (low, high) in enumerate(offsets) if low < end and high > begin]
 
 
 def _is_space(coded: Any, text: str, piece: int, begin: int) -> bool:
@@ -280,21 +381,21 @@ def _is_space(coded: Any, text: str, piece: int, begin: int) -> bool:
     return together and high == begin and not text[low:high].strip()
 
 
-def _encoded(model: MaskedLM, texts: Sequence[str]) -> list[Any]:
-    """The encodings of the tokenizer: ids, offsets and word ids, special tokens included."""
-    if not texts:
-        return []
-    coded = model.tokenizer(list(texts), return_offsets_mapping=True, verbose=False)
-    return list(coded.encodings or ())
+def _longest(model: MaskedLM) -> int:
+    return int(getattr(model, "longest", model.tokenizer.model_max_length))
 
 
 def _check_length(model: MaskedLM, text: str, length: int) -> None:
-    longest = int(getattr(model, "longest", model.tokenizer.model_max_length))
+    longest = _longest(model)
     if length > longest:
-        raise InputError(
-            f"'{_beginning(text)}': expected at most {longest} tokens, which is what model "
-            f"'{model.name}' takes, got {length}"
-        )
+        raise _too_long(model, text, longest, length)
+
+
+def _too_long(model: MaskedLM, text: str, longest: int, length: int) -> InputError:
+    return InputError(
+        f"'{_beginning(text)}': expected at most {longest} tokens, which is what model "
+        f"'{model.name}' takes, got {length}"
+    )
 
 
 def _mask_id(model: MaskedLM) -> int:

@@ -22,6 +22,7 @@ from evenhand.posterior.contrasts import (
     measure_levels,
 )
 from evenhand.posterior.crossed import CrossedPrior
+from evenhand.posterior.description import Description, describe_table
 from evenhand.posterior.fits import Criteria, Fit, compare_models, compute_criteria
 from evenhand.posterior.models import MODELS, Fitted, Priors, fit, fit_models
 from evenhand.posterior.planning import Plan, calibrate, plan
@@ -35,6 +36,7 @@ __all__ = [
     "Check",
     "Criteria",
     "CrossedPrior",
+    "Description",
     "Fit",
     "Fitted",
     "PaperPrior",
@@ -50,6 +52,7 @@ __all__ = [
     "compare_models",
     "compare_tables",
     "compute_criteria",
+    "describe_table",
     "fit",
     "fit_models",
     "measure_contrasts",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
-from evenhand.posterior.contrasts import measure_contrasts, measure_levels
+from evenhand.posterior.contrasts import NAIVE, measure_contrasts, measure_levels
 from evenhand.posterior.crossed import (
     CROSSED,
     CrossedData,
@@ -261,13 +261,6 @@ def check_sensitivity(
     return rows
 
 
-NAIVE = (
-    "the models of Dobrzeniecka (2021) and of the 2024 paper treat the rows of an attribute as "
-    "independent: their intervals for contrasts with human and none words are far too short; draw "
-    "conclusions from crossed"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """The fits of a table with their contrasts, criteria, diagnostics and, on request, checks."""
@@ -295,7 +288,7 @@ class Assessment:
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings: what is not identified, has not mixed or cannot be trusted."""
-        notes = [note for fit in self.fitted.fits.values() for note in fit.notes]
+        notes = list(dict.fromkeys(n for fit in self.fitted.fits.values() for n in fit.notes))
         if "coefficients" in self.fitted.fits:
             notes.append(NAIVE)
         for name, d in self.diagnostics.items():

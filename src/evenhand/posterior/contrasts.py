@@ -4,9 +4,9 @@ associated - different is δ, the difference of the same attribute between its o
 others. Dobrzeniecka (2021) computes no contrasts; those of her models with the control words have
 intervals that are too short, because the models treat the rows of an attribute as independent.
 
-The difference of two crossed models is a crossed model. Fitted to the differences of the common
-cells of two tables, it gives intervals of the change, in which everything that the tables share
-cancels out.
+The difference of two crossed models is a crossed model, and so it is with the other models. Fitted
+to the differences of the common cells of two tables, a model gives intervals of the change, in
+which everything that the tables share cancels out.
 """
 
 from __future__ import annotations
@@ -22,9 +22,18 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.files import document, save_csv, save_json
+from evenhand.posterior.crossed import CROSSED
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import Priors, fit
-from evenhand.posterior.tables import CONNECTIONS, GROUP_OF, Table, pair_tables, read_table
+from evenhand.posterior.tables import (
+    CONNECTIONS,
+    CONTRASTS,
+    GROUP_OF,
+    Duplicates,
+    Table,
+    pair_tables,
+    read_table,
+)
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.mcmc import hdi
 
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
 
 __all__ = [
-    "CONTRASTS",
     "Change",
     "compare_tables",
     "contrast_draws",
@@ -42,12 +50,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-CONTRASTS = (
-    ("associated", "different"),
-    ("associated", "human"),
-    ("associated", "none"),
-    ("human", "none"),
-)
 DELTA = "associated-different"
 INTERVAL = "highest-density interval of the posterior"
 
@@ -84,7 +86,8 @@ def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
     -----
     Only associated-different compares the same attributes and has the ideal value 0; below 0,
     stereotypes are closer to their own class. The others compare different attributes, which may
-    differ for reasons other than bias.
+    differ for reasons other than bias. So does associated-different in a table of one class, in
+    which no attribute is associated with one word and different for another.
 
     Examples
     --------
@@ -104,7 +107,7 @@ def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
             metric="posterior_contrast",
             query=name,
             n=int(np.isin(fit.table.connection, _connections(name)).sum()),
-            ideal=0.0 if is_delta else None,
+            ideal=0.0 if is_delta and fit.table.shared_attributes else None,
             worse="lower" if name.startswith("associated") else "away",
             parts=tuple(_delta_parts(fit, prob)) if is_delta else (),
         )
@@ -157,6 +160,27 @@ def measure_levels(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
     }
 
 
+def _measure_words(fit: Fit, prob: float) -> dict[str, Measurement]:
+    """Measure the mean of all words of baseline, with one part per word."""
+    table, means = fit.table, fit.draws["m"]
+    fields: dict[str, Any] = {"metric": "posterior_level"}
+    words = tuple(
+        _measure(
+            fit,
+            means[..., i],
+            prob,
+            query=word,
+            by="word",
+            n=int((table.word == i).sum()),
+            group=table.word_class[i],
+            **fields,
+        )
+        for i, word in enumerate(table.words)
+    )
+    mean = means.mean(axis=-1)
+    return {"all": _measure(fit, mean, prob, query="all", n=table.rows, parts=words, **fields)}
+
+
 def _measure(
     fit: Fit, draws: Floats, prob: float, *, group: str = "", **fields: Any
 ) -> Measurement:
@@ -197,7 +221,8 @@ def _delta_parts(fit: Fit, prob: float) -> Iterator[Measurement]:
     counts = np.bincount(table.word[rows], minlength=len(table.words))
     associated = np.bincount(table.word[table.connection == 0], minlength=len(table.words)) > 0
     labels = np.array(table.word_class)
-    fields: dict[str, Any] = {"metric": "posterior_contrast", "ideal": 0.0, "worse": "lower"}
+    ideal = 0.0 if table.shared_attributes else None
+    fields: dict[str, Any] = {"metric": "posterior_contrast", "ideal": ideal, "worse": "lower"}
     for label in dict.fromkeys(table.word_class):
         if label:
             members = labels == label
@@ -246,6 +271,12 @@ def _word_level_draws(fit: Fit) -> Iterator[tuple[int, int, Floats]]:
 SAME = 1e-4
 """Distances that differ by less are equal up to rounding in single precision."""
 
+NAIVE = (
+    "the models of Dobrzeniecka (2021) and of the 2024 paper treat the rows of an attribute as "
+    "independent: their intervals for contrasts with human and none words are far too short; draw "
+    "conclusions from crossed"
+)
+
 HARD = (
     "hard debiasing makes associated-different zero by construction, because equalised words "
     "become identical: evaluate it with attributes that it did not touch and with the tests for "
@@ -277,20 +308,32 @@ class Change:
     equalised: tuple[str, ...]
 
     @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.change.model
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Caveats."""
-        if not self.equalised:
-            return (HARD,)
-        names = ", ".join(self.equalised)
-        return (HARD, f"after, these have the distances of another word: {names}")
+        notes = [HARD]
+        if self.equalised:
+            names = ", ".join(self.equalised)
+            notes.append(f"after, these have the distances of another word: {names}")
+        notes += self.before.notes
+        if self.model not in CROSSED:
+            notes.append(NAIVE)
+        return tuple(notes)
 
     def contrasts(self, prob: float = 0.89) -> dict[str, Comparison]:
         """Compare every contrast before and after, with parts by class and by word."""
         return self._compare(measure_contrasts, prob)
 
     def levels(self, prob: float = 0.89) -> dict[str, Comparison]:
-        """Compare the mean distance to every connection class, with parts by word."""
-        return self._compare(measure_levels, prob)
+        """Compare the mean distance to every connection class, with parts by word.
+
+        baseline has no connection classes: its one level, all, is the mean of its words.
+        """
+        return self._compare(_measure_words if self.model == "baseline" else measure_levels, prob)
 
     def _compare(
         self, measure: Callable[[Fit, float], dict[str, Measurement]], prob: float
@@ -306,6 +349,7 @@ class Change:
         """Return the comparisons and what was left out."""
         return {
             "comparisons": [*self.levels(prob).values(), *self.contrasts(prob).values()],
+            "model": self.model,
             "rows": self.change.table.rows,
             "dropped": self.dropped,
             "unpaired": self.unpaired,
@@ -358,7 +402,9 @@ def _compare(before: Measurement, after: Measurement, change: Measurement) -> Co
 def compare_tables(
     before: Source,
     after: Source,
+    model: str = "crossed",
     *,
+    duplicates: Duplicates = "drop",
     priors: Priors | None = None,
     draws: int = 4000,
     seed: int = 0,
@@ -370,6 +416,10 @@ def compare_tables(
     ----------
     before, after : path, DataFrame, DistanceTable or Table
         Paired by protected word and attribute.
+    model : str, default "crossed"
+        Any model of `fit`. Those without attribute effects are for reproduction.
+    duplicates : {"drop", "keep"}
+        As for `read_table`.
     priors : Priors, optional
     draws : int, default 4000
     seed : int, default 0
@@ -379,10 +429,10 @@ def compare_tables(
     Returns
     -------
     Change
-        Fits of crossed to both tables and to the differences; for the differences the prior of
+        Fits of the model to both tables and to the differences; for the differences the prior of
         the levels is centred at 0.
     """
-    table_before, table_after = read_table(before), read_table(after)
+    table_before, table_after = (read_table(t, duplicates=duplicates) for t in (before, after))
     first, second, unpaired = pair_tables(table_before, table_after)
     difference = second.distance - first.distance
     if float(np.ptp(difference)) < 1e-9:
@@ -391,12 +441,16 @@ def compare_tables(
             f"by the same {difference.mean():g}: there is no change to estimate"
         )
     priors = priors or Priors()
-    centred = replace(priors, crossed=replace(priors.crossed, level_mean=0.0))
+    centred = Priors(
+        thesis=replace(priors.thesis, mean=0.0),
+        paper=replace(priors.paper, mean=0.0),
+        crossed=replace(priors.crossed, level_mean=0.0),
+    )
     moved = first.with_distance(difference, f"{table_after.source} less {table_before.source}")
     tasks = {"before": (first, priors), "after": (second, priors), "change": (moved, centred)}
     fits = {}
     for name, (table, prior) in tasks.items():
-        fits[name] = fit(table, priors=prior, draws=draws, seed=seed)
+        fits[name] = fit(table, model, priors=prior, draws=draws, seed=seed)
         if progress is not None:
             progress(len(fits), len(tasks))
     return Change(

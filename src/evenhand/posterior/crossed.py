@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.posterior.fits import Fit, Predictor, Term
-from evenhand.posterior.tables import GROUPS, Table
+from evenhand.posterior.tables import CONNECTIONS, CONTRASTS, GROUP_OF, GROUPS, Table
 from evenhand.statistics.mcmc import (
     WARM_UP,
     Proposal,
@@ -64,6 +64,7 @@ __all__ = [
     "EffectDraws",
     "Marginal",
     "build_crossed_fit",
+    "check_contrasts",
     "check_identified",
     "find_classes",
     "fit_crossed",
@@ -739,15 +740,49 @@ MIN_LENGTH = 100
 
 def check_identified(table: Table) -> None:
     """Raise unless some stereotype is associated with one word and different for another."""
-    attributes = len(table.attributes)
-    associated = np.bincount(table.attribute[table.connection == 0], minlength=attributes) > 0
-    different = np.bincount(table.attribute[table.connection == 1], minlength=attributes) > 0
-    if not (associated & different).any():
+    if not table.shared_attributes:
+        associated, different = _count_stereotypes(table)
         raise InputError(
             f"{table.source}: crossed compares the same attribute across classes: expected an "
             "attribute that is associated with one protected word and different for another, "
-            f"got none ({int(associated.sum())} associated, {int(different.sum())} different)"
+            f"got none ({associated} associated, {different} different)"
         )
+
+
+def check_contrasts(table: Table) -> tuple[str, ...]:
+    """Raise where no contrast remains; return a note where δ does not compare same attributes.
+
+    In a table of one class no attribute is associated with one word and different for another.
+    δ is then the difference between two sets of attributes, as uncertain as attributes differ.
+    """
+    if table.repeated:
+        raise InputError(
+            f"{table.source}: crossed: expected one row per pair of words, got {table.repeated:,} "
+            "repeated rows: drop the duplicates"
+        )
+    remaining = [f"{a}-{b}" for a, b in CONTRASTS if {a, b} <= set(table.levels)]
+    if not remaining:
+        raise InputError(
+            f"{table.source}: crossed: expected two connection classes to compare, one of them "
+            f"associated or human and none, got {', '.join(table.levels)}"
+        )
+    if table.shared_attributes:
+        return ()
+    rest = f"remaining contrasts: {', '.join(remaining)}"
+    absent = [name for name in CONNECTIONS[:2] if name not in table.levels]
+    if absent:
+        return (f"crossed: the table has no {' and no '.join(absent)} attributes; {rest}",)
+    associated, different = _count_stereotypes(table)
+    return (
+        "crossed: no attribute is associated with one protected word and different for another: "
+        f"associated-different compares {associated} attributes with {different} others, not the "
+        f"same ones, and has no ideal value; {rest}",
+    )
+
+
+def _count_stereotypes(table: Table) -> list[int]:
+    """Count the attributes that are associated, and those that are different, with any word."""
+    return [int(np.unique(table.attribute[table.connection == k]).size) for k in (0, 1)]
 
 
 def fit_crossed(
@@ -765,7 +800,7 @@ def fit_crossed(
     Chains that have not mixed are continued, in up to `attempts` runs, with twice as many steps per
     retained draw each time. A short warm-up and one attempt suit simulations of many tables.
     """
-    check_identified(table)
+    notes = check_contrasts(table)
     data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
     marginal = Marginal(data, prior if interaction else prior.without_interaction())
     rng = np.random.default_rng(seed)
@@ -774,7 +809,7 @@ def fit_crossed(
         marginal = Marginal(data, marginal.prior, pooled=False)
     effects = draw_effects(marginal, scales.reshape(-1, scales.shape[2]), rng)
     fit = build_crossed_fit(table, data, scales, effects)
-    return replace(fit, model=CROSSED[interaction])
+    return replace(fit, model=CROSSED[interaction], notes=notes)
 
 
 def sample_scales(
@@ -878,7 +913,7 @@ def build_crossed_fit(
         table=table,
         draws=drawn,
         entries=entries,
-        levels=_levels(groups, drawn["gamma"], drawn["delta"]),
+        levels=_levels(table, groups, drawn["gamma"], drawn["delta"]),
         predictor=Predictor(
             tuple(terms), Term(sigma, np.zeros(table.rows, dtype=np.int64)), freedom
         ),
@@ -895,16 +930,13 @@ def _class_names(table: Table, word_class: Ints) -> list[str]:
     return names
 
 
-def _levels(groups: list[str], gamma: Floats, delta: Floats) -> dict[str, Floats]:
-    """Means of the connection classes: γ_S + δ, γ_S, γ_H, γ_N."""
+def _levels(table: Table, groups: list[str], gamma: Floats, delta: Floats) -> dict[str, Floats]:
+    """Means of the connection classes that the table has: γ_S + δ, γ_S, γ_H, γ_N."""
     by_group = {name: gamma[..., k] for k, name in enumerate(groups)}
-    levels = {
-        "associated": by_group["stereotype"] + delta,
-        "different": by_group["stereotype"],
-        "human": by_group.get("human"),
-        "none": by_group.get("neutral"),
-    }
-    return {name: draws for name, draws in levels.items() if draws is not None}
+    levels = {name: by_group[GROUP_OF[name]] for name in table.levels}
+    if "associated" in levels:
+        levels["associated"] = levels["associated"] + delta
+    return levels
 
 
 STUDENT_CHAINS = 8
@@ -1001,7 +1033,7 @@ def fit_student(
     seed: int = 0,
 ) -> Fit:
     """Fit the crossed model with Student-t errors; ν is one of its quantities, `freedom`."""
-    check_identified(table)
+    notes = check_contrasts(table)
     data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
     prior = prior if interaction else prior.without_interaction()
     marginal = Marginal(data, prior, pooled=False)
@@ -1031,7 +1063,7 @@ def fit_student(
     _, freedom, *flat = (x.reshape(-1, *x.shape[2:]) for x in stacked)
     fit = build_crossed_fit(table, data, stacked[0], EffectDraws(*flat), freedom)
     note = f"crossed: Student-t errors, mean degrees of freedom {float(freedom.mean()):.1f}"
-    return replace(fit, notes=(note,), model=CROSSED[interaction])
+    return replace(fit, notes=(*notes, note), model=CROSSED[interaction])
 
 
 def _sweep(

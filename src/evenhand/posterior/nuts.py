@@ -20,7 +20,7 @@ from evenhand.posterior.crossed import (
     CrossedPrior,
     EffectDraws,
     build_crossed_fit,
-    check_identified,
+    check_contrasts,
 )
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.thesis import THESIS, ThesisPrior, build_design, build_thesis_fit
@@ -79,7 +79,7 @@ def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, see
     )
     effects = EffectDraws(beta, flat["theta"], eta)
     fit = build_crossed_fit(table, data, sampled["scales"], effects, sampler="nuts")
-    return replace(fit, model=model)
+    return replace(fit, model=model, notes=check_contrasts(table))
 
 
 def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None]:
@@ -91,7 +91,7 @@ def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[]
         raise InputError(
             f"{model}: expected the sampler exact, got nuts, which has the other models only"
         )
-    check_identified(table)
+    check_contrasts(table)
     if model != "crossed":
         data = CrossedData.of(table, interaction=False)
         return _crossed(packages, data, priors.crossed.without_interaction())

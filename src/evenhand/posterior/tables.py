@@ -14,15 +14,16 @@ import io
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
 from evenhand.text.corpus.compression import open_content, text_lines
 from evenhand.vectors.distances import DistanceTable
@@ -32,15 +33,32 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | DistanceTable | Table"
 
-__all__ = ["CONNECTIONS", "GROUPS", "GROUP_OF", "Table", "pair_tables", "read_table", "simulate"]
+__all__ = [
+    "CONNECTIONS",
+    "CONTRASTS",
+    "GROUPS",
+    "GROUP_OF",
+    "Duplicates",
+    "Table",
+    "pair_tables",
+    "read_table",
+    "simulate",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Duplicates = Literal["drop", "keep"]
 
 
 CONNECTIONS = ("associated", "different", "human", "none")
 GROUPS = ("stereotype", "human", "neutral")
 GROUP_OF = dict(zip(CONNECTIONS, ("stereotype", *GROUPS), strict=True))
+CONTRASTS = (
+    ("associated", "different"),
+    ("associated", "human"),
+    ("associated", "none"),
+    ("human", "none"),
+)
 ALIASES = {"neutral": "none"}
 ROUNDING = 1e-6
 AGREEMENT = 1e-3
@@ -88,6 +106,21 @@ class Table:
         """The connection classes that occur in the table."""
         return tuple(CONNECTIONS[k] for k in np.unique(self.connection))
 
+    @property
+    def shared_attributes(self) -> int:
+        """Number of attributes associated with one protected word and different for another."""
+        associated, different = (
+            np.bincount(self.attribute[self.connection == k], minlength=len(self.attributes)) > 0
+            for k in (0, 1)
+        )
+        return int((associated & different).sum())
+
+    @property
+    def repeated(self) -> int:
+        """Number of rows whose pair of words an earlier row has."""
+        cells = np.unique(self.word * len(self.attributes) + self.attribute)
+        return self.rows - int(cells.size)
+
     def select(self, rows: NDArray[np.bool_]) -> Table:
         """Select rows; words and attributes without rows are removed."""
         words, word = np.unique(self.word[rows], return_inverse=True)
@@ -115,12 +148,66 @@ class Table:
         selected = np.array([name in names for name in self.words])
         return self.select(selected[self.word])
 
+    def select_classes(self, classes: Iterable[str]) -> Table:
+        """Select the rows of the protected words of some classes.
+
+        The class of a word is that of its associated attributes. All attributes remain, those of
+        other classes too.
+        """
+        names = set(classes)
+        unknown = sorted(names - set(self.word_class) | names & {""})
+        if unknown:
+            known = dict.fromkeys(name for name in self.word_class if name)
+            if not known:
+                raise InputError(f"{self.source}: the table states no classes of protected words")
+            raise UnknownNameError("class", unknown[0], known)
+        return self.select_words(
+            word for word, name in zip(self.words, self.word_class, strict=True) if name in names
+        )
+
+    def to_distances(self) -> DistanceTable:
+        """Return the table with one row per word and one column per attribute.
+
+        Attributes that lack a word or have several classes, and words without a class, are left
+        out and named in `left_out`. MAC and the association contrast are measured from it.
+        """
+        if self.repeated:
+            raise InputError(
+                f"{self.source}: expected one row per pair of words, got {self.repeated:,} "
+                "repeated rows: drop the duplicates"
+            )
+        wide = np.full((len(self.words), len(self.attributes)), np.nan)
+        wide[self.word, self.attribute] = self.distance
+        kinds = ("", "human", "neutral")
+        classes = [
+            kinds[g] or name for g, name in zip(self.group, self.attribute_class, strict=True)
+        ]
+        rows = np.array([bool(name) for name in self.word_class])
+        columns = np.array([bool(name) for name in classes]) & ~np.isnan(wide[rows]).any(axis=0)
+        if not rows.any() or not columns.any():
+            raise InputError(
+                f"{self.source}: expected protected words and attributes with a class (column "
+                f"wordClass) and complete distances, got {int(rows.sum())} words and "
+                f"{int(columns.sum())} attributes"
+            )
+        left_out = [word for word, used in zip(self.words, rows, strict=True) if not used]
+        left_out += [word for word, used in zip(self.attributes, columns, strict=True) if not used]
+        return DistanceTable(
+            topic=self.source,
+            protected=tuple(np.array(self.words)[rows].tolist()),
+            protected_class=tuple(np.array(self.word_class)[rows].tolist()),
+            attributes=tuple(np.array(self.attributes)[columns].tolist()),
+            attribute_class=tuple(np.array(classes)[columns].tolist()),
+            distance=wide[np.ix_(rows, columns)],
+            left_out=tuple(left_out),
+        )
+
     def with_distance(self, distance: Floats, source: str) -> Table:
         """Replace the distances."""
         return replace(self, distance=distance, source=source)
 
 
-def read_table(source: Source) -> Table:
+def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     """Read a distance table.
 
     Parameters
@@ -128,6 +215,10 @@ def read_table(source: Source) -> Table:
     source : path, DataFrame, DistanceTable or Table
         A path names a CSV file, optionally gzipped. The columns are protectedWord, wordToCompare,
         connection and cosineDistance or cosineSimilarity, under these or similar names.
+    duplicates : {"drop", "keep"}
+        Whether one row per pair of words remains, or all of them do, as in Dobrzeniecka (2021),
+        whose models count a repeated row as another observation; crossed does not take such tables.
+        A `Table` is returned as it is.
 
     Returns
     -------
@@ -148,17 +239,20 @@ def read_table(source: Source) -> Table:
     >>> table.rows, table.dropped["duplicate"], table.levels
     (2, 1, ('associated', 'human'))
     """
+    if duplicates not in get_args(Duplicates):
+        raise UnknownNameError("duplicates", duplicates, get_args(Duplicates))
     if isinstance(source, Table):
         return source
     if isinstance(source, DistanceTable):
-        return _build_table(f"distances of {source.topic}", _frame_rows("", source.to_frame()))
+        rows = _frame_rows("", source.to_frame())
+        return _build_table(f"distances of {source.topic}", rows, duplicates)
     if isinstance(source, str | os.PathLike):
-        table = _build_table(os.fspath(source), _csv_rows(source))
+        table = _build_table(os.fspath(source), _csv_rows(source), duplicates)
         return replace(table, source=public_name(source))
-    return _build_table("the table", _frame_rows("the table", source))
+    return _build_table("the table", _frame_rows("the table", source), duplicates)
 
 
-def _build_table(source: str, rows: Iterable[Row]) -> Table:
+def _build_table(source: str, rows: Iterable[Row], duplicates: Duplicates) -> Table:
     dropped = dict.fromkeys(("sentinel", "missing", "duplicate"), 0)
     usable: list[tuple[Row, float, int]] = []
     for row in rows:
@@ -167,14 +261,14 @@ def _build_table(source: str, rows: Iterable[Row]) -> Table:
             dropped[distance] = dropped.get(distance, 0) + 1
         else:
             usable.append((row, distance, _connection(source, row)))
-    usable, repeated, conflicting = _drop_repeats(source, usable)
-    dropped["duplicate"] = repeated
-    if conflicting:
-        dropped["conflicting"] = conflicting
+    if duplicates == "drop":
+        usable, dropped["duplicate"], conflicting = _drop_repeats(source, usable)
+        if conflicting:
+            dropped["conflicting"] = conflicting
     if not usable:
         counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
         raise FileError(source, f"expected rows with a distance, got none ({counts or 'no rows'})")
-    return _encode(source, usable, dropped)
+    return _encode(source, usable, dropped, duplicates)
 
 
 SENTINELS = (-2, -9, -99, -999, -9999, -10_000, -99_999)
@@ -252,7 +346,12 @@ def _drop_repeats(
     return list(first.values()), repeated, conflicting
 
 
-def _encode(source: str, rows: list[tuple[Row, float, int]], dropped: dict[str, int]) -> Table:
+def _encode(
+    source: str,
+    rows: list[tuple[Row, float, int]],
+    dropped: dict[str, int],
+    duplicates: Duplicates,
+) -> Table:
     words = {name: i for i, name in enumerate(dict.fromkeys(row.word for row, _, _ in rows))}
     names = {name: j for j, name in enumerate(dict.fromkeys(row.attribute for row, _, _ in rows))}
     connection = np.array([level for _, _, level in rows], dtype=np.int64)
@@ -274,7 +373,7 @@ def _encode(source: str, rows: list[tuple[Row, float, int]], dropped: dict[str, 
         dropped=dropped,
     )
     conflicting = groups != group[attribute]
-    if conflicting.any():
+    if conflicting.any() and duplicates == "drop":
         dropped["conflicting"] = dropped.get("conflicting", 0) + int(conflicting.sum())
         table = table.select(~conflicting)
     return table
@@ -301,14 +400,17 @@ def pair_tables(before: Table, after: Table) -> tuple[Table, Table, dict[str, in
 
     Notes
     -----
-    The connections must agree: they belong to the words, not to the vectors.
+    The connections must agree: they belong to the words, not to the vectors. Repeated rows are
+    paired in their order.
     """
 
-    def cells(table: Table) -> dict[tuple[str, str], int]:
-        return {
-            (table.words[i], table.attributes[j]): row
-            for row, (i, j) in enumerate(zip(table.word, table.attribute, strict=True))
-        }
+    def cells(table: Table) -> dict[tuple[str, str, int], int]:
+        seen: Counter[tuple[int, int]] = Counter()
+        rows = {}
+        for row, cell in enumerate(zip(table.word.tolist(), table.attribute.tolist(), strict=True)):
+            rows[table.words[cell[0]], table.attributes[cell[1]], seen[cell]] = row
+            seen[cell] += 1
+        return rows
 
     rows_before, rows_after = cells(before), cells(after)
     common = [key for key in rows_before if key in rows_after]
@@ -320,7 +422,7 @@ def pair_tables(before: Table, after: Table) -> tuple[Table, Table, dict[str, in
     match = np.array([rows_after[key] for key in common])
     differ = np.flatnonzero(before.connection[rows] != after.connection[match])
     if differ.size:
-        word, attribute = common[int(differ[0])]
+        word, attribute, _ = common[int(differ[0])]
         raise InputError(
             f"{after.source}: '{word}' and '{attribute}': expected the connection "
             f"'{CONNECTIONS[before.connection[rows[differ[0]]]]}' as in {before.source}, "
@@ -493,6 +595,8 @@ def simulate(
     scales: Mapping[str, float] = SCALES,
     freedom: float | None = None,
     unequal: tuple[float, float] = (0.0, 1.0),
+    skew: float = 0.0,
+    correlated: tuple[int, float] = (1, 0.0),
     seed: int = 0,
 ) -> Table:
     """Simulate a distance table with a known true δ, from the crossed model or one unlike it.
@@ -515,6 +619,14 @@ def simulate(
     unequal : tuple of float
         Standard deviation, between words, of the logarithm of the scale of the error, and how many
         times larger that scale is for associated attributes; (0, 1) is what crossed assumes.
+    skew : float, default 0.0
+        Skewness of everything that belongs to an attribute: its level, its effects with classes and
+        its errors, which are then gamma distributed with the same standard deviations. Negative
+        where a few attributes are much closer than the others.
+    correlated : tuple of int and float
+        Attributes come in groups of so many neighbours of one class, such as synonyms, which share
+        this part of the variance of their levels, effects with classes and errors; (1, 0) is what
+        crossed assumes.
     seed : int, default 0
 
     Returns
@@ -539,17 +651,30 @@ def simulate(
             return np.asarray(rng.standard_normal(shape))
         return np.asarray(rng.standard_t(freedom, shape) * np.sqrt(1 - 2 / freedom))
 
+    kinds = np.concatenate([stereotype_class, np.full(human, -1), np.full(neutral, -2)])
+    cluster = _clusters(kinds, correlated[0])
+
+    def draw_attributes(*rows: int) -> Floats:
+        """Draw one number per attribute in every row, skewed and correlated as requested."""
+        own = _skewed(rng, (*rows, group.size), skew) if skew else draw(*rows, group.size)
+        if not correlated[1]:
+            return own
+        size = (*rows, int(cluster.max()) + 1)
+        common = _skewed(rng, size, skew) if skew else draw(*size)
+        part = np.sqrt(correlated[1]) * common[..., cluster]
+        return np.asarray(part + np.sqrt(1 - correlated[1]) * own)
+
     def by_group(prefix: str = "") -> Floats:
         return np.asarray(np.array([scales.get(prefix + name, 0.0) for name in GROUPS])[group])
 
     def by_word(name: str) -> Floats:
         return np.asarray(scales.get(name, 0.0) * draw(word_class.size, 1))
 
-    theta = np.array(levels)[group] + by_group() * draw(group.size)
+    theta = np.array(levels)[group] + by_group() * draw_attributes()
     mean = theta + by_word("word") + own * (delta + by_word("delta"))
     mean = mean + by_word("slope_stereotype") * (group == 0) + by_word("slope_human") * (group == 1)
-    noise = scales["error"] * draw(*mean.shape)
-    mean = mean + (by_group("interaction_") * draw(len(words), group.size))[word_class]
+    noise = scales["error"] * draw_attributes(word_class.size)
+    mean = mean + (by_group("interaction_") * draw_attributes(len(words)))[word_class]
     if unequal != (0.0, 1.0):
         noise *= np.exp(unequal[0] * rng.standard_normal((word_class.size, 1)))
         noise *= np.where(own, unequal[1], 1.0)
@@ -571,3 +696,19 @@ def simulate(
         attribute_class=tuple(classes),
         dropped=dict.fromkeys(("sentinel", "missing", "duplicate"), 0),
     )
+
+
+def _skewed(rng: np.random.Generator, shape: tuple[int, ...], skew: float) -> Floats:
+    """Draw from a gamma distribution of this skewness, shifted to mean 0 and variance 1."""
+    alpha = 4 / skew**2
+    return np.asarray(np.sign(skew) * (rng.gamma(alpha, size=shape) - alpha) / np.sqrt(alpha))
+
+
+def _clusters(kinds: Ints, size: int) -> Ints:
+    """Number groups of so many neighbours of one kind; the last of a kind may be smaller."""
+    starts = np.ones(kinds.size, dtype=bool)
+    run = 0
+    for k in range(1, kinds.size):
+        run = run + 1 if kinds[k] == kinds[k - 1] else 0
+        starts[k] = run % size == 0
+    return np.asarray(np.cumsum(starts) - 1)

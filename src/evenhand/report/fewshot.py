@@ -646,6 +646,7 @@ def _bias(networks: Sequence[Network]) -> Section:
         },
     )
     sides = {"male": "men's", "female": "women's", "gap": "women's minus men's"}
+    sides["neither"] = "neither men's nor women's"
     genders = result_table(
         prose.table_genders(),
         ("Network", "Mitigation", "Texts"),

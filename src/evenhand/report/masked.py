@@ -398,8 +398,9 @@ def finetune_charts(result: FinetuneResult) -> ChartSet:
     figures.add("loss", lambda: loss_curve(result.curve, chosen=result.training["best"]["step"]))
     if result.control_curve:
         figures.add("loss_control", lambda: loss_curve(result.control_curve))
-    labels = score_labels(result.settings["top_k"])
-    figures.add("bias", lambda: score_changes(result.changes, labels))
+    if result.changes:
+        labels = score_labels(result.settings["top_k"])
+        figures.add("bias", lambda: score_changes(result.changes, labels))
     return figures
 
 

@@ -39,6 +39,7 @@ from evenhand.posterior.checks import check_posterior
 from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.posterior.tables import Table as Distances
+from evenhand.posterior.thesis import THESIS
 from evenhand.report.blocks import (
     Block,
     Cell,
@@ -112,7 +113,8 @@ def fit_charts(
             if fit
         }
         figures.add("contrasts", partial(contrast_forest, measured, name))
-        figures.add("word-deltas", partial(delta_forest, measured[CROSSED][DELTA], name))
+        if DELTA in measured[CROSSED]:
+            figures.add("word-deltas", partial(delta_forest, measured[CROSSED][DELTA], name))
     if chosen:
         title = f"{name}, {chosen.model}"
         figures.add("levels", partial(level_forests, {title: chosen}, prob))
@@ -125,7 +127,8 @@ def fit_charts(
         while file in figures.charts:
             file += "-"
         figures.add(file, partial(radial, table, word, seed=seed))
-    for fit in (crossed, naive):
+    published = naive or fits.get("separate") or fits.get("baseline")
+    for fit in (crossed, published):
         if fit:
             figures.add(f"priors-{fit.model}", partial(prior_curves, fit, priors))
     checks = report.checks or {
@@ -137,12 +140,29 @@ def fit_charts(
 
 
 def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
-    """The figures of `posterior compare`."""
+    """The figures of `posterior compare`; baseline has no connection classes to draw."""
     times = {"before": change.before, "after": change.after}
     figures = ChartSet()
-    figures.add("changes", lambda: change_forest(list(change.contrasts(prob).values())))
-    figures.add("levels", partial(level_forests, times, prob))
-    figures.add("word-means", partial(word_means, times, prob))
+    if change.before.levels:
+        figures.add("changes", lambda: change_forest(list(change.contrasts(prob).values())))
+        figures.add("levels", partial(level_forests, times, prob))
+        figures.add("word-means", partial(word_means, times, prob))
+    return figures
+
+
+def topic_charts(topics: Mapping[str, Mapping[str, Mapping[str, Fit]]], prob: float) -> ChartSet:
+    """The figures of several tables together, one per model: topic, then time, then model.
+
+    Without fits after, the figure is that of `level_forests`.
+    """
+    figures = ChartSet()
+    times = [fits for by_time in topics.values() for fits in by_time.values()]
+    for model in dict.fromkeys(model for fits in times for model in fits):
+        chosen = {
+            topic: {when: fits[model] for when, fits in by_time.items() if model in fits}
+            for topic, by_time in topics.items()
+        }
+        figures.add(f"levels-{model}", partial(topic_forests, chosen, prob))
     return figures
 
 
@@ -195,7 +215,7 @@ def contrast_forest(measured: Mapping[str, Mapping[str, Measurement]], name: str
         x="difference of mean cosine distances",
         looks={model: MODELS[model] for model in measured if measured[model]},
         **_options(
-            measured[CROSSED][DELTA].prob,
+            next(iter(measured[CROSSED].values())).prob,
             "below 0: the first kind of attribute is nearer to the protected words;",
             *KINDS,
         ),
@@ -242,26 +262,55 @@ def level_forests(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
 
     Those of the published model are offsets of which only the differences are identified.
     """
-    models = {fit.model for fit in fits.values()}
+    return _level_forests(
+        {
+            topic: [_row(m, level, series=level) for level, m in measure_levels(fit, prob).items()]
+            for topic, fit in fits.items()
+        },
+        {fit.model for fit in fits.values()},
+        prob,
+        looks=LOOKS,
+        step=18,
+    )
+
+
+def topic_forests(topics: Mapping[str, Mapping[str, Fit]], prob: float = 0.89) -> Chart:
+    """Each connection class's mean by topic, before and, where there is one, after debiasing."""
+    fits = {topic: times for topic, times in topics.items() if times}
+    if all(list(times) == ["before"] for times in fits.values()):
+        return level_forests({topic: times["before"] for topic, times in fits.items()}, prob)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for topic, times in fits.items():
+        measured = {when: measure_levels(fit, prob) for when, fit in times.items()}
+        levels = dict.fromkeys(level for by_level in measured.values() for level in by_level)
+        rows[topic] = [
+            _row(by_level[level], level, series=when)
+            for level in levels
+            for when, by_level in measured.items()
+            if level in by_level
+        ]
+    models = {fit.model for times in fits.values() for fit in times.values()}
+    return _level_forests(rows, models, prob, looks=TIMES, beside=True, step=26)
+
+
+def _level_forests(
+    rows: Mapping[str, Sequence[Row]], models: set[str], prob: float, **options: Any
+) -> Chart:
     if len(models) != 1 or models == {"baseline"}:
         names = ", ".join(sorted(models)) or "none"
         raise InputError(f"levels: expected fits of one model with levels, got {names}")
     offsets = models == {"coefficients"}
     warning = ("their common shift is the prior's: only differences between them mean anything;",)
     return forests(
-        {
-            topic: [_row(m, level, series=level) for level, m in measure_levels(fit, prob).items()]
-            for topic, fit in fits.items()
-        },
+        rows,
         title="Coefficients of the published model by kind of attribute"
         if offsets
         else "Mean distance to each kind of attribute",
         x="offset from the protected word's mean" if offsets else "mean cosine distance",
-        looks=LOOKS,
         scale=lambda _: "",
         references=[{"value": 0}] if offsets else [],
         width=WIDTH,
-        step=18,
+        **options,
         **_options(prob, *(warning if offsets else ()), *KINDS),
     )
 
@@ -621,7 +670,7 @@ def prior_curves(fit: Fit, chosen: Priors) -> Chart:
             )
         )
     if not charts:
-        raise InputError(f"priors: expected crossed or coefficients, got {fit.model}")
+        raise InputError(f"priors: expected crossed or a thesis model, got {fit.model}")
     return panels(
         charts,
         columns=2,
@@ -661,9 +710,14 @@ def _quantities(
         if "interaction_stereotype" in fit.entries["scale"]:
             k = fit.entries["scale"].index("interaction_stereotype")
             yield "τ: spread of class × attribute", draws["scale"][..., k], of_spread, limits
-    elif fit.model == "coefficients":
+    elif fit.model in THESIS:
         q = chosen.thesis
-        for k, level in enumerate(fit.entries["co"]):
+        means = {"m": "m: mean of a protected word, all of them"}
+        means |= {"c": "c: mean of a word and kind of attribute, all of them"}
+        for name, title in means.items():
+            if name in fit.draws:
+                yield title, fit.draws[name], *normal(q.mean, q.mean_sd)
+        for k, level in enumerate(fit.entries.get("co", ())):
             yield f"co: {level}", fit.draws["co"][..., k], *normal(0, q.coefficient_sd)
         yield sigma, fit.draws["sigma"], *error(q.error_scale)
 

@@ -13,13 +13,17 @@ from evenhand.charts import (
     BLUE,
     GREEN,
     GREY,
+    INK,
     ORANGE,
     PURPLE,
     Chart,
     curves,
+    data,
     densities,
     forest,
     forests,
+    heading,
+    look,
     panel_heading,
     panels,
     row_of,
@@ -128,6 +132,79 @@ def occupations(m: Measurement) -> Chart:
         x=f"← nearer {second}  ·  cosine with {first} − {second}  ·  nearer {first} →",
         width=560,
         step=15,
+    )
+
+
+def occupation_axes(m: Measurement) -> Chart:
+    """Each occupation by its cosine with either end; on the line it is as near to one as to other.
+
+    Dobrzeniecka (2021, §2.3) has this figure. Names with an asterisk are means of their words.
+    """
+    import altair as alt
+
+    first, second = [
+        key for key in m.items[0] if key not in ("word", "group", "score", "without", "axis")
+    ]
+    averaged = m.details.get("averaged", ())
+    rows = [
+        {
+            "x": item[first],
+            "y": item[second],
+            "word": item["word"] + ("*" if item["word"] in averaged else ""),
+            "group": f"associated with {item['group']}",
+            "side": "right" if item["score"] > 0 else "left",
+        }
+        for item in m.items
+    ]
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    looks = dict(zip(groups, ((ORANGE, "circle"), (BLUE, "square")), strict=False))
+    values = [row[axis] for row in rows for axis in "xy"]
+    ends = [min(values) - 0.08, max(values) + 0.08]
+    span = ends[1] - ends[0]
+    for side in ("left", "right"):  # labels of near dots are moved a little upwards
+        placed: list[dict[str, Any]] = []
+        for row in sorted((r for r in rows if r["side"] == side), key=lambda row: row["y"]):
+            near = [o["text_y"] for o in placed if abs(o["x"] - row["x"]) < 0.1 * span]
+            lowest = max((y + 0.018 * span for y in near), default=row["y"])
+            row["text_y"] = min(max(row["y"], lowest), row["y"] + 0.02 * span)
+            placed.append(row)
+    scale = alt.Scale(domain=ends, nice=False)
+    base = alt.Chart(data(rows)).encode(
+        x=alt.X("x:Q", title=f"cosine with {first}", scale=scale),
+        y=alt.Y("y:Q", title=f"cosine with {second}", scale=scale),
+    )
+    colour, shape = look("group", looks)
+    line = alt.Chart(data([{"x": end, "y": end} for end in ends])).encode(x="x:Q", y="y:Q")
+    names = [
+        base.transform_filter(f"datum.side == '{side}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=6 if side == "right" else -6,
+            fontSize=10,
+            color=INK,
+        )
+        .encode(y="text_y:Q", text="word:N")
+        for side in ("right", "left")
+    ]
+    return alt.layer(
+        line.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1),
+        base.mark_point(filled=True, size=46, opacity=0.9).encode(
+            color=colour,
+            shape=shape,
+            tooltip=[
+                alt.Tooltip("word:N"),
+                alt.Tooltip("x:Q", format=".3f", title=first),
+                alt.Tooltip("y:Q", format=".3f", title=second),
+            ],
+        ),
+        *names,
+        width=560,
+        height=560,
+        title=heading(
+            f"Occupations between {first} and {second}",
+            f"above the line: nearer {second}; below it: nearer {first}"
+            + ("; *: mean of the words of the name" if averaged else ""),
+        ),
     )
 
 

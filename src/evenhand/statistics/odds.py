@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from evenhand.errors import UnknownNameError
 from evenhand.statistics.intervals import Floats
+
+LeaningRule: TypeAlias = Literal["odds", "point", "share"]
+"""How a class leans: by the interval of its odds ratio against the other classes, by the odds ratio
+alone (El Zein 2021, §4.1.1), or by which gender has more texts in it."""
+Leaning: TypeAlias = Literal["male", "female", "even", "unknown"]
 
 _BLOCK = 2048
 _NEGLIGIBLE = 50.0
@@ -53,6 +61,64 @@ def odds_ratio(a: int, b: int, c: int, d: int, prob: float = 0.95) -> tuple[floa
     value, error = _sample_odds(a, b, c, d)
     half = float(ndtri((1 + prob) / 2)) * error
     return value, value * math.exp(-half), value * math.exp(half)
+
+
+def class_odds_ratios(men: Sequence[int], women: Sequence[int], prob: float = 0.95) -> Floats:
+    """The odds ratio of each class against the other classes, (classes, 3): value, low, high.
+
+    (m_j / Σ m_i) / (f_j / Σ f_i) over i ≠ j, from the texts of men and of women in each class (El
+    Zein 2021, eq. 18).
+
+    >>> class_odds_ratios([30, 60], [20, 5])[:, 0].round(3).tolist()
+    [0.125, 8.0]
+    """
+    all_men, all_women = sum(men), sum(women)
+    rows = [
+        odds_ratio(m, all_men - m, f, all_women - f, prob) for m, f in zip(men, women, strict=True)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def class_leanings(
+    men: Sequence[int], women: Sequence[int], by: LeaningRule = "odds", prob: float = 0.95
+) -> tuple[Leaning, ...]:
+    """The gender that each class leans to, from its texts of men and of women.
+
+    Parameters
+    ----------
+    men, women : sequence of int
+    by : {"odds", "point", "share"}
+        By "odds" a class leans male where the interval of its odds ratio lies above 1, female where
+        it lies below, and is even where it includes 1; by "point" the odds ratio itself decides;
+        by "share" which gender has more texts in the class.
+    prob : float
+        The probability of the interval.
+
+    Returns
+    -------
+    tuple of str
+        Unknown are classes without any text of known gender and, by the odds, those of data that
+        have one gender or one class only.
+
+    Examples
+    --------
+    >>> class_leanings([30, 60], [20, 5]), class_leanings([30, 60], [20, 5], "share")
+    (('female', 'male'), ('male', 'male'))
+
+    """
+    if by not in get_args(LeaningRule):
+        raise UnknownNameError("leaning", by, get_args(LeaningRule))
+    m, f = np.asarray(men), np.asarray(women)
+    known = m + f > 0
+    if by == "share":
+        male, female = m > f, f > m
+    else:
+        values, lows, highs = class_odds_ratios(men, women, prob).T
+        known &= ~np.isnan(values)
+        ends = (values, values) if by == "point" else (lows, highs)
+        male, female = ends[0] > 1, ends[1] < 1
+    names = np.select([~known, male, female], ["unknown", "male", "female"], "even")
+    return tuple(names.tolist())
 
 
 @lru_cache(maxsize=4096)

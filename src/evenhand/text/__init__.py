@@ -8,6 +8,7 @@ from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
 from evenhand.text.rewrite.names import anonymize
 from evenhand.text.rewrite.neutralize import neutralize
+from evenhand.text.rewrite.stereotype import stereotype
 from evenhand.text.rewrite.swap import substitute, swap
 from evenhand.text.sheets import write_sheet
 from evenhand.text.structural import Accepted, Filter, Rejected
@@ -29,6 +30,7 @@ __all__ = [
     "read_sheets",
     "rewrite_all",
     "save_verdicts",
+    "stereotype",
     "substitute",
     "swap",
     "write_sheet",

@@ -6,7 +6,7 @@ from .metrics.analogies import analogies, analogy, analogy_accuracy
 from .metrics.association import association_contrast
 from .metrics.direct_bias import direct_bias
 from .metrics.ect import ect
-from .metrics.mac import mac
+from .metrics.mac import mac, mac_of_table
 from .metrics.projections import projections
 from .metrics.ripa import ripa
 from .metrics.rnd import rnd
@@ -16,6 +16,7 @@ from .metrics.weat import weat
 from .metrics.wefat import wefat
 from .mitigation import Mitigation, mitigate
 from .nulls import dimension_spread
+from .pairs import PairAnalogies, pair_analogies
 from .robustness import leave_one_out, split_half
 from .store import Vectors, load
 from .utility import cosine_rank_correlation, neighbour_overlap, neighbour_rank_correlation
@@ -26,6 +27,7 @@ __all__ = [
     "DistanceTable",
     "Lookup",
     "Mitigation",
+    "PairAnalogies",
     "Vectors",
     "analogies",
     "analogy",
@@ -45,11 +47,13 @@ __all__ = [
     "leave_one_out",
     "load",
     "mac",
+    "mac_of_table",
     "metrics",
     "mitigate",
     "neighbour_bias",
     "neighbour_overlap",
     "neighbour_rank_correlation",
+    "pair_analogies",
     "projections",
     "recovery",
     "ripa",

@@ -39,6 +39,7 @@ from evenhand.fewshot.answers import (
     interval_text,
     paired,
 )
+from evenhand.fewshot.data import NEITHER
 from evenhand.instruments import Declaration, Run, RunOptions, instrument
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import (
@@ -287,9 +288,23 @@ def _by_gender(answers: Answers, subject: str, run: Run) -> dict[str, list[Measu
     """Men's and women's accuracy and F1 and their gap; none if no class has queries of both."""
     sides = [answers.tally(answers.genders == gender) for gender in (0, 1)]
     values = answers.replicates(_by_side, np.concatenate(sides, axis=2))
+    parts: dict[str, list[Measurement]] = {"accuracy": [], "f1": []}
+    if (answers.genders == NEITHER).any():
+        neither = answers.replicates(_of_some, answers.tally(answers.genders == NEITHER))
+        for which, (metric, own) in enumerate(parts.items()):
+            own.append(
+                share(
+                    neither.at(which),
+                    run,
+                    "neither",
+                    metric=metric,
+                    by="gender",
+                    subject=subject,
+                )
+            )
     if not np.isfinite(values.value).all():
-        return {"accuracy": [], "f1": []}
-    return {
+        return parts
+    by_side = {
         metric: [
             share(
                 values.at(3 * which + side),
@@ -304,6 +319,7 @@ def _by_gender(answers: Answers, subject: str, run: Run) -> dict[str, list[Measu
         ]
         for which, metric in enumerate(("accuracy", "f1"))
     }
+    return {metric: [*both, *parts[metric]] for metric, both in by_side.items()}
 
 
 def _components(answers: Answers, subject: str, run: Run) -> list[Measurement]:
@@ -351,6 +367,14 @@ def _recall_f1(sums: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         recall = sums[..., 1] / sums[..., 0]
         return np.stack([recall, 2 * sums[..., 1] / (sums[..., 0] + sums[..., 2])], axis=-1)
+
+
+def _of_some(sums: Floats) -> Floats:
+    """Accuracy and F1, (…, 2), the mean over the classes that have queries."""
+    scores, present = _recall_f1(sums), sums[..., 0] > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means: Floats = np.where(present[..., None], scores, 0).sum(-2) / present.sum(-1)[..., None]
+    return means
 
 
 def _by_side(sums: Floats) -> Floats:

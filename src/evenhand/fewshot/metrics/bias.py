@@ -17,8 +17,14 @@ $$\mu_{skew} = \max(|a - b| / 2, |D|), \qquad \mu_{stereo} = \max(|a + b| / 2, |
 
 $D$ is no bias: it is there when gender has no effect at all. So *skew* here is $(a - b)/2$, how
 much better the men's versions of texts do, and *stereotype* $(a + b)/2$, how much better the
-pro-stereotypical versions do, each with its sign; the original formulas are in the details. All
-classes of a leaning have equal weight, and so do both leanings.
+pro-stereotypical versions do, each with its sign. $\mu_{skew}$ and $\mu_{stereo}$ are reported
+beside them, with intervals and what chance gives: they are above 0 in every classifier whose
+classes are not equally easy. All classes of a leaning have equal weight, and so do both leanings.
+
+**Three ways**: a query is also answered in its neutral version (they, no names). With $m$, $w$ and
+$n$ the log-probabilities of the true class for the man's, the woman's and the neutral version, the
+association is the mean of $\pm(m - w)$, with + in classes that lean male. It is the sum of
+$\pm(m - n)$ and $\mp(w - n)$: how much is due to men's versions, and how much to women's.
 
 **The null distribution**: without bias the two versions of a text are exchangeable. In each
 permutation the versions of each text change places at random, in all episodes, splits and seeds it
@@ -84,6 +90,14 @@ MEASURES = {
     "stereotype": "stereotype",
 }
 """The measures, and the name of each among `VALUES`."""
+ORIGINALS = {"mu_skew": "skew_original", "mu_stereo": "stereotype_original"}
+"""Equations 20 and 21 of El Zein (2021) as they are, and the name of each among `VALUES`."""
+VERSIONS = {
+    "man_woman": "man's less woman's version",
+    "man_neutral": "man's less neutral version",
+    "woman_neutral": "woman's less neutral version",
+}
+"""The association three ways, and what it is called."""
 HEAD, GAP = list(MEASURES)[:2]
 DECIDING = {HEAD: "Association", GAP: "Accuracy gap"}
 """The measures that decide a verdict, with their labels."""
@@ -92,6 +106,8 @@ LABELS = {
     "epsilon": "ε: accuracy, pro- less anti-stereotypical",
     "skew": "skew: F1, men's less women's versions",
     "stereotype": "stereotype: F1, pro- less anti-stereotypical",
+    "mu_skew": "μ skew: as in eq. 20, with how much easier one side is",
+    "mu_stereo": "μ stereo: as in eq. 21, with how much easier one side is",
 }
 """The measures in tables; a short heading before the colon."""
 STRATIFIED = ("skew", "stereotype")
@@ -121,7 +137,7 @@ Verdict = Literal["robust", "not robust", "undecided"]
     caveats=(
         "The size of a measure is above 0 by chance; the details say how far.",
         "Skew and stereotype leave out how much easier one side's classes are, which the original "
-        "formulas count as bias.",
+        "formulas (mu_skew, mu_stereo) count as bias.",
         "Bias in other classes, and by other traits than gendered words and names, is not seen.",
     ),
 )
@@ -174,6 +190,10 @@ class Bias:
             name: replace(part, details={**part.details, **_null_details(name, part, values, null)})
             for name, part in parts.items()
         }
+        originals = [
+            replace(part, subject=str(subject.name), n=texts)
+            for part in read_originals(values, both.strata, run, null)
+        ]
         low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
         verdict: Verdict = "undecided"
         if high <= self.margin:
@@ -197,7 +217,12 @@ class Bias:
                 "permutations": self.permutations,
                 "left_out": both.left_out,
             },
-            parts=(*parts.values(), *_by_class(both, str(subject.name), run)),
+            parts=(
+                *parts.values(),
+                *originals,
+                *_by_version(both, str(subject.name), run),
+                *_by_class(both, str(subject.name), run),
+            ),
         )
 
     @staticmethod
@@ -266,8 +291,12 @@ def bias(
         value of each has its sign; the details have the size (`size`, `size_low`, `size_high`;
         not of the association), what chance gives (`null_mean`, `null_high`, `null_p`) and the
         size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
-        measure that needs
-        classes of both leanings is NaN where all lean to one side. Parts by "class" are the
+        measure that needs classes of both leanings is NaN where all lean to one side. Parts by
+        "original" are mu_skew and mu_stereo, equations 20 and 21 of El Zein (2021), sizes without
+        a sign, with the same details of the null distribution. Parts by "version", where the
+        queries have neutral versions, are the association three ways (man_woman, man_neutral,
+        woman_neutral), with + in classes that lean male and - in those that lean female; their
+        parts by "leaning" are without the sign. Parts by "class" are the
         associations by class, with parts by "gender". Details: whether the classifier is ε-robust
         (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
         otherwise undecided). Items are the counts by seed, split, episode and class.
@@ -296,12 +325,22 @@ def compare_bias(before: Measurement, after: Measurement) -> Comparison:
         {name: before.part(name, by="measure") for name in MEASURES},
         {name: after.part(name, by="measure") for name in MEASURES},
     )
+    originals = [
+        paired(
+            before.part(name, by="original"),
+            after.part(name, by="original"),
+            (new - old).at(VALUES.index(value)),
+            first.strata,
+        )
+        for name, value in ORIGINALS.items()
+        if before.select("original") and after.select("original")
+    ]
     head = parts["association"]
     return replace(
         head,
         before=replace(before, items=head.before.items, parts=()),
         after=replace(after, items=head.before.items, parts=()),
-        parts=tuple(parts.values()),
+        parts=(*parts.values(), *originals),
     )
 
 
@@ -434,6 +473,44 @@ def read_measure(name: str, values: Replicates, strata: Ints, run: Run) -> Measu
     )
 
 
+def read_originals(
+    values: Replicates, strata: Ints, run: Run, null: Floats | None = None
+) -> list[Measurement]:
+    """Equations 20 and 21 of El Zein (2021) from the replicates of `formulas`.
+
+    They are sizes: the interval ends at 0, and there is no test against 0, only what permutations
+    give (`null`). n is the number of classes.
+    """
+    parts = []
+    for name, key in ORIGINALS.items():
+        own = values.at(VALUES.index(key))
+        value, classes = float(own.value), int((strata >= 0).sum())
+        known = not math.isnan(value)
+        low, high = own.interval(run.prob, strata) if known else (math.nan, math.nan)
+        details: dict[str, Any] = {"classes": classes}
+        if null is not None:
+            drawn = null[:, VALUES.index(key)]
+            as_large = float((drawn >= value - 1e-12).sum())
+            details |= {
+                "null_mean": float(drawn.mean()),
+                "null_high": float(np.quantile(drawn, run.prob)),
+                "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
+            }
+        parts.append(
+            Bias.declaration.result(
+                run,
+                name,
+                (value, max(0.0, low) if known else low, high),
+                by="original",
+                worse="higher",
+                n=classes,
+                interval=interval_text(own),
+                details=details,
+            )
+        )
+    return parts
+
+
 def measure_strata(name: str, strata: Ints) -> Ints:
     """The strata of the jackknife of a measure: the leanings where both have equal weight."""
     return strata if name in STRATIFIED else np.where(strata >= 0, 0, -1)
@@ -475,6 +552,62 @@ def _null_details(
         details["original"] = numbers[original]
         details["original_null_mean"] = float(null[:, VALUES.index(original)].mean())
     return details
+
+
+def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """The association three ways, with parts by the leaning of the classes; none without neutral
+    versions.
+    """
+    if both.neutral is None:
+        return []
+    strata = both.strata
+    signs = np.select([strata == 0, strata == 1], [1.0, -1.0], 0.0)
+
+    def values(sums: Floats) -> Floats:
+        queries, man, woman = np.moveaxis(sums, -1, 0)
+        present = queries > 0
+        count = np.where(present, queries, 1)
+        gaps = [(man - woman) / count, man / count, woman / count]
+        return np.stack(
+            [
+                *(_mean(signs * gap, present & (strata >= 0)) for gap in gaps),
+                *(_mean(gap, present & (strata == side)) for side in (0, 1) for gap in gaps),
+            ],
+            axis=-1,
+        )
+
+    replicates = both.original.replicates(values, both.versions())
+
+    def part(index: int, query: str, by: str, inside: Ints) -> Measurement:
+        own = replicates.at(index)
+        value = float(own.value)
+        known = not math.isnan(value)
+        low, high = own.interval(run.prob, inside) if known else (math.nan, math.nan)
+        return Bias.declaration.result(
+            run,
+            query,
+            (value, low, high),
+            by=by,
+            subject=subject,
+            n=int((inside >= 0).sum()),
+            interval=interval_text(own),
+            p_value=own.p_value(inside) if known else None,
+            test="Student t, as the interval",
+        )
+
+    every = np.where(strata >= 0, 0, -1)
+    return [
+        replace(
+            part(index, name, "version", every),
+            parts=tuple(
+                part(
+                    3 + 3 * side + index, LEANINGS[side], "leaning", np.where(strata == side, 0, -1)
+                )
+                for side in (0, 1)
+            ),
+        )
+        for index, name in enumerate(VERSIONS)
+    ]
 
 
 def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:

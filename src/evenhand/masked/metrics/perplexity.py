@@ -21,7 +21,7 @@ from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Declaration, Progress, Run, RunOptions, instrument, option
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.scoring import hidden_log_probs, tokens_of
+from evenhand.masked.scoring import coded_tokens, encode, hidden_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats
 
@@ -198,7 +198,10 @@ def pseudo_log_likelihoods(
     >>> round(float(np.exp(log_probs[0])), 4), tokens
     (0.125, array([2]))
     """
-    coded = [tokens_of(model, text) for text in texts]
+    coded = [
+        coded_tokens(model, text, encoding)
+        for text, encoding in zip(texts, encode(model, texts), strict=True)
+    ]
     accepted = [(k, tokens) for k, tokens in enumerate(coded) if tokens is not None]
     answers = hidden_log_probs(
         model,

@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
@@ -40,19 +42,20 @@ from evenhand.instruments import (
 )
 from evenhand.masked.gender_words import (
     Probabilities,
-    UnscorableTextError,
     bias,
     check_pieces,
-    mask_query,
-    query_masks,
+    mask_queries,
+    start_queries,
 )
 from evenhand.masked.model import MaskedLM
+from evenhand.masked.scoring import on_gpu
 from evenhand.masked.sentences import (
     Sentence,
     built_in_sentences,
     first_sentences,
     read_sentences,
 )
+from evenhand.masked.words import find_mask
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_counts, sign_test
@@ -74,7 +77,7 @@ VERDICTS = ("undecided", "female", "neutral", "male")
 """What a sentence can read as; arrays have the position in this list."""
 BINS = 20
 """Bins of the histogram over [0, 1]."""
-CHUNK = 4096
+CHUNK, GPU_CHUNK = 4096, 1 << 13
 """Sentences that are scored at once."""
 BUILT_IN, FROM_DATA = "built-in sentences", "sentences of the data"
 FEWEST, MOST = 20, 2000
@@ -495,15 +498,26 @@ def _score(
         if run.progress is not None:
             run.progress(done + step, total)
 
-    for start in range(0, len(distinct), CHUNK):
-        chunk = distinct[start : start + CHUNK]
+    def finish(scorer: _Scorer, scored: Scored, size: int) -> None:
+        nonlocal done
+        columns = scored(report)
+        done += size
+        report(0, 0)
+        if write is not None:
+            names = [scorer.model.name] * len(columns["masked"])
+            write({"model": names} | {n: c for n, c in columns.items() if n != "group"})
+
+    on_device = any(map(on_gpu, models))
+    size = GPU_CHUNK if on_device else CHUNK
+    waiting: deque[tuple[_Scorer, Scored, int]] = deque()
+    for start in range(0, len(distinct), size):
+        chunk = distinct[start : start + size]
         for scorer in scorers:
-            columns = scorer.score(chunk, run.cache, report)
-            done += len(chunk)
-            report(0, 0)
-            if write is not None:
-                names = [scorer.model.name] * len(columns["masked"])
-                write({"model": names} | {n: c for n, c in columns.items() if n != "group"})
+            waiting.append((scorer, scorer.start(chunk, run.cache), len(chunk)))
+            if len(waiting) > on_device:  # while a GPU computes, the next chunk is prepared
+                finish(*waiting.popleft())
+    for scored in waiting:
+        finish(*scored)
     if not distinct:
         report(0, 0)
     counted = {"duplicates": len(sentences) - len(distinct), "blank_lines": 0, "filtered": 0}
@@ -525,6 +539,10 @@ def _score(
     ]
 
 
+Scored = Callable[[Progress], dict[str, list[Any]]]
+"""Waits for the columns of sentences."""
+
+
 @dataclass
 class _Scorer:
     """The items of one model."""
@@ -535,36 +553,46 @@ class _Scorer:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     left_out: list[dict[str, Any]] = field(default_factory=list)
 
-    def score(
-        self, sentences: Sequence[Sentence], cache: Cache | None, progress: Progress
-    ) -> dict[str, list[Any]]:
-        """The columns of these sentences, without those that the model cannot score."""
-        scored, queries = [], []
-        for sentence in sentences:
-            try:
-                queries.append(mask_query(self.model, sentence.text, self.instrument.words))
-                scored.append(sentence)
-            except UnscorableTextError as problem:
-                key = sentence_key(sentence.text)
-                row = {"line": sentence.line, "reason": str(problem), "key": key}
-                self.left_out.append(row)
-            except InputError as problem:
-                if not self.source:
-                    raise
-                raise FileError(self.source, str(problem), line=sentence.line) from None
-        probabilities = query_masks(
+    def start(self, sentences: Sequence[Sentence], cache: Cache | None) -> Scored:
+        """Start to score sentences; the result waits for their columns.
+
+        Sentences that the model cannot score are left out.
+        """
+        texts = [sentence.text for sentence in sentences]
+        try:
+            queries = mask_queries(self.model, texts, self.instrument.words)
+        except InputError as problem:
+            if not self.source:
+                raise
+            raise FileError(self.source, str(problem), line=self._first_wrong(sentences)) from None
+        for i, reason in queries.problems.items():
+            row = {"line": sentences[i].line, "reason": str(reason), "key": sentence_key(texts[i])}
+            self.left_out.append(row)
+        probabilities = start_queries(
             self.model,
-            [sentence.text for sentence in scored],
-            queries,
-            words=self.instrument.words,
+            queries.positions,
+            queries.contexts,
             top_k=self.instrument.top_k,
             cache=cache,
-            progress=progress,
         )
-        columns = _columns(scored, probabilities, self.instrument)
-        for name, values in columns.items():
-            self.columns.setdefault(name, []).extend(values)
-        return columns
+
+        def finish(progress: Progress) -> dict[str, list[Any]]:
+            scored = [sentences[i] for i in queries.chosen]
+            columns = _columns(scored, probabilities(progress), self.instrument)
+            for name, values in columns.items():
+                self.columns.setdefault(name, []).extend(values)
+            return columns
+
+        return finish
+
+    def _first_wrong(self, sentences: Sequence[Sentence]) -> int:
+        """The line of the first sentence without exactly one mask."""
+        for sentence in sentences:
+            try:
+                find_mask(self.model, sentence.text)
+            except InputError:
+                return sentence.line
+        return 0
 
     @property
     def items(self) -> Items:
@@ -587,14 +615,14 @@ def _columns(
         "pronoun": originals,
         "slot": p.slots(originals).tolist(),
         "bias": bias(p.p_male_top, p.p_female_top).tolist(),
-        "verdict": [VERDICTS[code] for code in top],
-        "in_top": [_IN_TOP[code] for code in p.male_in_top + 2 * p.female_in_top],
+        "verdict": np.array(VERDICTS)[top].tolist(),
+        "in_top": np.array(_IN_TOP)[p.male_in_top + 2 * p.female_in_top].tolist(),
         "male_word": p.male_word.tolist(),
         "p_male": p.p_male.tolist(),
         "female_word": p.female_word.tolist(),
         "p_female": p.p_female.tolist(),
         "full_bias": bias(p.p_male, p.p_female).tolist(),
-        "full_verdict": [VERDICTS[code] for code in full],
+        "full_verdict": np.array(VERDICTS)[full].tolist(),
         "group": [sentence.group for sentence in sentences],
     }
 
@@ -704,28 +732,38 @@ def _summarise(
     in_top = np.array(items["in_top"], dtype="<U6")
     p_male_top = np.where(np.isin(in_top, ("male", "both")), p_male, np.nan)
     p_female_top = np.where(np.isin(in_top, ("female", "both")), p_female, np.nan)
-    full, full_bias = summary.of(p_male, p_female, query), bias(p_male, p_female)
-    top = summary.of(p_male_top, p_female_top, f"top {instrument.top_k}", by="vocabulary")
-    top_bias = bias(p_male_top, p_female_top)
+    full_bias, top_bias = bias(p_male, p_female), bias(p_male_top, p_female_top)
+    top_query = f"top {instrument.top_k}"
     limits = instrument.delta, instrument.threshold
     decided_top = verdicts(p_male_top, p_female_top, *limits) > 0
     decided_full = verdicts(p_male, p_female, *limits) > 0
-    every = summary.mean(full_bias, "all sentences", by="subset")
-    parts = [*full.parts, top, every]
+    tasks: list[Callable[[], Measurement]] = [
+        partial(summary.of, p_male, p_female, query),
+        partial(summary.of, p_male_top, p_female_top, top_query, by="vocabulary"),
+        partial(summary.mean, full_bias, "all sentences", by="subset"),
+    ]
+
+    def of_label(chosen: NDArray[np.bool_], name: str, by: str) -> Measurement:
+        of_top = summary.mean(top_bias[chosen & decided_top], top_query, by="vocabulary")
+        return replace(summary.mean(full_bias[chosen], name, by=by), parts=(of_top,))
+
+    def of_group(chosen: NDArray[np.bool_], name: str) -> Measurement:
+        part = summary.mean(full_bias[chosen & decided_full], name, by="group")
+        return replace(part, details={"sentences": int(chosen.sum())})
+
     lowered = [original.lower() for original in items["pronoun"]]
     for by, labels in (("slot", items["slot"]), ("pronoun", lowered)):
-        names = np.array(labels, dtype=str)
-        for name in np.unique(names):
+        for name in sorted(set(labels)):
             if name:
-                chosen = names == name
-                of_top = summary.mean(top_bias[chosen & decided_top], top.query, by="vocabulary")
-                part = summary.mean(full_bias[chosen], str(name), by=by)
-                parts.append(replace(part, parts=(of_top,)))
+                chosen = np.fromiter((label == name for label in labels), bool, count=len(labels))
+                tasks.append(partial(of_label, chosen, name, by))
     groups = list(items.get("group") or ())
-    for name in dict.fromkeys(filter(None, groups)):
-        chosen = np.array([group == name for group in groups])
-        part = summary.mean(full_bias[chosen & decided_full], name, by="group")
-        parts.append(replace(part, details={"sentences": int(chosen.sum())}))
+    tasks += [
+        partial(of_group, np.array([group == name for group in groups]), name)
+        for name in dict.fromkeys(filter(None, groups))
+    ]
+    full, *others = _together(tasks)
+    parts = [*full.parts, *others]
     return replace(
         full,
         items=items,
@@ -746,6 +784,12 @@ def _summarise(
     )
 
 
+def _together(tasks: Sequence[Callable[[], Measurement]]) -> list[Measurement]:
+    """The results of tasks that run in threads: a bootstrap holds no lock of the interpreter."""
+    with ThreadPoolExecutor(max_workers=len(tasks)) as threads:
+        return [task.result() for task in [threads.submit(task) for task in tasks]]
+
+
 @dataclass(frozen=True)
 class _Summary:
     """Means and shares of scores with their intervals; sentences are the sampling unit."""
@@ -761,12 +805,17 @@ class _Summary:
         decided = codes > 0
         missing = np.isnan(p_male), np.isnan(p_female)
         above, below = sign_counts(score[decided] - 0.5)
-        mean = self.mean(score[decided], query, by=by)
+        mean, *shares = _together(
+            [
+                partial(self.mean, score[decided], query, by=by),
+                *(partial(self.verdict, score, codes, name, missing) for name in VERDICTS[::-1]),
+            ]
+        )
         return replace(
             mean,
             p_value=sign_test(score[decided] - 0.5),
             test="sign test: as many decided sentences above .5 as below",
-            parts=tuple(self.verdict(score, codes, name, missing) for name in VERDICTS[::-1]),
+            parts=tuple(shares),
             details={
                 "sentences": int(score.size),
                 "above": above,

@@ -78,6 +78,10 @@ class Layout(Protocol):
         """The record with the text of its second column, `flip`, changed."""
         ...
 
+    def cells(self, record: str) -> tuple[str, str]:
+        """The texts of the columns `label` and `flip` of a record."""
+        ...
+
 
 class Form(Protocol):
     """What the user requests; it becomes a layout when a file is opened."""
@@ -128,16 +132,21 @@ class Lines:
     def change_cell(self, record: str, change: Callable[[str], str]) -> str:  # noqa: ARG002
         raise InputError("flip: expected JSONL or CSV, which have fields, got lines")
 
+    def cells(self, record: str) -> tuple[str, str]:  # noqa: ARG002
+        raise InputError("label: expected JSONL or CSV, which have fields, got lines")
+
 
 @dataclass(frozen=True, slots=True)
 class Jsonl:
     """Every line is a JSON object, the document is the text of one of its fields.
 
-    `flip` is a field with the person's gender, which rewriting may change too.
+    `flip` is a field with the person's gender, which rewriting may change too, `label` one with the
+    class.
     """
 
     field: str
     flip: str | None = dataclass_field(default=None, repr=False)
+    label: str | None = dataclass_field(default=None, repr=False)
     marks: ClassVar[tuple[str, ...]] = ("\n",)
 
     def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
@@ -185,6 +194,15 @@ class Jsonl:
             return record
         changed = change(value if isinstance(value, str) else json.dumps(value))
         return record[:begin] + json.dumps(changed, ensure_ascii=record.isascii()) + record[end:]
+
+    def cells(self, record: str) -> tuple[str, str]:
+        row = json.loads(record.removeprefix("\ufeff"))
+        values = (row.get(self.label), row.get(self.flip))
+        label, gender = ("" if value is None else value for value in values)
+        return (
+            label if isinstance(label, str) else json.dumps(label),
+            gender if isinstance(gender, str) else json.dumps(gender),
+        )
 
     def _document(self, line: str, source: str, number: int) -> str:
         try:
@@ -291,12 +309,14 @@ class Csv:
     """A table with a header; the document is the field in the column of that name.
 
     The delimiter is a tab in files named .tsv (compressed or not) and a comma in others, unless
-    it is given. `flip` is a column with the person's gender, which rewriting may change too.
+    it is given. `flip` is a column with the person's gender, which rewriting may change too,
+    `label` one with the class.
     """
 
     field: str
     delimiter: str | None = None
     flip: str | None = dataclass_field(default=None, repr=False)
+    label: str | None = dataclass_field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not re.fullmatch(
@@ -317,13 +337,14 @@ class Csv:
         columns = _columns(decode(match.group(), source, line=1), delimiter)
         if columns == [""]:
             raise FileError(source, f"expected a header with a column '{self.field}'", line=1)
-        for name in (self.field, *([self.flip] if self.flip else [])):
+        for name in filter(None, (self.field, self.flip, self.label)):
             if columns.count(name) != 1:
                 count = "no" if name not in columns else "more than one"
                 known = ", ".join(columns)
                 raise FileError(source, f"{count} column '{name}' (columns: {known})", line=1)
-        flip = columns.index(self.flip) if self.flip else None
-        return CsvLayout(columns.index(self.field), delimiter, flip), match.end(), columns
+        flip, label = (columns.index(name) if name else None for name in (self.flip, self.label))
+        layout = CsvLayout(columns.index(self.field), delimiter, flip, label)
+        return layout, match.end(), columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +354,7 @@ class CsvLayout:
     column: int
     delimiter: str
     flip: int | None = None
+    label: int | None = None
     marks: ClassVar[tuple[str, ...]] = ("\n", "\r")
 
     def cut(self, data: bytes, *, final: bool) -> Cut:
@@ -392,6 +414,15 @@ class CsvLayout:
             return record
         quoted = match.group(1).startswith('"')
         return record[:begin] + (f'"{_doubled(changed)}"' if quoted else changed) + record[end:]
+
+    def cells(self, record: str) -> tuple[str, str]:
+        label, gender = (
+            _field(self.delimiter, column or 0).match(record) for column in (self.label, self.flip)
+        )
+        if label is None or gender is None or label.group(1) is None or gender.group(1) is None:
+            most = max(self.label or 0, self.flip or 0) + 1
+            raise InputError(f"too few fields: expected at least {most}")
+        return _value(label.group(1)), _value(gender.group(1))
 
     def _splice_field(self, raw: str, edits: Sequence[Edit]) -> str:
         if raw.startswith('"') and raw.endswith('"') and '"' not in raw[1:-1].replace('""', ""):

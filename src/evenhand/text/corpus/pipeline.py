@@ -26,6 +26,7 @@ from evenhand.text.corpus.reading import Chunk, Position, chunks, total_size
 from evenhand.text.corpus.writing import STDOUT, Target, run_key
 from evenhand.text.edits import Edit, apply, invert
 from evenhand.text.rewrite import Rewriter
+from evenhand.text.rewrite.stereotype import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,16 @@ class RewriteWork:
 
     With `append`, each record that changes is followed by its rewritten copy, as in
     counterfactual data augmentation. With `flip`, the gender code in the second column of the
-    layout is swapped in the records that change. Counts: `documents`, `changed` (documents with
-    an edit), `edits`, and `rule:NAME` for the edits of each rule.
+    layout is swapped in the records that change. With `select`, only some of the records are
+    rewritten, by their class and gender. Counts: `documents`, `changed` (documents with an edit),
+    `edits`, `rule:NAME` for the edits of each rule, and `unchanged:REASON` for the documents that
+    `select` leaves.
     """
 
     rewriter: Rewriter
     append: bool = False
     flip: Flip | None = None
+    select: Selection | None = None
 
     def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
         """The records rewritten and, if requested, a JSON line for each edit."""
@@ -67,6 +71,8 @@ class RewriteWork:
         if not len(records.block):
             return Done(records.text, counts=counts)
         edits = self.rewriter(records.block)
+        if self.select is not None:
+            edits = self._selected(records, layout, edits, counts)
         if not edits:
             return Done(records.text, counts=counts)
         counts.update(f"rule:{rule}" for rule in _rules(edits))
@@ -98,6 +104,32 @@ class RewriteWork:
         pieces.append(records.text[done:])
         return Done("".join(pieces), "".join(lines), counts)
 
+    def _selected(
+        self, records: Records, layout: Layout, edits: list[Edit], counts: Counter[str]
+    ) -> list[Edit]:
+        """The edits of the records that are to be rewritten."""
+        assert self.select is not None  # noqa: S101
+        wanted = np.zeros(len(records.block), dtype=np.bool_)
+        for index in range(len(records.block)):
+            begin, end = records.bounds[index : index + 2].tolist()
+            record = records.text[begin:end]
+            if not record.strip():
+                continue
+            try:
+                reason = self.select.reason(*layout.cells(record))
+            except InputError as error:
+                line = records.block.line(index)
+                raise FileError(records.block.source, str(error), line=line) from None
+            wanted[index] = not reason
+            if reason:
+                counts[f"unchanged:{reason}"] += 1
+        offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
+        owners = records.block.owner(offsets) if len(edits) else offsets
+        left = int(wanted.sum()) - len(np.unique(owners[wanted[owners]]))
+        if left:
+            counts["unchanged:no gendered word"] += left
+        return [edit for edit, use in zip(edits, wanted[owners].tolist(), strict=True) if use]
+
     def _flip(self, layout: Layout, record: str, block: Block, index: int) -> str:
         assert self.flip is not None  # noqa: S101
         try:
@@ -128,12 +160,13 @@ class Flip:
 
     column: str
     direction: str = "both"
+    codes: tuple[tuple[str, str], ...] = GENDER_CODES
 
     def __call__(self, code: str) -> str:
         word = code.strip()
         if not word:
             return code
-        for male, female in GENDER_CODES:
+        for male, female in self.codes:
             if word.lower() in (male, female):
                 to_female = word.lower() == male
                 if self.direction == ("female-to-male" if to_female else "male-to-female"):

@@ -38,6 +38,7 @@ _FEMALE = frozenset({"f", "female", "females", "woman", "women"})
 _LABEL_COLUMNS = ("label", "class")
 _GENDER_COLUMNS = ("gender", "sex")
 _TEXT_COLUMNS = ("text", "sentence", "hard_text")
+PER_CLASS = "equal texts count once in each class"
 EVERY_ROW = "every row counts; few-shot runs and audits count equal texts once (--duplicates once)"
 DISTINCT = "equal texts count once, as in few-shot runs and audits"
 _UNDECIDED = {
@@ -87,10 +88,10 @@ class Odds:
     )
     male: tuple[str, ...] = option((), help="A value that means male; repeatable.")
     female: tuple[str, ...] = option((), help="A value that means female; repeatable.")
-    duplicates: Literal["count", "once"] = option(
+    duplicates: Literal["count", "once", "class"] = option(
         "count",
-        help="Equal texts: count every row, or as few-shot runs and audits do: once, and none of "
-        "a text that is in several classes.",
+        help="Equal texts: count every row; or as few-shot runs and audits do: once, and none of "
+        "a text that is in several classes; or once in each class.",
     )
 
     def measure(
@@ -211,7 +212,7 @@ def odds(
     *,
     male: object = None,
     female: object = None,
-    duplicates: Literal["count", "once"] = "count",
+    duplicates: Literal["count", "once", "class"] = "count",
     prob: float = 0.95,
 ) -> Measurement:
     r"""The odds ratio of every class in a column of a table, between men and women.
@@ -230,9 +231,9 @@ def odds(
         column gender, sex or text is used.
     male, female : value or values, optional
         Other codes of the gender column.
-    duplicates : {"count", "once"}
-        Count every row, or equal texts once as few-shot runs and audits do, and none of a text
-        that is in several classes or of both genders.
+    duplicates : {"count", "once", "class"}
+        Count every row; or equal texts once as few-shot runs and audits do, and none of a text
+        that is in several classes or of both genders; or equal texts once in each class.
     prob : float
         The probability of the intervals.
 
@@ -248,6 +249,8 @@ def odds(
     $[m_j / \sum_{i \ne j} m_i] / [f_j / \sum_{i \ne j} f_i]$ (El Zein 2021, eq. 18, after Sun
     & Peng 2021). `low` and `high` are normal on the log scale, `exact_low` and `exact_high` in the
     details hold given the margins. p is Fisher's, `p_holm` corrected for the number of classes.
+    `women` in the details is the share of women in the class, `women_low` and `women_high` its
+    interval (Wilson).
 
     Examples
     --------
@@ -302,6 +305,7 @@ def _class_part(
 ) -> Measurement:
     estimate = odds_ratio(*cells, run.prob)
     exact_low, exact_high = conditional_interval(*cells, run.prob)
+    women, women_low, women_high = wilson(cells[2], cells[0] + cells[2], run.prob)
     return Odds.declaration.result(
         run,
         name,
@@ -317,6 +321,9 @@ def _class_part(
             "exact_high": exact_high,
             "male": cells[0],
             "female": cells[2],
+            "women": women,
+            "women_low": women_low,
+            "women_high": women_high,
             "other_male": cells[1],
             "other_female": cells[3],
             "corrected": not math.isnan(estimate[0]) and 0 in cells,
@@ -367,7 +374,7 @@ def count_rows(
     *,
     male: object = None,
     female: object = None,
-    duplicates: Literal["count", "once"] = "count",
+    duplicates: Literal["count", "once", "class"] = "count",
 ) -> Counts:
     """The counts behind `odds`; those of several files can be added up."""
     codes = _codes(male, female)
@@ -390,8 +397,8 @@ def count_rows(
             gender_from=gender_from,
             compares=gender is not None and text is not None,
         )
-        if duplicates == "once":
-            counts.seen = {}
+        if duplicates != "count":
+            counts.seen, counts.per_class = {}, duplicates == "class"
             text = text or _guess_column(table, _TEXT_COLUMNS)
             if text is None:
                 raise InputError(
@@ -419,6 +426,8 @@ class Counts:
         self.labels: set[str] = set()
         self.seen: dict[bytes, tuple[str, Gender | None] | None] | None = None
         """Where equal texts count once: class and gender of each by hash, None if left out."""
+        self.per_class = False
+        """Whether they count once in each class."""
 
     def measure(self, run: Run = Run()) -> Measurement:
         """The odds ratio of every class; counts that leave nothing to compare are an error."""
@@ -437,7 +446,9 @@ class Counts:
             details={
                 "gender_from": self.gender_from,
                 "counts": self.totals(),
-                "duplicates": EVERY_ROW if self.seen is None else DISTINCT,
+                "duplicates": EVERY_ROW
+                if self.seen is None
+                else (PER_CLASS if self.per_class else DISTINCT),
                 "left_out": dict(self.left_out.most_common()),
             },
             notes=self.notes(),
@@ -514,7 +525,8 @@ class Counts:
         if text is None:
             self.left_out["text missing"] += 1
             return False
-        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+        content = f"{label}\n{text}" if self.per_class else text
+        key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         if key not in self.seen:
             self.seen[key] = (label, gender)
             self.rows[gender][label] += 1
@@ -602,7 +614,8 @@ class Counts:
 
 
 def _class_items(classes: Iterable[Measurement]) -> Items:
-    details = ("exact_low", "exact_high", "p_holm", "male", "female", "corrected")
+    shares = ("women", "women_low", "women_high")
+    details = ("exact_low", "exact_high", "p_holm", "male", "female", *shares, "corrected")
     return Items(
         {
             "class": part.query,

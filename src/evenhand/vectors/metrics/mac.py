@@ -8,11 +8,13 @@ from typing import Unpack
 
 import numpy as np
 
+from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
-from evenhand.results import Measurement
+from evenhand.results import Items, Measurement
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats, crossed_mean
+from evenhand.vectors.distances import DistanceTable
 from evenhand.vectors.probes import Labels, WordMetric, all_classes
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known_groups
@@ -82,6 +84,59 @@ class Mac(WordMetric):
             details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
         )
         return [measurement]
+
+
+def mac_of_table(table: DistanceTable, **run: Unpack[RunOptions]) -> Measurement:
+    """Measure MAC from a table of distances.
+
+    Parameters
+    ----------
+    table : DistanceTable
+        From `distance_table`, or from a file by `eh.posterior.read_table(path).to_distances()`.
+        Its human and neutral words are not part of MAC.
+    **run
+        `seed`, and `prob`, the probability of the interval, as for `Run`.
+
+    Returns
+    -------
+    Measurement
+        The value that `mac` has for the vectors, without a null: a table has no random words.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("religion")
+    >>> m = eh.vectors.mac_of_table(eh.vectors.distance_table(v, topic))
+    >>> round(m.value, 6) == round(eh.measure(v, topic, ["mac"])[0].value, 6)
+    True
+
+    """
+    settings = Run(**run)
+    columns = [j for j, c in enumerate(table.attribute_class) if c not in ("human", "neutral")]
+    classes = [table.attribute_class[j] for j in columns]
+    names, labels = np.unique(classes, return_inverse=True)
+    if not columns or not table.protected:
+        raise InputError(f"mac: '{table.topic}' has no protected words or no stereotypes")
+    scores = table.distance[:, columns].T
+    statistic = MacStatistic(np.zeros((0, 0)))
+    low, high, interval = statistic.interval(scores, labels, settings.prob)
+    return Mac.declaration.result(
+        settings,
+        table.topic,
+        (float(statistic.value(scores, labels)), low, high),
+        subject=table.vectors,
+        n=len(columns),
+        interval=interval,
+        items=Items(
+            {
+                "word": [table.attributes[j] for j in columns],
+                "group": classes,
+                "score": scores.mean(axis=1),
+            }
+        ),
+        left_out=table.left_out,
+        details={"targets": len(table.protected), "attribute_sets": len(names)},
+    )
 
 
 def mac(

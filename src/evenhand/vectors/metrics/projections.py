@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -58,6 +58,11 @@ class ProjectionStatistic:
 class Projections(WordMetric):
     """The declaration of the projections; `projections` is their function."""
 
+    average: bool = option(
+        False,
+        help="projections: a name of several words that has no vector is the mean of theirs.",
+    )
+
     def topic_misfit(self, topic: Topic) -> str | None:
         if len(topic.classes) == 2 and topic.occupations:
             return None
@@ -85,13 +90,18 @@ class Projections(WordMetric):
             raise InputError(
                 f"projections '{query}': expected two lists of words, got {len(groups)}"
             )
+        averaged: tuple[str, ...] = ()
+        if self.average:
+            v, averaged = average_names(
+                v, [*ends, *(w for words in groups.values() for w in words)]
+            )
         poles = known(v, ends, f"projections '{query}': ends", at_least=2)
         probes = known_groups(v, groups, f"projections '{query}': list", at_least=2, disjoint=True)
         first, second = v.unit(poles.rows)
         words = v.unit(probes.rows)
         statistic = ProjectionStatistic(unit(first - second))
         x, y = (words[probes.labels == label] @ statistic.direction for label in (0, 1))
-        outcome = None
+        outcome = Outcome(None, "") if self.average else None  # random words have other names
         if self.permutations:
             test = two_sample(x, y, permutations=self.permutations, seed=run.seed)
             outcome = Outcome(test.p_value, test.words, {"exact": test.exact})
@@ -105,8 +115,11 @@ class Projections(WordMetric):
             fixed=poles.rows,
             columns={ends[0]: words @ first, ends[1]: words @ second},
             details={
-                f"mean_{name}": float(side.mean())
-                for name, side in zip(groups, (x, y), strict=True)
+                **{
+                    f"mean_{name}": float(side.mean())
+                    for name, side in zip(groups, (x, y), strict=True)
+                },
+                **({"averaged": averaged} if self.average else {}),
             },
         )
 
@@ -117,6 +130,7 @@ def projections(
     *,
     ends: tuple[str, str] = ("he", "she"),
     query: str = "projections",
+    average: bool = False,
     permutations: int = 100_000,
     null: int = 1000,
     **run: Unpack[RunOptions],
@@ -132,6 +146,9 @@ def projections(
         The two words that the line runs between.
     query : str
         The name of the question.
+    average : bool
+        Whether a name of several words, such as "interior designer", that has no vector is the mean
+        of the unit vectors of its words; otherwise it is left out.
     permutations : int
         Random permutations where there are more than 40 words; with up to 40 every partition is
         counted. With 0 the words are compared with random words instead.
@@ -161,5 +178,27 @@ def projections(
     (True, 'captain')
 
     """
-    metric = Projections(permutations=permutations, null=null)
+    metric = Projections(permutations=permutations, null=null, average=average)
     return metric.compute(v, groups, ends, query, Run(**run))
+
+
+def average_names(v: Vectors, names: Sequence[str]) -> tuple[Vectors, tuple[str, ...]]:
+    """The vectors of these names alone, and which of them are means of the vectors of their words.
+
+    >>> import evenhand as eh
+    >>> small, averaged = average_names(eh.vectors.load("glove"), ["boss", "fighter pilot"])
+    >>> small.words, averaged
+    (['boss', 'fighter pilot'], ('fighter pilot',))
+    """
+    rows, averaged = [], []
+    found = v.find(names)
+    by_name: dict[str, Floats] = dict(zip(found.words, v.raw(found.rows), strict=True))
+    for name in found.missing:
+        parts = v.find(name.split())
+        if len(name.split()) > 1 and not parts.missing:
+            by_name[name] = v.unit(parts.rows).mean(axis=0)
+            averaged.append(name)
+    words = [name for name in dict.fromkeys(names) if name in by_name]
+    rows = [by_name[name] for name in words]
+    small = Vectors.from_arrays(words, np.array(rows).reshape(-1, v.dim), name=v.name, case="exact")
+    return small, tuple(averaged)

@@ -1,0 +1,105 @@
+"""What a distance table says without a model: means by connection, MAC, association contrast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from evenhand.errors import InputError
+from evenhand.instruments import RunOptions
+from evenhand.posterior.tables import CONNECTIONS, read_table
+from evenhand.results import Measurement
+from evenhand.vectors.metrics.association import association_contrast
+from evenhand.vectors.metrics.mac import mac_of_table
+
+if TYPE_CHECKING:
+    from evenhand.posterior.tables import Source
+
+__all__ = ["Description", "describe_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A distance table in numbers.
+
+    Attributes
+    ----------
+    source : str
+    rows, words, attributes : int
+    connections : mapping of str to mapping
+        Mean, median and size by connection class.
+    measurements : tuple of Measurement
+        MAC, then the association contrast.
+    skipped : mapping of str to str
+        Measures that the table does not allow, with the reason.
+    dropped : mapping of str to int
+    """
+
+    source: str
+    rows: int
+    words: int
+    attributes: int
+    connections: Mapping[str, Mapping[str, float]]
+    measurements: tuple[Measurement, ...]
+    skipped: Mapping[str, str]
+    dropped: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, the measurements as results."""
+        return {**asdict(self), "measurements": list(self.measurements)}
+
+
+def describe_table(source: Source, **run: Unpack[RunOptions]) -> Description:
+    """Describe a distance table: means by connection, MAC and the association contrast.
+
+    Parameters
+    ----------
+    source : path, DataFrame, DistanceTable or Table
+    **run
+        `seed`, and `prob`, the probability of the intervals, as for `Run`.
+
+    Returns
+    -------
+    Description
+
+    Notes
+    -----
+    The measures are those of `evenhand.vectors.mac` and `evenhand.vectors.association_contrast`,
+    which need vectors and word lists; a table has all that they use.
+
+    Examples
+    --------
+    >>> from evenhand.posterior import simulate
+    >>> described = describe_table(simulate(delta=-0.3, seed=1))
+    >>> [m.metric for m in described.measurements], described.measurements[1].high < 0
+    (['mac', 'association'], True)
+    """
+    table = read_table(source)
+    connections = {}
+    for level in table.levels:
+        values = table.distance[table.connection == CONNECTIONS.index(level)]
+        connections[level] = {
+            "mean": float(values.mean()),
+            "median": float(np.median(values)),
+            "size": int(values.size),
+        }
+    measured: list[Measurement] = []
+    skipped: dict[str, str] = {}
+    for name, measure in (("mac", mac_of_table), ("association", association_contrast)):
+        try:
+            measured.append(measure(table.to_distances(), **run))
+        except InputError as error:
+            skipped[name] = str(error)
+    return Description(
+        source=table.source,
+        rows=table.rows,
+        words=len(table.words),
+        attributes=len(table.attributes),
+        connections=connections,
+        measurements=tuple(measured),
+        skipped=skipped,
+        dropped=dict(table.dropped),
+    )

@@ -1,0 +1,213 @@
+"""Adaptation to the support: what moves, by how much, and that everything moves back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_runs import Runs, chosen
+
+from evenhand.errors import InputError
+from evenhand.fewshot.adaptation import Adaptation, leave_one_out
+from evenhand.fewshot.data import Dataset
+from evenhand.fewshot.encoders import TunedEncoder
+from evenhand.fewshot.episodes import sample
+from evenhand.fewshot.networks import NAMES, make
+from evenhand.fewshot.settings import TrainingSettings
+from evenhand.fewshot.training import Scaling, Table, evaluate, targets, train
+from small_encoder import save_small
+
+DIM, EACH = 6, 12
+CLASSES = {"training": "abcdef", "validation": "ghi", "test": "jkl"}
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    letters = "".join(CLASSES.values())
+    texts = [f"{letter} tells number {k}" for letter in letters for k in range(EACH)]
+    return Dataset.of(texts, [letter for letter in letters for _ in range(EACH)], name="letters")
+
+
+@pytest.fixture(scope="module")
+def features(dataset):
+    rng = np.random.default_rng(5)
+    centres = rng.normal(size=(len(dataset.classes), DIM))
+    return (centres[dataset.labels] + rng.normal(size=(len(dataset), DIM))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def drawn(dataset):
+    return {
+        kind: sample(
+            dataset, [*names], ways=3, shots=3, queries=2, unlabelled=2, episodes=12, purpose=kind
+        )
+        for kind, names in CLASSES.items()
+    }
+
+
+def settings(network="proto-euclidean", **more):
+    usual = {"batch": 4, "validate_every": 6, "learning_rate": 1e-2}
+    options = {"slices": 3} if network in ("relation-ntl", "induction") else {}
+    return TrainingSettings(network=network, options=options, **{**usual, **more})
+
+
+def weights_of(network):
+    return {name: weight.detach().clone() for name, weight in network.named_parameters()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_network_adapts_and_moves_back(features, drawn, name):
+    trained = train(settings(name), features, drawn["training"], drawn["validation"])
+    before = weights_of(trained.network)
+    plain = evaluate(trained, features, drawn["test"])
+    adapted = replace(trained, settings=settings(name, adapt=2, adapt_rate=0.05))
+    first, second = (evaluate(adapted, features, drawn["test"]) for _ in range(2))
+    np.testing.assert_array_equal(first.log_probs, second.log_probs)
+    assert np.abs(first.log_probs - plain.log_probs).max() > 1e-4
+    for weight_name, weight in trained.network.named_parameters():
+        torch.testing.assert_close(weight, before[weight_name], rtol=0, atol=0)
+        assert weight.grad is None
+
+
+def test_the_steps_are_those_of_gradient_descent(features, drawn):
+    """By hand: the loss of each support text among the others, one plain step, then the queries."""
+    chosen_settings = settings(adapt=1, adapt_rate=0.1, clip=1e9, standardise=False)
+    trained = train(chosen_settings, features, drawn["training"], drawn["validation"])
+    found = evaluate(trained, features, drawn["test"]).log_probs
+    network, episodes = trained.network, drawn["test"]
+    table = torch.from_numpy(features)
+    before = weights_of(network)
+    for number in range(3):
+        support = table[torch.from_numpy(episodes.support[number].astype(np.int64))]
+        loss = 0.0
+        for k in range(3):
+            others = [j for j in range(3) if j != k]
+            scores = network(support[:, others][None], support[:, k][None])
+            loss = loss + network.loss(scores, torch.arange(3)[None]) / 3
+        network.zero_grad()
+        torch.autograd.backward(loss)
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight -= 0.1 * weight.grad
+            query = table[torch.from_numpy(episodes.query[number].ravel().astype(np.int64))]
+            expected = network.log_probabilities(network(support[None], query[None]))[0]
+            for name, weight in network.named_parameters():
+                weight.copy_(before[name])
+        np.testing.assert_allclose(found[number], expected.numpy(), atol=1e-5)
+
+
+def test_the_loss_on_the_support_falls(features, drawn):
+    trained = train(settings(), features, drawn["training"], drawn["validation"])
+    source = Table(features)
+
+    def loss(adaptation, number):
+        index = drawn["test"].support[number]
+        points = torch.from_numpy(features[index])
+        scaled = points if trained.scaling is None else trained.scaling(points)
+        scores = trained.network(*leave_one_out(scaled))
+        return trained.network.loss(scores, torch.arange(3).expand(3, -1)).item()
+
+    for number in range(4):
+        adaptation = Adaptation(
+            settings(adapt=5, adapt_rate=0.02), trained.network, trained.scaling, source
+        )
+        before, weights = loss(adaptation, number), weights_of(trained.network)
+        adaptation.adapt(drawn["test"], number, adaptation.weights)
+        assert loss(adaptation, number) < before
+        with torch.no_grad():
+            for name, weight in trained.network.named_parameters():
+                weight.copy_(weights[name])
+
+
+def test_one_shot_is_support_and_query_at_once():
+    support = torch.randn(4, 1, DIM)
+    given, queries = leave_one_out(support)
+    assert given.shape == (1, 4, 1, DIM)
+    torch.testing.assert_close(queries, support.transpose(0, 1))
+
+
+def test_maml_is_trained_through_its_steps(features, drawn):
+    """The gradient of a step is that of the queries at the adapted weights (first order)."""
+    through = settings("maml", adapt=2, adapt_rate=0.05)
+    assert through.trains_through_adaptation
+    assert not settings("proto-cosine", adapt=2).trains_through_adaptation
+    plain, adapted = (
+        train(each, features, drawn["training"], drawn["validation"])
+        for each in (settings("maml"), through)
+    )
+    assert plain.points[-1].validation_loss != adapted.points[-1].validation_loss
+    network = make("maml", DIM, projection=DIM)
+    source, episodes = Table(features), drawn["training"]
+    adaptation = Adaptation(through, network, Scaling.fit(source, episodes), source)
+    wanted = torch.from_numpy(targets(episodes))
+    before = weights_of(network)
+    adaptation.learn(episodes, slice(0, 3), wanted)
+    mean = {name: weight.grad.clone() for name, weight in network.named_parameters()}
+    total = {name: torch.zeros_like(weight) for name, weight in before.items()}
+    for number in range(3):
+        network.zero_grad()
+        adaptation.learn(episodes, slice(number, number + 1), wanted)
+        for name, weight in network.named_parameters():
+            total[name] += weight.grad / 3
+            torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
+    for name, gradient in mean.items():
+        torch.testing.assert_close(gradient, total[name])
+
+
+def test_an_encoder_that_is_trained_adapts_too(dataset, drawn, tmp_path):
+    encoder = TunedEncoder(save_small(tmp_path / "small"), dataset.texts, device="cpu")
+    more = {"encoder_learning_rate": 1e-2, "adapt": 1, "adapt_rate": 0.5}
+    trained = train(settings("maml", **more), encoder, drawn["training"], drawn["validation"])
+    before = encoder.state()
+    adapted = evaluate(trained, encoder, drawn["test"])
+    for name, weight in encoder.state().items():
+        torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
+    lone = replace(trained, settings=settings("maml"))
+    assert not np.array_equal(adapted.log_probs, evaluate(lone, encoder, drawn["test"]).log_probs)
+    seen = []
+    adaptation = Adaptation(trained.settings, trained.network, trained.scaling, encoder)
+    adaptation.adapt(drawn["test"], 0, adaptation.weights)
+    for name, weight in encoder.weights().items():
+        seen.append(not torch.equal(weight.cpu(), before[name]))
+    assert any(seen)
+
+
+def test_second_order_reaches_the_support():
+    """The outer gradient goes through the inner steps, which use the support."""
+    generator = torch.Generator().manual_seed(2)
+    support = torch.randn(1, 3, 2, DIM, generator=generator, requires_grad=True)
+    query = torch.randn(1, 4, DIM, generator=generator)
+    wanted = torch.tensor([[0, 1, 2, 0]])
+    for second_order in (0, 1):
+        network = make("maml", DIM, steps=3, second_order=second_order).double()
+        points = support.detach().double().requires_grad_()
+        loss = network.loss(network(points, query.double()), wanted)
+        (gradient,) = torch.autograd.grad(loss, points, allow_unused=True)
+        if not second_order:
+            assert gradient is None or not gradient.any()
+            continue
+
+        def value(moved, network=network):
+            with torch.no_grad():
+                return float(network.loss(network(moved, query.double()), wanted))
+
+        step = torch.zeros_like(points)
+        step[0, 1, 0, 2] = 1e-5
+        numeric = (value(points.detach() + step) - value(points.detach() - step)) / 2e-5
+        assert float(gradient[0, 1, 0, 2]) == pytest.approx(numeric, rel=1e-5)
+    with pytest.raises(InputError, match="second_order: expected 0 or 1, got 2"):
+        make("maml", DIM, second_order=2)
+
+
+def test_a_run_with_adaptation(tmp_path):
+    runs = Runs(tmp_path)
+    plain = runs.done()
+    more = replace(chosen().training, adapt=2, adapt_rate=0.05)
+    found = runs.make(replace(chosen(), training=more), tmp_path / "adapted")
+    assert found.saved[0][0].answers.same_queries(plain.saved[0][0].answers)
+    first, second = (each.saved[0][0].answers.log_probs for each in (found, plain))
+    assert not np.array_equal(first, second)
+    assert found.settings.training.adapt == 2
+    assert found.name == "proto-euclidean adapt 2"
