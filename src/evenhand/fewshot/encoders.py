@@ -37,7 +37,14 @@ from evenhand.cache import Cache, content_key
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.settings import POOLINGS, StepProgress
 from evenhand.files import replace_file
-from evenhand.masked.forward import Layer, embed_tokens, guard_half, layers_of
+from evenhand.masked.forward import (
+    Layer,
+    attend_packed,
+    embed_tokens,
+    guard_half,
+    is_packed,
+    layers_of,
+)
 from evenhand.masked.model import Model, load
 from evenhand.text.corpus.compression import SURROGATE
 
@@ -147,6 +154,8 @@ class TokenRows:
             _send(np.flatnonzero(pooled), device),
             _send(owner, device),
             _send(counts, device),
+            _send(np.append(0, np.cumsum(lengths)).astype(np.int32), device),
+            int(lengths.max(initial=1)),
         )
 
     def renumber(self, vocabulary: Indices) -> None:
@@ -194,7 +203,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Rows as spans. Of all their tokens: which are pooled, the row of each, and how many it has.
+    """Rows as spans. Of all their tokens: which are pooled, the row of each, and how many it has;
+    where the rows begin and end, and the length of the longest.
 
     All is computed before the pass, which therefore never has to wait for the device.
     """
@@ -203,6 +213,8 @@ class Packed:
     pooled: Tensor
     owner: Tensor
     counts: Tensor
+    ends: Tensor
+    longest: int
 
 
 def check_rows(rows: NDArray[Any], count: int) -> None:
@@ -249,7 +261,7 @@ def forward_packed(network: PreTrainedModel, rows: Packed) -> Tensor:
     embedded = [span.select(embed_tokens(network, span.ids).flatten(0, 1)) for span in rows.spans]
     tokens = torch.cat(embedded)
     for number, layer in enumerate(layers, start=1):
-        attended = _attention(layer, tokens, rows.spans)
+        attended = _attention(layer, tokens, rows)
         if number == len(layers):
             tokens = tokens.index_select(0, rows.pooled)
             attended = attended.index_select(0, rows.pooled)
@@ -258,14 +270,20 @@ def forward_packed(network: PreTrainedModel, rows: Packed) -> Tensor:
     return _means(tokens, rows)
 
 
-def _attention(layer: Layer, tokens: Tensor, spans: Sequence[Span]) -> Tensor:
+def _attention(layer: Layer, tokens: Tensor, packed: Packed) -> Tensor:
     """What each token gathers from its row (tokens, width), before the layer's `out`."""
     three = (layer.query, layer.key, layer.value)
     weight = torch.cat([linear.weight for linear in three])
     joint = functional.linear(tokens, weight, torch.cat([linear.bias for linear in three]))
+    if is_packed(joint.device, joint.dtype, layer):
+        query, key, value = joint.view(len(joint), 3, layer.heads, -1).unbind(1)
+        ends, longest = packed.ends, packed.longest
+        mixed = attend_packed(query, key, value, ends, ends, longest, longest)
+        return mixed.reshape(len(joint), -1)
     parts = []
     # split, not sliced: in the backward pass the parts are then concatenated once
-    for span, own in zip(spans, torch.split(joint, [span.tokens for span in spans]), strict=True):
+    sizes = [span.tokens for span in packed.spans]
+    for span, own in zip(packed.spans, torch.split(joint, sizes), strict=True):
         rows, length = span.ids.shape
         mask = None
         if span.positions is not None and span.present is not None:

@@ -455,9 +455,8 @@ Step = list[tuple[Ints, Callable[[], Floats]]]
 
 def _by_row(positions: MaskedPositions, missing: Ints) -> Ints:
     """The missing queries, those of similar rows together."""
-    rows, lengths = positions.rows(), positions.lengths.tolist()
-    ordered = sorted(missing.tolist(), key=lambda i: (lengths[i], rows[i]))
-    return np.array(ordered, dtype=np.int64)
+    keys = list(zip(positions.lengths.tolist(), positions.rows(), strict=True))
+    return np.array(sorted(missing.tolist(), key=keys.__getitem__), dtype=np.int64)
 
 
 def _computed(

@@ -164,7 +164,10 @@ def neighbour_rank_correlation(
     later = np.array(
         [second[near] @ second[row] for near, row in zip(neighbours, sample, strict=True)]
     )
-    x, y = (average_ranks(side, axis=1) - (k + 1) / 2 for side in (cosines, later))
+    x, y = (
+        average_ranks(np.asarray(side, dtype=float), axis=1) - (k + 1) / 2
+        for side in (cosines, later)
+    )
     spread = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(sample)), where=spread > 0)
     words = [before.words[row] for row in rows[sample]]

@@ -14,6 +14,8 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
@@ -258,16 +260,47 @@ def text_lines(
     held in memory.
     """
     how = current_reading()
-    total = 0
-    for number, line in enumerate(iter(lambda: file.readline(how.max_line + 1), b""), 1):
-        if len(line) > how.max_line:
-            raise how.refuse(name, f"a line of more than {how.max_line:,} bytes", number)
-        total += len(line)
-        if held and total > how.max_bytes:
-            raise how.refuse(name, f"more than {how.max_bytes:,} bytes", number)
-        if held and number > how.max_rows:
-            raise how.refuse(name, f"more than {how.max_rows:,} lines", number)
-        yield number, decode(line, name, line=number, mark=number == 1)
+    number = total = 0
+    for lines in _blocks_of_lines(file, how.max_line):
+        block = b"".join(lines)
+        within = number > 0 and max(map(len, lines)) <= how.max_line and b"\0" not in block
+        if held:
+            within = (
+                within
+                and total + len(block) <= how.max_bytes
+                and number + len(lines) <= how.max_rows
+            )
+        texts: list[str] = []
+        if within:
+            with suppress(UnicodeDecodeError):
+                texts = [line.decode("utf-8", how.errors) for line in lines]
+        if texts:
+            yield from enumerate(texts, number + 1)
+            number, total = number + len(lines), total + len(block)
+            continue
+        for line in lines:  # the first ones, and those with something wrong, which is named
+            number, total = number + 1, total + len(line)
+            if len(line) > how.max_line:
+                raise how.refuse(name, f"a line of more than {how.max_line:,} bytes", number)
+            if held and total > how.max_bytes:
+                raise how.refuse(name, f"more than {how.max_bytes:,} bytes", number)
+            if held and number > how.max_rows:
+                raise how.refuse(name, f"more than {how.max_rows:,} lines", number)
+            yield number, decode(line, name, line=number, mark=number == 1)
+
+
+def _blocks_of_lines(file: io.BufferedReader, longest: int) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time; one that is too long is cut."""
+    lines: list[bytes] = []
+    size, limit = 0, 1
+    for line in iter(partial(file.readline, longest + 1), b""):
+        lines.append(line)
+        size += len(line)
+        if size >= limit:
+            yield lines
+            lines, size, limit = [], 0, STEP
+    if lines:
+        yield lines
 
 
 class _Content(io.RawIOBase):
