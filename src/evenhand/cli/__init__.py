@@ -60,9 +60,10 @@ class Commands(click.Group):
     '  echo "The clerk lost [MASK] keys." | evenhand masked score -',
 )
 @click.option(
-    "--threads",
+    "--max-threads",
+    "threads",
     type=click.IntRange(1),
-    help="Threads of numeric libraries.  [default: OMP_NUM_THREADS, or one per free core]",
+    help="Threads that numeric libraries use.  [default: OMP_NUM_THREADS, or one per free core]",
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command(threads: int | None) -> None:
