@@ -202,6 +202,8 @@ def test_fewshot(private, monkeypatch, capsys):
         2,
         "--episodes",
         "8/4/8",
+        "--leaning",
+        "share",
         "--jobs",
         1,
     )

@@ -87,7 +87,7 @@ def test_none_found_beside_an_interval_without_the_ideal_says_why() -> None:
     others = [replace(ASSOCIATION, query="other", p_value=0.8)]
     verdict = verdicts.judge("vectors", [single], topic="t", others=others)
     assert verdict.level == "none found"
-    assert "excludes 0.0, but p = 0.027 is 0.054 after the correction for 2 tests" in (
+    assert "excludes 0, but p = 0.027 is 0.054 after the correction for 2 tests" in (
         verdict.sentence
     )
 
@@ -97,7 +97,7 @@ def test_none_found_says_what_could_have_been_seen() -> None:
     no = replace(ASSOCIATION, value=0.0, low=-0.0196, high=0.0196, p_value=0.9)
     verdict = judge("t", [no])
     assert verdict.tests[0]["smallest_effect"] == pytest.approx(0.02802, abs=1e-4)
-    assert "differs from 0.0 by 0.028 or more" in verdict.sentence
+    assert "differs from 0 by 0.028 or more" in verdict.sentence
     twice = verdicts.judge("vectors", [no], topic="t", others=[replace(no, query="other")])
     assert twice.tests[0]["smallest_effect"] == pytest.approx(0.03083, abs=1e-4)
     unknown = judge("t", [replace(no, low=-float("inf"), high=float("inf"))])
