@@ -229,7 +229,9 @@ def agree(
     step = max(len(positions) // 200, 1)
     some = positions[::step][:200]
     exact = query_tokens(load(source, device="cpu"), some, tokens=tokens, k=1).log_probs
-    for kind in (model, load(source, device=str(model.device))):
+    device = str(model.device)
+    half = load(source, device=device, dtype="float16")
+    for kind in (model, half, load(source, device=device)):
         result = query_tokens(kind, some, tokens=tokens, k=1).log_probs
         apart = np.abs(result - exact)
         dtype = str(kind.dtype).removeprefix("torch.")
