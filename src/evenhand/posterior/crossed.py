@@ -611,7 +611,8 @@ class Marginal:
         """Draw starting points around the mode of the logarithms of the scales."""
 
         def log_density(logs: Floats) -> Floats:
-            return np.asarray(self.log_posterior(np.exp(logs)) + logs.sum(axis=1))
+            with np.errstate(over="ignore"):  # far from the mode, where the density is 0
+                return np.asarray(self.log_posterior(np.exp(logs)) + logs.sum(axis=1))
 
         return self.to_points(np.exp(start_around_mode(log_density, np.log(guess), count, rng)))
 
