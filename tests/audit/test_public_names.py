@@ -131,6 +131,7 @@ def assert_public(folder: Path, private: Path, *outputs: str) -> None:
     assert leaks == []
 
 
+@pytest.mark.slow
 def test_audit(private, monkeypatch, capsys):
     out = private / "audit"
     shown = call(
@@ -174,6 +175,7 @@ def test_a_part_that_fails(private, monkeypatch, capsys):
     assert_public(out, private)
 
 
+@pytest.mark.slow
 def test_vectors_and_posterior(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     v, table, out = private / "my.vec", private / "gender.csv", private / "out"
