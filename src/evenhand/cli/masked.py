@@ -69,14 +69,15 @@ __all__ = ["masked"]
 
 METRICS = list(instruments("model").values())
 BY_COMMAND = {cls.declaration.command or cls.declaration.name: cls for cls in METRICS}
-SCORE, ASSOCIATE, PHRASES, CROWS = map(
-    BY_COMMAND.__getitem__, ("score", "associate", "phrases", "crows")
+SCORE, ASSOCIATE, PHRASES, CROWS, CONTEXT = map(
+    BY_COMMAND.__getitem__, ("score", "associate", "phrases", "crows", "context")
 )
 
 
 @click.group(short_help="Measure and reduce bias in masked language models.")
 def masked() -> None:
-    """Masked language models: measure, score, associate, phrases, crows, generate, finetune.
+    """Masked language models: measure, score, associate, phrases, crows, context, generate,
+    finetune.
 
     A model is named mini (embedded, the default), by the path of a folder in the transformers
     layout, or as hf:NAME, the only case in which anything is downloaded.
@@ -758,6 +759,91 @@ def _of_paired(c: Comparison) -> Comparison:
     shares = [c.details[when] for when in ("before", "after")]
     before, after = (float("nan") if share is None else share for share in shares)
     return replace(c, before=replace(c.before, value=before), after=replace(c.after, value=after))
+
+
+# ---- context
+
+SHOWN_SENTENCES = 10
+"""Sentences shown of either end; JSON and -o have all."""
+
+
+@masked.command("context", short_help="Is what a sentence says likelier of a man or a woman?")
+@click.argument("path", metavar="[FILE|-]", type=click.Path(allow_dash=True), required=False)
+@models_option
+@declared_options(CONTEXT)
+@output_option("Write every sentence with its scores to this CSV file.")
+@model_options
+@run_options
+@json_option
+def context_command(
+    path: str | None,
+    models: tuple[str, ...],
+    output: str | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Contextual bias: the context of gendered words with men and with women.
+
+    Every gendered word of a sentence is swapped (wives becomes husbands). The words that both
+    versions share are hidden one at a time; the score is how much likelier they are with men than
+    with women, in nats, less the same for the gendered words in neutral sentences. 0: no
+    difference. FILE has one sentence per line, plain or compressed; sentences without a gendered
+    word, or with words for both genders, are left out and counted. Without FILE the three examples
+    of Ye et al. (2021) are scored. With several models each is compared with the first.
+
+    \b
+    Examples:
+      evenhand masked context
+      evenhand masked context sentences.txt -o items.csv
+      evenhand masked context sentences.txt --model mini --model tuned/ --json
+      echo "My sister repairs old cars." | evenhand masked context -
+    """
+    instrument = configure(CONTEXT, options)
+    sentences = instrument.read(path) if path else None
+    results: list[Measurement] = []
+    for source in dict.fromkeys(models):
+        [m] = _measure(instrument, load(source), sentences, run, load)
+        results.append(replace(m, subject=source))
+    changes = [CONTEXT.compare(results[0], other) for other in results[1:]]
+    if output:
+        _save_frames(output, [m.to_frame().assign(model=m.subject) for m in results])
+    if as_json:
+        print_json(command="masked context", measurements=results, comparisons=changes)
+        return
+    print_measurements(
+        "Contextual bias: log-likelihood of the context with men less with women, in nats",
+        [row for m in results for row in (m, *m.parts)],
+        label=lambda m: m.query,
+        hide=["left out"],
+        note="\nas written: the version written less the other. uncorrected: before the neutral "
+        "carriers are subtracted. carriers: an interval over sentences and carriers.",
+    )
+    for m in results:
+        _print_contexts(m)
+    print_comparisons(
+        "Models on the same sentences, paired",
+        changes,
+        label=lambda c: f"{c.after.subject} - {c.before.subject}",
+        columns={"n": lambda c: str(c.paired)},
+    )
+    print_notes(CONTEXT.declaration.caveats)
+
+
+def _print_contexts(m: Measurement) -> None:
+    """The sentences of either end, and how many were left out for which reason."""
+    from collections import Counter
+
+    rows = sorted(m.items, key=lambda item: float(item["score"]))
+    few = len(rows) <= 2 * SHOWN_SENTENCES
+    for item in rows if few else rows[:SHOWN_SENTENCES] + rows[-SHOWN_SENTENCES:]:
+        click.echo(f"{m.subject}: {item['score']:+.2f} {item['sentence']} [{item['words']}]")
+    reasons = Counter(text.rpartition(" (")[2].rstrip(")") for text in m.left_out)
+    for reason, count in reasons.items():
+        click.echo(f"{m.subject}: left out: {count:,} ({reason})")
+    if m.details["duplicates"]:
+        click.echo(f"repeated sentences, which count once: {m.details['duplicates']:,}")
 
 
 # ---- generate
