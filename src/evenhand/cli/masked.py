@@ -538,6 +538,12 @@ def _singular(name: str) -> str:
     metavar="NAME|FILE.toml",
     help="Phrase sets: force, machines, command, neutral (all by default), or a file of yours.",
 )
+@click.option(
+    "--sentences",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Instead of sets, the clauses of what `evenhand text filter` wrote.",
+)
 @folder_option("Folder for results.json, phrases.csv and the figures.")
 @format_option
 @model_options
@@ -547,6 +553,7 @@ def phrases(
     models: tuple[str, ...],
     sources: tuple[str, ...],
     sets: tuple[str, ...],
+    sentences: str | None,
     folder: Path | None,
     formats: tuple[str, ...],
     load: ModelLoader,
@@ -564,12 +571,21 @@ def phrases(
     A FILE.toml has [sets.NAME.targets] with two named lists of phrases, and perhaps attributes
     (two named lists), carriers (sentences with {phrase} and [MASK]) and control phrases.
 
+    With --sentences the phrase of each filtered sentence is the clause around its pronoun, and its
+    association is correlated with the pronoun that the model predicts in the same sentence.
+
     \b
     Examples:
       evenhand masked phrases
+      evenhand masked phrases --sentences accepted.jsonl -o phrases/
       evenhand masked phrases --vectors glove -o phrases/ --format svg,html
       evenhand masked phrases --sets machines --sets mine.toml --json
     """
+    if sentences is not None:
+        if sets:
+            raise click.UsageError("--sets does not go with --sentences")
+        _phrases_of_sentences(sentences, models, sources, folder, load, run, as_json)
+        return
     lists = PHRASES.choose(sets=sets)
     names = public_names([*models, *sources])
     loaded = [replace(load(source), name=names[source]) for source in dict.fromkeys(models)]
@@ -649,6 +665,59 @@ def _print_phrases(
         click.echo(f"{subject}: not known and skipped: {', '.join(words)}")
     click.echo(f"value: Pearson's r; intervals: {effects[0].prob:.0%}, over phrases.")
     print_notes(note for m in (*effects, *correlations) for note in m.notes)
+
+
+def _phrases_of_sentences(
+    path: str,
+    models: tuple[str, ...],
+    sources: tuple[str, ...],
+    folder: Path | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+) -> None:
+    """The correlation of phrases and pronouns on the sentences of the structural filter."""
+    from evenhand.masked.behaviours import correlate_sentences, read_behaviours
+    from evenhand.masked.metrics.phrases import WordMean
+
+    sentences = read_behaviours(path)
+    names = public_names([*models, *sources])
+    vectors = {names[source]: WordMean(load_vectors(source, "fallback")) for source in sources}
+    results: list[Measurement] = []
+    for source in dict.fromkeys(models):
+        model = replace(load(source), name=names[source])
+        own = replace(run, cache=load.cache)
+        results.append(correlate_sentences(model, sentences, own))
+        results += [
+            correlate_sentences(model, sentences, own, embed=embed, source=name)
+            for name, embed in vectors.items()
+        ]
+    if folder:
+        from evenhand.files import document, save_json
+
+        folder.mkdir(exist_ok=True)
+        measured = [m.to_dict(items=False) for m in results]
+        save_json(folder / "results.json", document(measurements=measured, comparisons=[]))
+        frames = [
+            m.to_frame().assign(source=m.subject, model=m.details["pronouns_of"]) for m in results
+        ]
+        _save_frames(folder / "phrases.csv", frames)
+    if as_json:
+        print_json(command="masked phrases", measurements=results, comparisons=[])
+        return
+    print_measurements(
+        "Phrases of filtered sentences: correlation of association and log odds of the pronoun",
+        [part for m in results for part in m.parts],
+        label=lambda m: m.query,
+        columns={"spearman": lambda m: estimate(m.part("spearman").estimate)},
+        hide=["ideal", "left out"],
+        note="\nvalue: Pearson's r. within roles: each role of the pronoun at its own mean.",
+    )
+    for m in results:
+        for phrase, score in m.details["paper"].items():
+            click.echo(f'{m.subject}: association of "{phrase}" (Ye et al. 2021): {score:+.3f}')
+        if m.left_out:
+            click.echo(f"{m.subject}: sentences without a phrase: {len(m.left_out)}")
 
 
 # ---- crows
