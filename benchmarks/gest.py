@@ -141,7 +141,7 @@ def main() -> None:
                 ]
             )
     table(
-        f"{len(kinds)} sentences × {len(TEMPLATES)} templates, δ = {delta} (mean scores in brackets)",
+        f"{len(kinds)} sentences × {len(TEMPLATES)} templates, δ = {delta} (mean scores)",
         ["model", "male", "female", "within δ", f"mean score, {prob:.0%}"],
         rows,
     )
