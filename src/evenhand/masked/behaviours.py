@@ -236,21 +236,20 @@ def correlate_sentences(
         if (labels == number).sum() >= 10
     ]
     left_out = [s for s in sentences if s not in set(chosen)]
+    columns: dict[str, Any] = {
+        "sentence": [s.sentence for s in chosen],
+        "phrase": [s.phrase for s in chosen],
+        "role": roles,
+        "association": scores,
+        "log_odds": odds,
+        "bias": np.asarray(bias(p.p_male, p.p_female)),
+    }
     return replace(
         parts[1],
         query="filtered sentences",
         by="",
         parts=tuple(parts),
-        items=Items(
-            {
-                "sentence": [s.sentence for s in chosen],
-                "phrase": [s.phrase for s in chosen],
-                "role": roles,
-                "association": scores,
-                "log_odds": odds,
-                "bias": np.asarray(bias(p.p_male, p.p_female)),
-            }
-        ),
+        items=Items(columns),
         left_out=tuple(f"'{s.sentence[:60]}' (no phrase)" for s in left_out),
         details={
             "pronouns_of": model.name,

@@ -68,6 +68,8 @@ ROLES = {"he": "subject", "him": "object", "himself": "object"}
 
 Genders = Literal["male", "female"]
 Spans = Sequence[tuple[int, int]]
+Versions = tuple[tuple[str, str], tuple[Spans, Spans]]
+"""Two texts, the man's first, and where in each the words that differ are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,9 @@ class Context:
         texts = [" ".join(text.split()) for text in (EXAMPLES if material is None else material)]
         distinct = list(dict.fromkeys(text for text in texts if text))
         sentences, left_out = self._versions(distinct)
-        pairs = [(s.texts, (_spans(s.words[0]), _spans(s.words[1]))) for s in sentences]
+        pairs: list[Versions] = [
+            (s.texts, (_spans(s.words[0]), _spans(s.words[1]))) for s in sentences
+        ]
         carriers = {
             word: [_fill(carrier, word) for carrier in CARRIERS[_role(*word)]]
             for s in sentences
@@ -194,10 +198,10 @@ class Context:
         edits: list[dict[int, list[Edit]]] = []
         for direction in ("male-to-female", "female-to-male"):
             by_sentence: dict[int, list[Edit]] = {}
-            for edit in Swap(direction=direction, names=self.names)(block):  # type: ignore[arg-type]
+            for edit in Swap(direction=direction, names=self.names)(block):
                 k = int(np.searchsorted(block.starts, edit.offset, side="right")) - 1
-                own = Edit(edit.offset - int(block.starts[k]), edit.rule, edit.before, edit.after)
-                by_sentence.setdefault(k, []).append(own)
+                moved = edit._replace(offset=edit.offset - int(block.starts[k]))
+                by_sentence.setdefault(k, []).append(moved)
             edits.append(by_sentence)
         men, women = edits
         sentences: list[_Sentence] = []
@@ -394,7 +398,7 @@ def _role(male: str, female: str, rule: str) -> str:
     return ROLES.get(male, "noun")
 
 
-def _fill(carrier: str, word: tuple[str, str, str]) -> tuple[tuple[str, str], tuple[Spans, Spans]]:
+def _fill(carrier: str, word: tuple[str, str, str]) -> Versions:
     """A carrier with the man's and with the woman's word, and where these are."""
     start = carrier.index("{}")
     male, female, _ = word
@@ -406,7 +410,7 @@ def _fill(carrier: str, word: tuple[str, str, str]) -> tuple[tuple[str, str], tu
 
 def _differences(
     model: MaskedLM,
-    pairs: Sequence[tuple[tuple[str, str], tuple[Spans, Spans]]],
+    pairs: Sequence[Versions],
     run: Run,
 ) -> tuple[Floats, list[int]]:
     """PLL of the shared tokens in the first text less that in the second, and their number.
