@@ -19,13 +19,13 @@ import numpy as np
 
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Run
-from evenhand.masked.gender_words import bias, probabilities
 from evenhand.masked.metrics.phrases import (
     CORRELATION,
     PERMUTATIONS,
     RESAMPLES,
     Embed,
     Phrases,
+    pronoun_odds,
 )
 from evenhand.masked.model import Model
 from evenhand.results import Items, Measurement
@@ -183,14 +183,11 @@ def correlate_sentences(
         for group in (*attributes, [s.phrase for s in chosen], list(PAPER))
     )
     scores = association(phrases, first, second)
-    p = probabilities(
-        model,
-        [s.masked for s in chosen],
-        words="pronouns",
-        cache=run.cache,
-        progress=run.progress,
+    masked = [s.masked for s in chosen]
+    table, leaning = pronoun_odds(
+        model, masked, ["{phrase}"], cache=run.cache, progress=run.progress
     )
-    odds = np.log(p.p_male) - np.log(p.p_female)
+    odds = table[:, 0]
     roles = [s.role for s in chosen]
     numbers = {role: i for i, role in enumerate(dict.fromkeys(roles))}
     labels = np.array([numbers[role] for role in roles])
@@ -242,7 +239,7 @@ def correlate_sentences(
         "role": roles,
         "association": scores,
         "log_odds": odds,
-        "bias": np.asarray(bias(p.p_male, p.p_female)),
+        "bias": leaning[:, 0],
     }
     return replace(
         parts[1],
