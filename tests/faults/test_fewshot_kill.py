@@ -21,7 +21,7 @@ from evenhand.fewshot.training import evaluate, train
 
 kind, folder = sys.argv[1:]
 Path(folder).mkdir(exist_ok=True)
-encoders.TOKENS, encoders.STORED = 128, 1
+encoders.TOKENS, encoders.STORED = {"cpu": 128}, {"cpu": 1}
 training.INTERVAL, training.SHARE = 0.0, 1e9
 report = lambda what, done, *more: print(what, done, flush=True)
 

@@ -17,7 +17,7 @@ from evenhand.cli import fewshot, run
 from evenhand import training
 from evenhand.fewshot import encoders, runs
 
-encoders.TOKENS, encoders.STORED = 512, 1
+encoders.TOKENS, encoders.STORED = {"cpu": 512}, {"cpu": 1}
 training.INTERVAL, training.SHARE = 0.0, 1e9
 seen = lambda what, done, *_: print("at", what, done, flush=True)
 

@@ -126,6 +126,11 @@ def test_locks_that_killed_workers_left_are_removed(begun):
         path = store.path / "work" / f"{key}.lock"
         path.parent.mkdir(exist_ok=True)
         path.touch()
+    for key in (done, held, waiting):
+        store.work(key).mkdir(parents=True, exist_ok=True)
     with store.lock_cell(held):
         store.remove_partial()
         assert {path.stem for path in (store.path / "work").glob("*.lock")} == {held, waiting}
+        assert not store.work(done).exists()
+        assert store.work(held).exists()
+        assert store.work(waiting).exists()

@@ -311,10 +311,10 @@ class Store:
         return times
 
     def remove_partial(self) -> None:
-        """Remove half-written files that are an hour old or more, and locks of finished cells.
+        """Remove half-written files that are an hour old or more, and what finished cells left.
 
         Only the clock of the disk counts, on which `grid.json` was just written. A worker that is
-        killed between its result and the end leaves its lock behind.
+        killed between its result and the end leaves its lock and its work folder behind.
         """
         now = (self.path / "grid.json").stat().st_mtime
         for pattern in PARTIAL:
@@ -322,9 +322,12 @@ class Store:
                 with suppress(FileNotFoundError):
                     if now - path.stat().st_mtime > PARTIAL_AGE:
                         path.unlink()
-        for path in (self.path / "work").glob("*.lock"):
+        for path in (self.path / "work").glob("*"):
             if self.file(path.stem).exists() and self.running(path.stem) is None:
-                path.unlink(missing_ok=True)
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 def _is_free(handle: int) -> bool:

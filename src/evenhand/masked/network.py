@@ -496,7 +496,8 @@ def _is_finite(weight: torch.Tensor) -> bool:
     """Whether all numbers are finite; false also where their sum is not."""
     if weight.dtype == torch.bfloat16:
         return bool(torch.isfinite(weight).all())
-    return bool(np.isfinite(weight.numpy().sum(dtype=np.float32)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(weight.numpy().sum(dtype=np.float32)))
 
 
 def parameters_of(network: Any) -> Iterator[tuple[str, torch.Tensor]]:
