@@ -36,6 +36,7 @@ OTHER_MEANINGS = {
         "fewshot/metrics/bias.py": "a measure of few-shot bias",
         "fewshot/runs.py": "a measure of few-shot bias",
         "report/fewshot.py": "a measure of few-shot bias",
+        "masked/behaviours.py": "a column of items: the association of a phrase",
         "masked/metrics/phrases.py": "a column of items: the association of a phrase",
         "report/masked.py": "a column of items: the association of a phrase",
     },

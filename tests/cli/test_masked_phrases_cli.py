@@ -100,3 +100,22 @@ def test_bad_input(capsys, tmp_path):
         assert f"own.toml: {key}: expected a phrase without a mask, got '" in told
     told = failure(capsys, "masked", "phrases", "--sets", str(path), "--sets", "b.toml")
     assert "expected one file, got 2" in told
+
+
+def test_phrases_of_filtered_sentences(capsys, tmp_path):
+    text, accepted, folder = (tmp_path / name for name in ("s.txt", "accepted.jsonl", "out"))
+    text.write_text(
+        "The drummer sits at the back of the stage tapping her foot.\n"
+        "The engineer lost her keys.\n"
+        "The farmer repairs his tractor in the barn.\n"
+        "The teacher waves at her class.\n"
+        "The pilot checks his watch.\n"
+    )
+    output(capsys, "text", "filter", str(text), "-o", str(accepted))
+    arguments = ("masked", "phrases", "--sentences", str(accepted))
+    found = json.loads(output(capsys, *arguments, "-o", str(folder), "--json"))
+    m = Measurement.from_dict(*found["measurements"])
+    assert m.query == "filtered sentences"
+    assert "the foot" in pd.read_csv(folder / "phrases.csv")["phrase"][0]
+    assert "knocks the fighter down" in output(capsys, *arguments)
+    assert "--sets" in failure(capsys, *arguments, "--sets", "force")

@@ -69,14 +69,15 @@ __all__ = ["masked"]
 
 METRICS = list(instruments("model").values())
 BY_COMMAND = {cls.declaration.command or cls.declaration.name: cls for cls in METRICS}
-SCORE, ASSOCIATE, PHRASES, CROWS = map(
-    BY_COMMAND.__getitem__, ("score", "associate", "phrases", "crows")
+SCORE, ASSOCIATE, PHRASES, CROWS, CONTEXT = map(
+    BY_COMMAND.__getitem__, ("score", "associate", "phrases", "crows", "context")
 )
 
 
 @click.group(short_help="Measure and reduce bias in masked language models.")
 def masked() -> None:
-    """Masked language models: measure, score, associate, phrases, crows, generate, finetune.
+    """Masked language models: measure, score, associate, phrases, crows, context, generate,
+    finetune.
 
     A model is named mini (embedded, the default), by the path of a folder in the transformers
     layout, or as hf:NAME, the only case in which anything is downloaded.
@@ -537,6 +538,12 @@ def _singular(name: str) -> str:
     metavar="NAME|FILE.toml",
     help="Phrase sets: force, machines, command, neutral (all by default), or a file of yours.",
 )
+@click.option(
+    "--sentences",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Instead of sets, the clauses of what `evenhand text filter` wrote.",
+)
 @folder_option("Folder for results.json, phrases.csv and the figures.")
 @format_option
 @model_options
@@ -546,6 +553,7 @@ def phrases(
     models: tuple[str, ...],
     sources: tuple[str, ...],
     sets: tuple[str, ...],
+    sentences: str | None,
     folder: Path | None,
     formats: tuple[str, ...],
     load: ModelLoader,
@@ -563,12 +571,21 @@ def phrases(
     A FILE.toml has [sets.NAME.targets] with two named lists of phrases, and perhaps attributes
     (two named lists), carriers (sentences with {phrase} and [MASK]) and control phrases.
 
+    With --sentences the phrase of each filtered sentence is the clause around its pronoun, and its
+    association is correlated with the pronoun that the model predicts in the same sentence.
+
     \b
     Examples:
       evenhand masked phrases
+      evenhand masked phrases --sentences accepted.jsonl -o phrases/
       evenhand masked phrases --vectors glove -o phrases/ --format svg,html
       evenhand masked phrases --sets machines --sets mine.toml --json
     """
+    if sentences is not None:
+        if sets:
+            raise click.UsageError("--sets does not go with --sentences")
+        _phrases_of_sentences(sentences, models, sources, folder, load, run, as_json)
+        return
     lists = PHRASES.choose(sets=sets)
     names = public_names([*models, *sources])
     loaded = [replace(load(source), name=names[source]) for source in dict.fromkeys(models)]
@@ -648,6 +665,59 @@ def _print_phrases(
         click.echo(f"{subject}: not known and skipped: {', '.join(words)}")
     click.echo(f"value: Pearson's r; intervals: {effects[0].prob:.0%}, over phrases.")
     print_notes(note for m in (*effects, *correlations) for note in m.notes)
+
+
+def _phrases_of_sentences(
+    path: str,
+    models: tuple[str, ...],
+    sources: tuple[str, ...],
+    folder: Path | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+) -> None:
+    """The correlation of phrases and pronouns on the sentences of the structural filter."""
+    from evenhand.masked.behaviours import correlate_sentences, read_behaviours
+    from evenhand.masked.metrics.phrases import WordMean
+
+    sentences = read_behaviours(path)
+    names = public_names([*models, *sources])
+    vectors = {names[source]: WordMean(load_vectors(source, "fallback")) for source in sources}
+    results: list[Measurement] = []
+    for source in dict.fromkeys(models):
+        model = replace(load(source), name=names[source])
+        own = replace(run, cache=load.cache)
+        results.append(correlate_sentences(model, sentences, own))
+        results += [
+            correlate_sentences(model, sentences, own, embed=embed, source=name)
+            for name, embed in vectors.items()
+        ]
+    if folder:
+        from evenhand.files import document, save_json
+
+        folder.mkdir(exist_ok=True)
+        measured = [m.to_dict(items=False) for m in results]
+        save_json(folder / "results.json", document(measurements=measured, comparisons=[]))
+        frames = [
+            m.to_frame().assign(source=m.subject, model=m.details["pronouns_of"]) for m in results
+        ]
+        _save_frames(folder / "phrases.csv", frames)
+    if as_json:
+        print_json(command="masked phrases", measurements=results, comparisons=[])
+        return
+    print_measurements(
+        "Phrases of filtered sentences: correlation of association and log odds of the pronoun",
+        [part for m in results for part in m.parts],
+        label=lambda m: m.query,
+        columns={"spearman": lambda m: estimate(m.part("spearman").estimate)},
+        hide=["ideal", "left out"],
+        note="\nvalue: Pearson's r. within roles: each role of the pronoun at its own mean.",
+    )
+    for m in results:
+        for phrase, score in m.details["paper"].items():
+            click.echo(f'{m.subject}: association of "{phrase}" (Ye et al. 2021): {score:+.3f}')
+        if m.left_out:
+            click.echo(f"{m.subject}: sentences without a phrase: {len(m.left_out)}")
 
 
 # ---- crows
@@ -758,6 +828,91 @@ def _of_paired(c: Comparison) -> Comparison:
     shares = [c.details[when] for when in ("before", "after")]
     before, after = (float("nan") if share is None else share for share in shares)
     return replace(c, before=replace(c.before, value=before), after=replace(c.after, value=after))
+
+
+# ---- context
+
+SHOWN_SENTENCES = 10
+"""Sentences shown of either end; JSON and -o have all."""
+
+
+@masked.command("context", short_help="Is what a sentence says likelier of a man or a woman?")
+@click.argument("path", metavar="[FILE|-]", type=click.Path(allow_dash=True), required=False)
+@models_option
+@declared_options(CONTEXT)
+@output_option("Write every sentence with its scores to this CSV file.")
+@model_options
+@run_options
+@json_option
+def context_command(
+    path: str | None,
+    models: tuple[str, ...],
+    output: str | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Contextual bias: the context of gendered words with men and with women.
+
+    Every gendered word of a sentence is swapped (wives becomes husbands). The words that both
+    versions share are hidden one at a time; the score is how much likelier they are with men than
+    with women, in nats, less the same for the gendered words in neutral sentences. 0: no
+    difference. FILE has one sentence per line, plain or compressed; sentences without a gendered
+    word, or with words for both genders, are left out and counted. Without FILE the three examples
+    of Ye et al. (2021) are scored. With several models each is compared with the first.
+
+    \b
+    Examples:
+      evenhand masked context
+      evenhand masked context sentences.txt -o items.csv
+      evenhand masked context sentences.txt --model mini --model tuned/ --json
+      echo "My sister repairs old cars." | evenhand masked context -
+    """
+    instrument = configure(CONTEXT, options)
+    sentences = instrument.read(path) if path else None
+    results: list[Measurement] = []
+    for source in dict.fromkeys(models):
+        [m] = _measure(instrument, load(source), sentences, run, load)
+        results.append(replace(m, subject=source))
+    changes = [CONTEXT.compare(results[0], other) for other in results[1:]]
+    if output:
+        _save_frames(output, [m.to_frame().assign(model=m.subject) for m in results])
+    if as_json:
+        print_json(command="masked context", measurements=results, comparisons=changes)
+        return
+    print_measurements(
+        "Contextual bias: log-likelihood of the context with men less with women, in nats",
+        [row for m in results for row in (m, *m.parts)],
+        label=lambda m: m.query,
+        hide=["left out"],
+        note="\nas written: the version written less the other. uncorrected: before the neutral "
+        "carriers are subtracted. carriers: an interval over sentences and carriers.",
+    )
+    for m in results:
+        _print_contexts(m)
+    print_comparisons(
+        "Models on the same sentences, paired",
+        changes,
+        label=lambda c: f"{c.after.subject} - {c.before.subject}",
+        columns={"n": lambda c: str(c.paired)},
+    )
+    print_notes(CONTEXT.declaration.caveats)
+
+
+def _print_contexts(m: Measurement) -> None:
+    """The sentences of either end, and how many were left out for which reason."""
+    from collections import Counter
+
+    rows = sorted(m.items, key=lambda item: float(item["score"]))
+    few = len(rows) <= 2 * SHOWN_SENTENCES
+    for item in rows if few else rows[:SHOWN_SENTENCES] + rows[-SHOWN_SENTENCES:]:
+        click.echo(f"{m.subject}: {item['score']:+.2f} {item['sentence']} [{item['words']}]")
+    reasons = Counter(text.rpartition(" (")[2].rstrip(")") for text in m.left_out)
+    for reason, count in reasons.items():
+        click.echo(f"{m.subject}: left out: {count:,} ({reason})")
+    if m.details["duplicates"]:
+        click.echo(f"repeated sentences, which count once: {m.details['duplicates']:,}")
 
 
 # ---- generate

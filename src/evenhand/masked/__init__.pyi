@@ -1,5 +1,6 @@
 from .finetuning import finetune
 from .generation import generate
+from .metrics.context import context
 from .metrics.crows import crows
 from .metrics.disco import disco
 from .metrics.perplexity import perplexity
@@ -27,6 +28,7 @@ __all__ = [
     "Pair",
     "TokenScores",
     "TopTokens",
+    "context",
     "crows",
     "disco",
     "finetune",
