@@ -20,11 +20,10 @@ import numpy as np
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Run
 from evenhand.masked.metrics.phrases import (
-    CORRELATION,
     PERMUTATIONS,
     RESAMPLES,
     Embed,
-    Phrases,
+    correlation_measurement,
     pronoun_odds,
 )
 from evenhand.masked.model import Model
@@ -191,7 +190,6 @@ def correlate_sentences(
     roles = [s.role for s in chosen]
     numbers = {role: i for i, role in enumerate(dict.fromkeys(roles))}
     labels = np.array([numbers[role] for role in roles])
-    subject = source or model.name
 
     def part(name: str, members: Any, within: bool) -> Measurement:
         found = agreement(
@@ -205,18 +203,16 @@ def correlate_sentences(
             seed=run.seed,
         )
         pearson, spearman = (
-            Phrases.declaration.result(
-                run,
+            correlation_measurement(
                 query,
+                by,
                 coefficient.interval,
-                metric=CORRELATION,
-                n=found.n,
-                ideal=None,
+                coefficient.p_value,
+                found.n,
+                source or model.name,
+                run,
                 interval="Fisher's or bootstrap over sentences, the wider",
-                p_value=coefficient.p_value,
-                test="permutation of the sentences, two-sided",
-                subject=subject,
-                by=by,
+                unit="sentences",
             )
             for query, by, coefficient in (
                 (name, "phrases", found.pearson),
@@ -232,7 +228,8 @@ def correlate_sentences(
         for role, number in numbers.items()
         if (labels == number).sum() >= 10
     ]
-    left_out = [s for s in sentences if s not in set(chosen)]
+    used = set(chosen)
+    left_out = [s for s in sentences if s not in used]
     columns: dict[str, Any] = {
         "sentence": [s.sentence for s in chosen],
         "phrase": [s.phrase for s in chosen],

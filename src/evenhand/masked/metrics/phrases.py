@@ -577,7 +577,7 @@ def _correlation(
         if members.sum() >= 4
     ]
     main = next((part for part in parts if part.query == "within groups"), None)
-    unknown = _correlation_measurement(
+    unknown = correlation_measurement(
         "", "", (float("nan"), -1.0, 1.0), None, len(groups), space.source, run
     )
     return replace(
@@ -608,7 +608,7 @@ def _correlation(
 def _agreement_part(name: str, found: Agreement, source: str, run: Run) -> Measurement:
     pearson, spearman = (
         replace(
-            _correlation_measurement(query, by, each.interval, each.p_value, found.n, source, run),
+            correlation_measurement(query, by, each.interval, each.p_value, found.n, source, run),
             details=_ends(each),
         )
         for query, by, each in (
@@ -638,7 +638,7 @@ def _ends(coefficient: Coefficient) -> dict[str, Any]:
     }
 
 
-def _correlation_measurement(
+def correlation_measurement(
     query: str,
     by: str,
     estimate: tuple[float, float, float],
@@ -646,7 +646,11 @@ def _correlation_measurement(
     n: int,
     source: str,
     run: Run,
+    *,
+    interval: str = "Fisher's or bootstrap over phrases, the wider; carriers and attributes fixed",
+    unit: str = "phrases",
 ) -> Measurement:
+    """A correlation, as a measurement; `unit` is what was permuted."""
     return Phrases.declaration.result(
         run,
         query,
@@ -654,9 +658,9 @@ def _correlation_measurement(
         metric=CORRELATION,
         n=n,
         ideal=None,
-        interval="Fisher's or bootstrap over phrases, the wider; carriers and attributes fixed",
+        interval=interval,
         p_value=p_value,
-        test="permutation of the phrases, two-sided",
+        test=f"permutation of the {unit}, two-sided",
         subject=source,
         by=by,
     )
