@@ -723,6 +723,17 @@ def _phrases_of_sentences(
 # ---- crows
 
 
+def _measure_models(
+    instrument: Any, models: Sequence[str], material: Any, run: Run, load: ModelLoader
+) -> tuple[list[Measurement], list[Comparison]]:
+    """Measure each model once, and compare each with the first."""
+    results: list[Measurement] = []
+    for source in dict.fromkeys(models):
+        [m] = _measure(instrument, load(source), material, run, load)
+        results.append(replace(m, subject=source))
+    return results, [instrument.compare(results[0], other) for other in results[1:]]
+
+
 @masked.command(short_help="CrowS-Pairs: is the stereotype the likelier sentence?")
 @click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 @models_option
@@ -756,11 +767,7 @@ def crows(
     """
     instrument = configure(CROWS, options)
     pairs = instrument.read(path)
-    results: list[Measurement] = []
-    for source in dict.fromkeys(models):
-        [m] = _measure(instrument, load(source), pairs, run, load)
-        results.append(replace(m, subject=source))
-    changes = [CROWS.compare(results[0], other) for other in results[1:]]
+    results, changes = _measure_models(instrument, models, pairs, run, load)
     if output:
         frames = [m.to_frame() for m in results]
         for frame, m in zip(frames, results, strict=True):
@@ -871,11 +878,7 @@ def context_command(
     """
     instrument = configure(CONTEXT, options)
     sentences = instrument.read(path) if path else None
-    results: list[Measurement] = []
-    for source in dict.fromkeys(models):
-        [m] = _measure(instrument, load(source), sentences, run, load)
-        results.append(replace(m, subject=source))
-    changes = [CONTEXT.compare(results[0], other) for other in results[1:]]
+    results, changes = _measure_models(instrument, models, sentences, run, load)
     if output:
         _save_frames(output, [m.to_frame().assign(model=m.subject) for m in results])
     if as_json:
