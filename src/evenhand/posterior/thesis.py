@@ -257,7 +257,7 @@ def build_thesis_fit(
     """Build the fit of one of the three models from its draws."""
     size = draws["sigma"].size
     terms = tuple(
-        Term(draws[name].reshape(size, -1).T, index)
+        Term(np.ascontiguousarray(draws[name].reshape(size, -1).T), index)
         for name, index in zip(design.names, design.index, strict=True)
     )
     levels: dict[str, Floats] = {}
@@ -357,13 +357,14 @@ def fit_paper(
     stacked = {name: np.concatenate(parts, axis=1) for name, parts in values.items()}
     of_level = np.searchsorted(np.unique(table.connection), table.connection)
     chains = {name: in_chains(value) for name, value in stacked.items()}
+    c, sigma = (np.ascontiguousarray(stacked[name].T) for name in ("c", "sigma"))
     return Fit(
         model="paper",
         table=table,
         draws=chains,
         entries={**dict.fromkeys(("mean", "spread", "sigma"), table.levels), "c": tuple(cells)},
         levels={name: chains["mean"][..., k] for k, name in enumerate(table.levels)},
-        predictor=Predictor((Term(stacked["c"].T, index),), Term(stacked["sigma"].T, of_level)),
+        predictor=Predictor((Term(c, index),), Term(sigma, of_level)),
     )
 
 
