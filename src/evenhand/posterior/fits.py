@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.posterior.tables import Table
 from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
@@ -316,7 +317,8 @@ def compute_criteria(fit: Fit) -> Criteria:
         return row_criteria(blocks, efficiency)
 
     starts = range(0, table.rows, CHUNK)
-    with ThreadPoolExecutor(min(choose().threads, len(starts))) as pool:
+    threads = min(choose().threads, len(starts))
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
         chunks = list(pool.map(compute, starts))
     columns = np.empty((4, table.rows))
     columns[:, order] = np.concatenate(chunks, axis=1)
@@ -340,13 +342,12 @@ def row_criteria(
         tail = tail_size(draws, efficiency)
         lowest = _lowest(log_likelihood, tail + 1)[:, ::-1]
         low = lowest[:, -1:]
-        work = log_likelihood - low
-        mean = work.mean(axis=1)
-        variance = np.maximum(np.vecdot(work, work) / draws - mean**2, 0.0)
-        np.exp(np.negative(work, out=work), out=work)
-        ratios = work.sum(axis=1)
+        ones = np.ones(draws)  # a product is the fastest sum
+        work = low - log_likelihood
+        variance = np.maximum(np.vecdot(work, work) / draws - (work @ ones / draws) ** 2, 0.0)
+        ratios = np.exp(work, out=work) @ ones
         if work.min() > UNDERFLOW:
-            likelihood = np.log(np.reciprocal(work, out=work).sum(axis=1)) + low[:, 0]
+            likelihood = np.log(np.reciprocal(work, out=work) @ ones) + low[:, 0]
         else:
             likelihood = logsumexp(log_likelihood, axis=1)
         lppd = likelihood - math.log(draws)
