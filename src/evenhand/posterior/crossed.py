@@ -1085,10 +1085,12 @@ class WeightedMarginal:
         for attributes, marks, _, _ in self.parts:
             if marks is not None:
                 mean[:, attributes] += (gap[:, m.groups, None] + by_word[:, 1])[:, None] * marks
-        fitted = (self.weights * mean) @ self.members
-        sums = (x[:, self.position] for x in (self.totals, self.counts, fitted))
+        totals, counts, fitted = (
+            x[:, self.position]
+            for x in (self.totals, self.counts, (self.weights * mean) @ self.members)
+        )
         kind = np.arange(m.group_index.size)
-        theta, eta = m.draw_attributes(*sums, kind, scales, rng)
+        theta, eta = m.draw_attributes(totals, counts, fitted, kind, scales, rng)
         mean += theta[:, self.order, None] + eta[:, self.order] @ self.members.T
         np.subtract(self.residual, mean, out=mean)
         beta = m.prior_mean + gap

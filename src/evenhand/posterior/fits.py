@@ -70,18 +70,22 @@ class Predictor:
     def residual(self, y: Floats, rows: slice | Ints) -> Floats:
         """Distance of these rows less its mean in every draw (rows × draws)."""
         parts = [term.at(rows) for term in self.terms]
-        total = y[rows, None] - sum(part for part in parts if len(part) == 1)
+        shared = np.zeros((1, self.terms[0].values.shape[1]))
+        for part in parts:
+            if len(part) == 1:
+                shared += part
+        result = y[rows, None] - shared
         for part in parts:
             if len(part) > 1:
-                total = np.subtract(total, part, out=total if total.shape == part.shape else None)
-        return total
+                result -= part
+        return np.asarray(result)
 
     @cached_property
     def _density(self) -> tuple[Term, Term]:
         """Factor of a residual, and constant of the log likelihood."""
         scale, nu = self.scale.values, self.freedom
         if nu is None:
-            factor, constant = math.sqrt(0.5) / scale, -0.5 * math.log(2 * math.pi)
+            factor, constant = np.sqrt(0.5) / scale, np.asarray(-0.5 * np.log(2 * np.pi))
         else:
             from scipy.special import gammaln
 

@@ -246,7 +246,8 @@ def fit_thesis(
         )
     )
     beta, sigma = posterior.draw(draws, np.random.default_rng(seed))
-    parts = np.split(in_chains(beta), np.cumsum(sizes)[:-1], axis=2)
+    # what is read later are the draws of an entry
+    parts = np.split(in_chains(np.asfortranarray(beta)), np.cumsum(sizes)[:-1], axis=2)
     drawn = dict(zip(design.names, parts, strict=True))
     return build_thesis_fit(model, table, design, {**drawn, "sigma": in_chains(sigma)})
 
@@ -257,7 +258,7 @@ def build_thesis_fit(
     """Build the fit of one of the three models from its draws."""
     size = draws["sigma"].size
     terms = tuple(
-        Term(np.ascontiguousarray(draws[name].reshape(size, -1).T), index)
+        Term(draws[name].reshape(size, -1).T, index)
         for name, index in zip(design.names, design.index, strict=True)
     )
     levels: dict[str, Floats] = {}
@@ -354,17 +355,18 @@ def fit_paper(
         drawn = _draw(_summarise(table.distance[rows], word), prior, draws, rng)
         for name, value in zip(values, drawn, strict=True):
             values[name].append(value)
-    stacked = {name: np.concatenate(parts, axis=1) for name, parts in values.items()}
+    stacked = {
+        name: np.asfortranarray(np.concatenate(parts, axis=1)) for name, parts in values.items()
+    }
     of_level = np.searchsorted(np.unique(table.connection), table.connection)
     chains = {name: in_chains(value) for name, value in stacked.items()}
-    c, sigma = (np.ascontiguousarray(stacked[name].T) for name in ("c", "sigma"))
     return Fit(
         model="paper",
         table=table,
         draws=chains,
         entries={**dict.fromkeys(("mean", "spread", "sigma"), table.levels), "c": tuple(cells)},
         levels={name: chains["mean"][..., k] for k, name in enumerate(table.levels)},
-        predictor=Predictor((Term(c, index),), Term(sigma, of_level)),
+        predictor=Predictor((Term(stacked["c"].T, index),), Term(stacked["sigma"].T, of_level)),
     )
 
 
