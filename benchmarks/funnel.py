@@ -71,8 +71,10 @@ def funnel(lines: list[Line], source: str = "") -> tuple[Counter[str], list[dict
         part = lines[start : start + LINES_PER_BLOCK]
         done = keep(Block.of_documents([text for _, text in part]))
         counts.update(done.counts)
-        for row in map(json.loads, done.output.splitlines()):
-            accepted.append({**row, "line": part[row["line"] - 1][0], "source": source})
+        accepted += [
+            {**row, "line": part[row["line"] - 1][0], "source": source}
+            for row in map(json.loads, done.output.splitlines())
+        ]
     return counts, accepted
 
 
