@@ -1,9 +1,12 @@
 """Every network against counting words, on several class splits: the table of docs/fewshot.md.
 
     python benchmarks/fewshot_table.py DATA [--splits-from FOLDER] [--splits 5] [--shots 1 5]
-        [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
+        [--encoder mini] [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
+        [--rows FILE.csv.gz]
 
-Each network is an `evenhand fewshot run`, in a folder of its own under --out: repeated, the command
+DATA is what `evenhand fewshot run --data` takes, or CLINC150's data_full.json (its out-of-scope
+sentences are left out). --splits-from is a folder with the published class splits, or `drawn`. Each
+network is an `evenhand fewshot run`, in a folder of its own under --out: repeated, the command
 resumes where it stopped. Accuracy with its interval for new classes and, beside it, the
 usual one over episodes alone.
 """
@@ -11,6 +14,10 @@ usual one over episodes alone.
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
+import io
+import json
 import os
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +28,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from evenhand.fewshot import read
+from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import run
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
@@ -33,14 +41,24 @@ HEAD = (
 )
 
 
+def load(path: str, name: str) -> Dataset:
+    """The labelled sentences of a file."""
+    if not Path(path).name.startswith("data_full.json"):
+        return read(path, name=name)
+    content = Path(path).read_bytes()
+    parts = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)
+    rows = [row for part in ("train", "val", "test") for row in parts[part]]
+    return Dataset.of(*zip(*rows, strict=True), name=name)
+
+
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """One network: its results as a row."""
-    dataset = read(job["data"], name=job["name"])
+    dataset = load(job["data"], job["name"])
     if job["at_least"]:
         dataset = dataset.at_least(job["at_least"])
     given = job["splits_from"]
     splits = None
-    if given is not None:
+    if given not in (None, "drawn"):
         splits = read_splits(given) if Path(given).is_dir() else load_splits(given)
     settings = RunSettings(
         training=TrainingSettings(network=job["network"], seed=job["seed"]),
@@ -52,13 +70,26 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     )
     folder = Path(job["out"]) / f"{job['name']}-{job['shots']}-shot-{job['network']}"
     cache = Path(job["out"]) / "cache"
-    finished = run(dataset, settings, folder, splits=splits, cache=cache, permutations=100)
+    finished = run(
+        dataset,
+        settings,
+        folder,
+        encoder=job["encoder"],
+        splits=splits,
+        cache=cache,
+        permutations=100,
+    )
     results = finished.results
     above = results.above_baseline
     return {
         "data": job["name"],
         "shots": job["shots"],
         "network": job["network"],
+        "encoder": Path(job["encoder"]).name,
+        "ways": job["ways"],
+        "queries": job["queries"],
+        "classes": len(dataset.classes),
+        "texts": len(dataset),
         "baseline": score(results.baseline),
         "accuracy": score(results.accuracy),
         "f1": score(results.accuracy.part("f1", by="score")),
@@ -66,6 +97,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "variance": [
             {"source": part.query, **part.estimate.to_dict()}
             for part in results.accuracy.select("component")
+        ],
+        "by_class": [
+            {"class": part.query, "queries": part.details["queries"], **score(part)}
+            for part in results.accuracy.select("class")
         ],
     }
 
@@ -99,6 +134,44 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             )
 
 
+def save_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """One row per data set and network, counting words too, and one per test class of each."""
+    ends = ("value", "low", "high", "naive_low", "naive_high")
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        about = {key: row[key] for key in ("data", "encoder", "ways", "shots", "queries")}
+        baseline = {**about, "encoder": "", "network": "counting words", "class": ""}
+        whole = {**about, "network": row["network"], "class": ""}
+        tested = {key: row["accuracy"][key] for key in ("classes", "episodes", "splits")}
+        baseline |= tested | {key: row["baseline"][key] for key in ends}
+        if baseline not in lines:
+            lines.append(baseline)
+        above = {f"above_{key}": row["above_baseline"][key] for key in ("value", "low", "high")}
+        whole |= tested | {key: row["accuracy"][key] for key in ends} | above
+        lines.append(whole | {"p_value": row["above_baseline"]["p_value"]})
+        lines.extend(
+            {
+                **about,
+                "network": row["network"],
+                "class": part["class"],
+                "tested": part["queries"],
+                **{key: part[key] for key in ends[:3]},
+            }
+            for part in row["by_class"]
+        )
+    text = io.StringIO()
+    names = dict.fromkeys(key for line in lines for key in line)
+    writer = csv.DictWriter(text, list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: shorten(value) for key, value in line.items()} for line in lines)
+    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
+
+
+def shorten(value: Any) -> Any:
+    """Numbers to six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def main() -> None:
     """Run all networks and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -109,10 +182,12 @@ def main() -> None:
     parser.add_argument("--ways", type=int, default=5)
     parser.add_argument("--queries", type=int, default=5)
     parser.add_argument("--episodes", default="10000/600/600")
+    parser.add_argument("--encoder", default="mini")
     parser.add_argument("--at-least", type=int)
     parser.add_argument("--network", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rows", type=Path, metavar="FILE.csv.gz")
     parser.add_argument("--out", default=tempfile.gettempdir() + "/fewshot-table")
     arguments = parser.parse_args()
     jobs = [
@@ -121,7 +196,9 @@ def main() -> None:
             "data": data,
             "shots": shots,
             "network": network,
-            "name": Path(data).parent.name if Path(data).stem == "full" else Path(data).name,
+            "name": Path(data).parent.name
+            if Path(data).name.startswith(("full.", "data_full."))
+            else Path(data).name,
             "splits_from": arguments.splits_from[number] if arguments.splits_from else None,
         }
         for number, data in enumerate(arguments.data)
@@ -135,6 +212,8 @@ def main() -> None:
             print(row["data"], row["shots"], row["network"], cells(row), flush=True)
             save_json(Path(arguments.out) / "table.json", document(rows=rows))
     print_table(rows)
+    if arguments.rows:
+        save_rows(arguments.rows, rows)
 
 
 if __name__ == "__main__":
