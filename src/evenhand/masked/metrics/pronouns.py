@@ -12,13 +12,14 @@ value here and the published one is a part beside it.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -431,8 +432,9 @@ def pronouns_of_file(
     if output is not None:
         check_row_format(output)
     counts = Counter[str]()
-    sentences = list(read_sentences(name, counts=counts, keep=keep))
     with ExitStack() as stack:
+        stack.enter_context(_without_collector())
+        sentences = list(read_sentences(name, counts=counts, keep=keep))
         write: WriteRows | None = None
         partial = None
         if output is not None:
@@ -460,6 +462,18 @@ def pronouns_of_file(
     if partial is not None:
         shutil.rmtree(partial)
     return results
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause Python's cycle collector, which would go through the same many sentences repeatedly."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _remove_on_error(folder: Path) -> Callable[..., bool]:
