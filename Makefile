@@ -7,8 +7,9 @@ endif
 BIN := .venv/bin
 OUT ?= audit-out
 JOBS ?= 2
-# what libraries and the browser keep for the user stays in the clone
-HOMELESS := XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache XDG_CONFIG_HOME=$(CURDIR)/.venv/kept/config
+# what libraries and the browser keep for the user stays in the clone. Bytecode is
+# written even where the environment forbids it: else each test process compiles all modules again
+HOMELESS := PYTHONDONTWRITEBYTECODE= XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache XDG_CONFIG_HOME=$(CURDIR)/.venv/kept/config
 
 .PHONY: audit test check lint types layers browser slow bench clean help
 

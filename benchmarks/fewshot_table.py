@@ -1,9 +1,11 @@
 """Every network against counting words, on several class splits: the table of docs/fewshot.md.
 
     python benchmarks/fewshot_table.py DATA [--splits-from FOLDER] [--splits 5] [--shots 1 5]
-        [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
+        [--encoder mini] [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
 
-Each network is an `evenhand fewshot run`, in a folder of its own under --out: repeated, the command
+DATA is what `evenhand fewshot run --data` takes, or CLINC150's data_full.json (its out-of-scope
+sentences are left out). --splits-from is a folder with the published class splits, or `drawn`. Each
+network is an `evenhand fewshot run`, in a folder of its own under --out: repeated, the command
 resumes where it stopped. Accuracy with its interval for new classes and, beside it, the
 usual one over episodes alone.
 """
@@ -11,6 +13,8 @@ usual one over episodes alone.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +25,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from evenhand.fewshot import read
+from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import run
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
@@ -33,14 +38,24 @@ HEAD = (
 )
 
 
+def load(path: str, name: str) -> Dataset:
+    """The labelled sentences of a file."""
+    if not Path(path).name.startswith("data_full.json"):
+        return read(path, name=name)
+    content = Path(path).read_bytes()
+    parts = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)
+    rows = [row for part in ("train", "val", "test") for row in parts[part]]
+    return Dataset.of(*zip(*rows, strict=True), name=name)
+
+
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """One network: its results as a row."""
-    dataset = read(job["data"], name=job["name"])
+    dataset = load(job["data"], job["name"])
     if job["at_least"]:
         dataset = dataset.at_least(job["at_least"])
     given = job["splits_from"]
     splits = None
-    if given is not None:
+    if given not in (None, "drawn"):
         splits = read_splits(given) if Path(given).is_dir() else load_splits(given)
     settings = RunSettings(
         training=TrainingSettings(network=job["network"], seed=job["seed"]),
@@ -52,13 +67,23 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     )
     folder = Path(job["out"]) / f"{job['name']}-{job['shots']}-shot-{job['network']}"
     cache = Path(job["out"]) / "cache"
-    finished = run(dataset, settings, folder, splits=splits, cache=cache, permutations=100)
+    finished = run(
+        dataset,
+        settings,
+        folder,
+        encoder=job["encoder"],
+        splits=splits,
+        cache=cache,
+        permutations=100,
+    )
     results = finished.results
     above = results.above_baseline
     return {
         "data": job["name"],
         "shots": job["shots"],
         "network": job["network"],
+        "classes": len(dataset.classes),
+        "texts": len(dataset),
         "baseline": score(results.baseline),
         "accuracy": score(results.accuracy),
         "f1": score(results.accuracy.part("f1", by="score")),
@@ -66,6 +91,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "variance": [
             {"source": part.query, **part.estimate.to_dict()}
             for part in results.accuracy.select("component")
+        ],
+        "by_class": [
+            {"class": part.query, "queries": part.details["queries"], **score(part)}
+            for part in results.accuracy.select("class")
         ],
     }
 
@@ -109,6 +138,7 @@ def main() -> None:
     parser.add_argument("--ways", type=int, default=5)
     parser.add_argument("--queries", type=int, default=5)
     parser.add_argument("--episodes", default="10000/600/600")
+    parser.add_argument("--encoder", default="mini")
     parser.add_argument("--at-least", type=int)
     parser.add_argument("--network", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--seed", type=int, default=0)
@@ -121,7 +151,9 @@ def main() -> None:
             "data": data,
             "shots": shots,
             "network": network,
-            "name": Path(data).parent.name if Path(data).stem == "full" else Path(data).name,
+            "name": Path(data).parent.name
+            if Path(data).name.startswith(("full.", "data_full."))
+            else Path(data).name,
             "splits_from": arguments.splits_from[number] if arguments.splits_from else None,
         }
         for number, data in enumerate(arguments.data)

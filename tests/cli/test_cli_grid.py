@@ -64,7 +64,7 @@ def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
     assert (found["command"], found["done"], found["time_left"]) == ("grid status", 4, 0)
     told = output(capsys, "grid", "report", out)
     assert "4 of 4 cells have a result" in told
-    assert re.search(r"\n +3 +0 +9 ", told)
+    assert re.search(r"\n +3 +0 +9\n", told)
     with Path(out, "report", "results.csv").open(newline="") as file_:
         assert [row["value"] for row in csv.DictReader(file_)] == ["1", "4", "9", "16"]
     assert "| 3 | 0 | 9 |" in Path(out, "report", "report.md").read_text()

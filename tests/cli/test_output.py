@@ -101,6 +101,17 @@ def test_a_wide_table_is_not_cut(capsys):
     assert "[-1.250, ∞]" in text
 
 
+def test_long_texts_are_wrapped_and_columns_stay_aligned(capsys):
+    words = "many words " * 30
+    table("Title", ("name", "text", "value"), [("名前", words, "0.125"), ("e\u0301", "x", "-1.5")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 160
+    assert " ".join(lines).count("many") == 30
+    assert lines[4].index("many") + 2 == lines[-2].index("x") - 1  # two wide letters, one accent
+    assert lines[4].rstrip().endswith("0.125")
+    assert lines[-2].endswith("-1.5")
+
+
 def test_bars_show_rate_and_time_left_on_a_terminal(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):

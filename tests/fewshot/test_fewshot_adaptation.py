@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -199,6 +200,68 @@ def test_second_order_reaches_the_support():
         assert float(gradient[0, 1, 0, 2]) == pytest.approx(numeric, rel=1e-5)
     with pytest.raises(InputError, match="second_order: expected 0 or 1, got 2"):
         make("maml", DIM, second_order=2)
+
+
+@pytest.mark.parametrize("clip", [1e9, 0.05])
+def test_second_order_goes_through_the_steps_of_the_encoder(dataset, drawn, tmp_path, clip):
+    """The gradient of weights of encoder and network against finite differences, in float64."""
+    encoder = TunedEncoder(save_small(tmp_path / "small"), dataset.texts, device="cpu")
+    encoder.model.network.double()
+    network = make("maml", encoder.dim, projection=4, steps=2, second_order=1).double().eval()
+    more = {"adapt": 2, "adapt_rate": 0.5, "encoder_learning_rate": 5e-3, "clip": clip}
+    adaptation = Adaptation(settings("maml", **more), network, None, encoder)
+    episodes, wanted = drawn["training"], torch.from_numpy(targets(drawn["training"]))
+    weights = adaptation.weights
+    before = {name: weight.detach().clone() for name, weight in weights.items()}
+
+    def gradients():
+        adaptation.learn(episodes, slice(0, 2), wanted)
+        found = {name: weight.grad for name, weight in weights.items()}
+        for weight in weights.values():
+            weight.grad = None
+        return found
+
+    def loss():
+        """Of the queries after plain steps, by the code that answers test episodes."""
+        both = islice(adaptation.scores(episodes), 2)
+        return sum(network.loss(scores, wanted[None]).item() for scores in both) / 2
+
+    found = gradients()
+    for name, weight in weights.items():
+        torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
+    network.second_order = False
+    first_order = gradients()
+    network.second_order = True
+    ends_of_names = ("query.weight", "intermediate.dense.weight")
+    chosen_weights = [
+        name for name in weights if name.startswith("network.") or name.endswith(ends_of_names)
+    ]
+    assert len(chosen_weights) >= 6
+    differs = False
+    for name in chosen_weights:
+        flat = weights[name].detach().view(-1)
+        place = int(found[name].abs().view(-1).argmax())
+        ends = []
+        for step in (1e-5, -1e-5):
+            flat[place] += step
+            ends.append(loss())
+            flat[place] -= step
+        numeric = (ends[0] - ends[1]) / 2e-5
+        assert float(found[name].view(-1)[place]) == pytest.approx(numeric, rel=1e-4)
+        differs |= abs(float(first_order[name].view(-1)[place]) - numeric) > 0.01 * abs(numeric)
+    assert differs
+
+
+def test_second_order_trains_an_encoder(dataset, drawn, tmp_path):
+    encoder = TunedEncoder(save_small(tmp_path / "small"), dataset.texts, device="cpu")
+    more = {"adapt": 1, "adapt_rate": 0.5, "encoder_learning_rate": 1e-2}
+    both = []
+    for second_order in (0, 1):
+        chosen_settings = replace(settings("maml", **more), options={"second_order": second_order})
+        trained = train(chosen_settings, encoder, drawn["training"], drawn["validation"])
+        both.append(evaluate(trained, encoder, drawn["test"]).log_probs)
+    assert np.isfinite(both[1]).all()
+    assert not np.array_equal(*both)
 
 
 def test_a_run_with_adaptation(tmp_path):

@@ -50,6 +50,17 @@ class TestDataset:
         assert men.leaning == ("unknown",)
         assert replace(men, leaning_by="share").leaning == ("male",)
 
+    def test_a_leaning_that_is_given(self) -> None:
+        rows = [("a", "M")] * 3 + [("b", "F")] * 3 + [("c", "M")] * 3
+        labels, genders = zip(*rows, strict=True)
+        made = Dataset.of(map(str, range(9)), labels, genders, name="made")
+        given = replace(made, leaning_by={"a": "female", "b": "male"})
+        assert given.leaning == ("female", "male", "even")
+        assert given.subset(["b", "c"]).leaning == ("male", "even")
+        assert given.to_dict()["leaning_by"] == "given"
+        with pytest.raises(InputError, match=r"leaning: expected male or female .* got men"):
+            replace(made, leaning_by={"a": "men"})
+
     def test_leaning_by_the_odds_ratio(self) -> None:
         """Of mostly men, a class with fewer of them than the others leans female."""
         sizes = {"a": (80, 40), "b": (190, 10), "c": (95, 10), "d": (5, 0)}

@@ -76,10 +76,11 @@ def case(
 
 
 CPU = "--device cpu"
-FEWSHOT = (
+DEFAULT_FEWSHOT = (
     f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --jobs 1 {CPU}"
-    " --cache cache --leaning share --mitigate all --no-neutral"
+    " --cache cache"
 )
+FEWSHOT = f"{DEFAULT_FEWSHOT} --leaning share --mitigate all --no-neutral"
 SIMULATED = "--data simulated:per_class=8,leak=1"
 POSTERIOR = "--draws 400"
 
@@ -268,6 +269,11 @@ CASES = (
             " --out base",
             "fewshot",
         ),
+    ),
+    case(
+        "fewshot/default leaning",
+        "training",
+        Step(f"{DEFAULT_FEWSHOT} --data simulated:per_class=16,leak=1 --out base", "fewshot"),
     ),
     case(
         "fewshot/three mitigations",

@@ -11,7 +11,7 @@ from importlib import resources
 import numpy as np
 import pytest
 import torch
-from small_models import made
+from small_models import FAMILIES, made
 from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
@@ -190,20 +190,30 @@ def test_the_network_of_transformers_replaces_the_one_that_was_read(family):
     assert np.abs(log_probs(model, query, [5, 6]) - before).max() > 1e-4
 
 
-def test_a_sentence_is_scored_without_transformers(family):
+def test_a_sentence_is_scored_without_transformers(tmp_path):
+    """All families in one process: starting one costs more than the sentence."""
+    for name in FAMILIES:
+        tokenizer, network = made(name)
+        network.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    (tmp_path / "sentences.txt").write_text("The nurse said that [MASK] was late.\n")
     code = (
         "import sys; from evenhand.cli import run\n"
-        "code = run(['masked', 'score', sys.argv[1], '--model', sys.argv[2], '--json'])\n"
-        "assert code == 0 and 'transformers' not in sys.modules, sorted(sys.modules)\n"
+        "for name in sys.argv[1:]:\n"
+        "    code = run(['masked', 'score', 'sentences.txt', '--model', name, '--json'])\n"
+        "    assert 'transformers' not in sys.modules, name\n"
+        "    print(name, code, file=sys.stderr)\n"
     )
-    text = family / "sentences.txt"
-    text.write_text("The nurse said that [MASK] was late.\n")
     done = subprocess.run(
-        [sys.executable, "-c", code, str(text), str(family)],
+        [sys.executable, "-c", code, *FAMILIES],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    text.unlink()
-    unfit = "single pieces" in done.stderr  # the smallest tokenizers lack a pronoun
-    assert unfit or done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    for name in FAMILIES:
+        # the smallest tokenizers lack a pronoun
+        unfit = f"{name} 2" in lines and "single pieces" in lines[lines.index(f"{name} 2") - 1]
+        assert unfit or f"{name} 0" in lines, done.stderr

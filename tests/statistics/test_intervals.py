@@ -23,6 +23,17 @@ def test_t_mean_agrees_with_scipy():
     assert intervals.t_mean([3.0]) == (3.0, -math.inf, math.inf)
 
 
+@pytest.mark.parametrize("freedom", [1, 1.7, 3, 12.5, 48, 1000, 1e6, math.inf])
+@pytest.mark.parametrize("prob", [0.01, 0.5, 0.95, 0.999])
+def test_quantiles_of_student_agree_with_scipy(freedom, prob):
+    expected = stats.t.ppf((1 + prob) / 2, freedom)
+    assert intervals._t_quantile(prob, freedom) == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_quantile_without_degrees_of_freedom_is_nan():
+    assert math.isnan(intervals._t_quantile(0.95, math.nan))
+
+
 def test_welch_agrees_with_scipy():
     rng = np.random.default_rng(1)
     x, y = rng.normal(1, 2, 9), rng.normal(0, 1, 14)

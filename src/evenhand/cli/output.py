@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
@@ -70,29 +74,59 @@ def _summary(value: Any) -> Any:
     return value
 
 
+GAP = "   "
+WIDE = 160
+"""The width of tables that do not go to a terminal."""
+
+
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout, never cut: as wide as it needs to be where it is not a terminal.
+    """A table on stdout, never cut: longer texts are wrapped, numbers and the first column not.
 
     A column is aligned to the right where all its cells are numbers, intervals or empty.
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    lines = [[visible(cell) for cell in line] for line in (headers, *rows)]
+    columns = list(zip(*lines, strict=True))
+    numeric = [len(column) > 1 and all(map(_is_numeric, column[1:])) for column in columns]
+    widths = [max(map(_width, column)) for column in columns]
+    limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+    minimum = {
+        i: max(_width(word) for cell in columns[i] for word in ["", *cell.split()])
+        for i in range(1, len(columns))
+        if not numeric[i]
+    }
+    while sum(widths) + len(GAP) * len(widths) > limit and minimum:
+        widest = max(minimum, key=widths.__getitem__)
+        if widths[widest] == minimum[widest]:
+            break
+        widths[widest] -= 1
 
-    cells = [[visible(cell) for cell in row] for row in rows]
-    shown = Table(
-        title=Text(visible(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    text = [click.style(visible(title), italic=True), ""]
+    for line in lines:
+        cells = [
+            [cell] if _width(cell) <= width else wrap(cell, width, break_on_hyphens=False)
+            for cell, width in zip(line, widths, strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            spaces = [" " * (width - _width(x)) for x, width in zip(parts, widths, strict=True)]
+            padded = (
+                space + part if right else part + space
+                for part, space, right in zip(parts, spaces, numeric, strict=True)
+            )
+            shown = f" {GAP.join(padded)}".rstrip()
+            text.append(click.style(shown, bold=True) if line is lines[0] else shown)
+        if line is lines[0]:
+            text.append(" " + "─" * (sum(widths) + len(GAP) * (len(widths) - 1)))
+    click.echo("\n".join([*text, ""]))
+
+
+def _width(text: str) -> int:
+    """The columns that a text takes up in a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
     )
-    for i, header in enumerate(headers):
-        numeric = bool(cells) and all(_is_numeric(row[i]) for row in cells)
-        shown.add_column(
-            visible(header), justify="right" if numeric else "left", no_wrap=numeric or i == 0
-        )
-    for row in cells:
-        shown.add_row(*(Text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False).print(shown, soft_wrap=False)
 
 
 def _is_numeric(cell: str) -> bool:

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evenhand.fewshot.episodes import Episodes
 from evenhand.fewshot.networks.base import Network
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from evenhand.fewshot.training import Scaling, Source
 
 __all__ = ["Adaptation"]
+
+NETWORK, ENCODER = "network.", "encoder."
+"""How the names of the weights of each begin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +52,8 @@ class Adaptation:
     def weights(self) -> dict[str, nn.Parameter]:
         """Every weight that moves."""
         return {
-            **{f"network.{name}": weight for name, weight in self.network.named_parameters()},
-            **{f"encoder.{name}": weight for name, weight in self.source.weights().items()},
+            **{f"{NETWORK}{name}": weight for name, weight in self.network.named_parameters()},
+            **{f"{ENCODER}{name}": weight for name, weight in self.source.weights().items()},
         }
 
     def scores(self, episodes: Episodes) -> Iterator[Tensor]:
@@ -67,12 +72,16 @@ class Adaptation:
             load_weights(weights, before)
 
     def learn(self, episodes: Episodes, part: slice, targets: Tensor) -> tuple[float, int, int]:
-        """First-order MAML: add up the gradients of the queries' loss at the adapted weights.
+        """MAML: add up the gradients of the queries' loss at the adapted weights.
 
-        They are left in the weights' `grad`, averaged over the episodes; returned are the loss, and
-        how many queries were right of how many.
+        First order they are taken with respect to the adapted weights; second order, where the
+        network has it, with respect to the weights before the steps, through these. They are left
+        in the weights' `grad`, averaged over the episodes; returned are the loss, and how many
+        queries were right of how many.
         """
         weights = self.weights
+        if getattr(self.network, "second_order", False):
+            return self._learn_through(episodes, part, targets, weights)
         before = {name: weight.detach().clone() for name, weight in weights.items()}
         sums = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         total, right, queries = 0.0, 0, 0
@@ -114,9 +123,84 @@ class Adaptation:
             with torch.no_grad():
                 for name, weight in weights.items():
                     if weight.grad is not None:
-                        rate = settings.adapt_rate * (ratio if name.startswith("encoder.") else 1)
+                        rate = settings.adapt_rate * (ratio if name.startswith(ENCODER) else 1)
                         weight.sub_(rate * weight.grad)
                         weight.grad = None
+
+    def _learn_through(
+        self,
+        episodes: Episodes,
+        part: slice,
+        targets: Tensor,
+        weights: Mapping[str, nn.Parameter],
+    ) -> tuple[float, int, int]:
+        """Second-order MAML: θ* is a function of θ, and ∇L(queries; θ*) is taken of θ.
+
+        θ is never changed. Attention has a second derivative in its plain form only.
+        """
+        from evenhand.fewshot.training import split_rows
+
+        total, right, queries = 0.0, 0, 0
+        numbers = range(*part.indices(len(episodes)))
+        with sdpa_kernel(SDPBackend.MATH):
+            for number in numbers:
+                moved: dict[str, Tensor] = dict(weights)
+                for _ in range(self.settings.adapt):
+                    moved = self._step(moved, episodes.support[number])
+                points, index = self._points(moved, _rows(episodes, number))
+                support, query, _ = split_rows(episodes, index, slice(number, number + 1))
+                output = self._scores(
+                    moved, self._gather(points, support), self._gather(points, query)
+                )
+                loss = self.network.loss(output, targets[None], self.settings.loss)
+                torch.autograd.backward(loss / len(numbers), inputs=list(weights.values()))
+                total += loss.item() * targets.numel()
+                right += int((output.detach().argmax(dim=-1) == targets).sum())
+                queries += targets.numel()
+        for weight in weights.values():
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        return total / queries, right, queries
+
+    def _step(self, weights: Mapping[str, Tensor], support: NDArray[Any]) -> dict[str, Tensor]:
+        """The weights after a step on the support, as a differentiable function of them."""
+        settings = self.settings
+        ratio = settings.encoder_learning_rate / settings.learning_rate
+        points, index = self._points(weights, support.ravel())
+        given, queries = leave_one_out(self._gather(points, index.reshape(support.shape)))
+        output = self._scores(weights, given, queries)
+        wanted = torch.arange(len(support), device=output.device).expand(len(output), -1)
+        loss = self.network.loss(output, wanted, settings.loss)
+        gradients = torch.autograd.grad(
+            loss, list(weights.values()), create_graph=True, allow_unused=True
+        )
+        squares = [gradient.square().sum() for gradient in gradients if gradient is not None]
+        scale = (settings.clip / (torch.stack(squares).sum().sqrt() + 1e-6)).clamp(max=1)
+        moved = {}
+        for (name, weight), gradient in zip(weights.items(), gradients, strict=True):
+            rate = settings.adapt_rate * (ratio if name.startswith(ENCODER) else 1)
+            moved[name] = weight if gradient is None else weight - rate * scale * gradient
+        return moved
+
+    def _points(
+        self, weights: Mapping[str, Tensor], rows: NDArray[Any]
+    ) -> tuple[Tensor, NDArray[Any]]:
+        """Features of the rows by an encoder with these weights, and the index of each row's."""
+        own = {
+            name.removeprefix(ENCODER): weight
+            for name, weight in weights.items()
+            if name.startswith(ENCODER)
+        }
+        points, index = self.source.points_with(own, rows)
+        return self._scaled(points), index
+
+    def _scores(self, weights: Mapping[str, Tensor], support: Tensor, query: Tensor) -> Tensor:
+        own = {
+            name.removeprefix(NETWORK): weight
+            for name, weight in weights.items()
+            if name.startswith(NETWORK)
+        }
+        output: Tensor = functional_call(self.network, own, (support, query))
+        return output
 
     def _answer(
         self, episodes: Episodes, number: int, points: Tensor, index: NDArray[Any]

@@ -56,8 +56,10 @@ class Dataset:
         The number of rows that were left out, by reason.
     rows : array of int, optional
         The row of the source that each text comes from, counted from 0.
-    leaning_by : {"odds", "point", "share"}
-        How `leaning` is determined.
+    leaning_by : {"odds", "point", "share"} or Mapping of str to str
+        How `leaning` is determined; or the gender that each class leans to, male or female, where
+        the texts cannot show it, as those of an anti-stereotypical version of a corpus. Classes
+        that are absent lean nowhere.
 
     Two data sets are the same if their digests are.
     """
@@ -69,11 +71,15 @@ class Dataset:
     name: str
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
-    leaning_by: LeaningRule = "odds"
+    leaning_by: LeaningRule | Mapping[str, str] = "odds"
 
     def __post_init__(self) -> None:
-        if self.leaning_by not in get_args(LeaningRule):
-            raise UnknownNameError("leaning", self.leaning_by, get_args(LeaningRule))
+        if isinstance(self.leaning_by, str):
+            if self.leaning_by not in get_args(LeaningRule):
+                raise UnknownNameError("leaning", self.leaning_by, get_args(LeaningRule))
+        elif not {*self.leaning_by.values()} <= {"male", "female"}:
+            given = ", ".join(sorted({*self.leaning_by.values()}))
+            raise InputError(f"leaning: expected male or female for each class, got {given}")
         count = len(self.texts)
         rows = np.arange(count) if self.rows is None else self.rows
         arrays = (
@@ -203,7 +209,7 @@ class Dataset:
         """The gender that each class leans to: male, female, even, or unknown.
 
         By "odds" a class leans where the interval of its odds ratio excludes 1, by "point" the odds
-        ratio itself decides, by "share" which gender has more texts in the class.
+        ratio itself decides, by "share" which gender has more texts in the class; or it is given.
 
         >>> rows = [("a", "M")] * 30 + [("a", "F")] * 20 + [("b", "M")] * 60 + [("b", "F")] * 5
         >>> texts, (labels, genders) = map(str, range(115)), zip(*rows)
@@ -211,6 +217,8 @@ class Dataset:
         >>> data.leaning, replace(data, leaning_by="share").leaning
         (('female', 'male'), ('male', 'male'))
         """
+        if not isinstance(self.leaning_by, str):
+            return tuple(_side(self.leaning_by.get(name)) for name in self.classes)
         men, women = self.gender_sizes.T.tolist()
         return class_leanings(men, women, self.leaning_by)
 
@@ -278,7 +286,7 @@ class Dataset:
             "texts": len(self),
             "digest": self.digest,
             "left_out": dict(self.left_out),
-            "leaning_by": self.leaning_by,
+            "leaning_by": self.leaning_by if isinstance(self.leaning_by, str) else "given",
             "classes": {
                 name: {
                     "texts": int(size),
@@ -349,6 +357,10 @@ def gender_code(value: object, male: str | None = None, female: str | None = Non
         "gender: expected M or F, male or female (other codes are named with --male and --female, "
         f"in Python male= and female=), got {value!r}"
     )
+
+
+def _side(name: str | None) -> Leaning:
+    return "male" if name == "male" else "female" if name == "female" else "even"
 
 
 def _counts(left: Mapping[str, int]) -> str:

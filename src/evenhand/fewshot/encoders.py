@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -299,8 +299,9 @@ def _attention(layer: Layer, tokens: Tensor, packed: Packed) -> Tensor:
 
 def _means(tokens: Tensor, rows: Packed) -> Tensor:
     """The mean over each row's pooled tokens, which lie one after the other."""
-    total = torch.zeros(len(rows.counts), tokens.shape[1], device=tokens.device)
-    return total.index_add(0, rows.owner, tokens.float()) / rows.counts[:, None]
+    dtype = torch.promote_types(tokens.dtype, torch.float32)
+    total = torch.zeros(len(rows.counts), tokens.shape[1], device=tokens.device, dtype=dtype)
+    return total.index_add(0, rows.owner, tokens.to(dtype)) / rows.counts[:, None]
 
 
 # frozen
@@ -539,6 +540,19 @@ class TunedEncoder:
         self._leaf = features.requires_grad_()
         return self._leaf, index
 
+    def points_with(
+        self, weights: Mapping[str, Tensor], rows: NDArray[Any]
+    ) -> tuple[Tensor, Indices]:
+        """`points` as a differentiable function of other weights, all of it held, in float32."""
+        distinct, index = self._distinct(rows)
+        module = _Pass(self.model.network)
+        named = {f"base.{name}": weight for name, weight in weights.items()}
+        parts = [
+            torch.func.functional_call(module, named, (self.rows.pack(part, self.device),))
+            for part in batches(self.rows.lengths, distinct, self._at_once)
+        ]
+        return torch.cat(parts), index
+
     def backward(self) -> None:
         """Propagate the gradients of the last points into the weights.
 
@@ -618,6 +632,19 @@ class TunedEncoder:
         kind = self.device.type
         with torch.autocast(kind, dtype=torch.bfloat16) if self._half else nullcontext():
             return forward_packed(self.model.network, self.rows.pack(part, self.device))
+
+
+class _Pass(nn.Module):
+    """`forward_packed` as a module, whose weights can be given by name."""
+
+    def __init__(self, network: PreTrainedModel) -> None:
+        super().__init__()
+        self.base = network.base_model
+        self._network = (network,)  # in a tuple: not a module of its own
+        self.eval()
+
+    def forward(self, rows: Packed) -> Tensor:
+        return forward_packed(self._network[0], rows)
 
 
 def _text_key(text: str) -> bytes:

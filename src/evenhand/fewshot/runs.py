@@ -582,7 +582,9 @@ def run(
         identity = {
             "settings": chosen.to_dict(),
             "data": dataset.digest,
-            "leaning": dataset.leaning_by,
+            "leaning": dataset.leaning_by
+            if isinstance(dataset.leaning_by, str)
+            else dict(dataset.leaning_by),
             "encoder": fingerprint,
             "splits": _splits_digest(parts),
         }

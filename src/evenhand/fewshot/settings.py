@@ -57,8 +57,8 @@ class TrainingSettings:
         the best validation are used, which may be the first, before any training.
     adapt : int
         Gradient steps on the support of each test episode before its queries are answered (El Zein
-        2021, §1.3.2). MAML is also trained and validated through them, first order, with the
-        encoder among the weights that move where it is trained.
+        2021, §1.3.2). MAML is also trained and validated through them, with the encoder among the
+        weights that move where it is trained; second order where its option says so.
     adapt_rate : float
         The rate of these steps; that of an encoder is lower by the ratio of the learning rates.
     standardise : bool

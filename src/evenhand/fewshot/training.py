@@ -82,6 +82,11 @@ class Source(Protocol):
     def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         """Features that include those of the rows, and the index of each row's."""
 
+    def points_with(
+        self, weights: Mapping[str, Tensor], rows: NDArray[Any]
+    ) -> tuple[Tensor, NDArray[Any]]:
+        """`points` as a differentiable function of these weights instead of its own."""
+
     def backward(self) -> None:
         """Propagate the gradients of the last points into the weights."""
 
@@ -117,6 +122,13 @@ class Table:
     def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         check_rows(rows, len(self.features))
         return self._select(rows), np.arange(rows.size).reshape(rows.shape)
+
+    def points_with(
+        self,
+        weights: Mapping[str, Tensor],  # noqa: ARG002
+        rows: NDArray[Any],
+    ) -> tuple[Tensor, NDArray[Any]]:
+        return self.points(rows)
 
     def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         """The rows, or the full table where a part would save little."""

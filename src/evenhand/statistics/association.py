@@ -17,10 +17,28 @@ from numpy.typing import NDArray
 from evenhand.statistics.intervals import Floats
 
 
+def lengths(vectors: Floats) -> Floats:
+    """The length of each vector, 1 for a zero vector, so that one can divide by it."""
+    norms = np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
+    return np.where(norms > 0, norms, 1.0)
+
+
 def unit(vectors: Floats) -> Floats:
     """Each vector scaled to length one (a zero vector stays zero)."""
-    norms = np.sqrt(np.einsum("...i,...i->...", vectors, vectors))[..., None]
-    return np.asarray(vectors / np.where(norms > 0, norms, 1.0))
+    return np.asarray(vectors / lengths(vectors)[..., None])
+
+
+def project(vectors: Floats, directions: Floats) -> Floats:
+    """The products of the rows of `vectors`, scaled to length one, with `directions` (k, d).
+
+    Directions of length one give cosines.
+
+    >>> project(np.array([[3.0, 4.0]]), np.eye(2))
+    array([[0.6, 0.8]])
+    """
+    products = np.asarray(vectors @ directions.T)
+    products /= lengths(vectors)[:, None]
+    return products
 
 
 def association(words: Floats, a: Floats, b: Floats) -> Floats:

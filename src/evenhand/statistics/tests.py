@@ -29,7 +29,8 @@ Alternative = Literal["two-sided", "greater", "less"]
 EXACT_LIMIT = 40
 """Up to so many words in both groups together every partition is counted."""
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 15
+"""So many words are partitioned at once: they stay in the processor's cache."""
 _CACHED = 1 << 23
 """Random partitions are cached up to so many bytes."""
 
@@ -156,7 +157,7 @@ def _count_random(
     # in float64 the sums of either half are exact, and a matrix product does them
     halves = np.stack([scores >> 26, scores & ((1 << 26) - 1)], axis=1).astype(float)
     for chosen in _partitions(scores.size, first, draws, seed):
-        upper, lower = (chosen @ halves).T.astype(np.int64)
+        upper, lower = (chosen.astype(float) @ halves).T.astype(np.int64)
         sums = (upper << 26) + lower
         extreme = (sums >= bounds["upper"]) | (sums <= bounds["lower"])
         counts["extreme"] += int(extreme.sum())
@@ -184,9 +185,9 @@ def _draw(n: int, first: int, draws: int, seed: int) -> Iterator[NDArray[np.bool
     step = max(1, _CHUNK // n)
     for start in range(0, draws, step):
         keys = rng.random((min(step, draws - start), n), dtype=np.float32)
-        largest = np.partition(keys, first - 1, axis=1)[:, first - 1, None]
-        chosen = keys <= largest
-        tied = np.flatnonzero(chosen.sum(axis=1) > first)
+        ordered = np.sort(keys, axis=1)
+        chosen = keys <= ordered[:, first - 1, None]
+        tied = np.flatnonzero(ordered[:, first - 1] == ordered[:, first])
         for row, order in zip(tied, np.argpartition(keys[tied], first - 1, axis=1), strict=True):
             chosen[row, order[first:]] = False
         yield chosen

@@ -28,7 +28,7 @@ Rows = NDArray[np.intp]
 
 __all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
 
-_BLOCK = 1024
+_BLOCK = 256
 """So many words are scored at once: their vectors stay in the processor's cache."""
 _CACHED = 16
 _DRAWS: WeakKeyDictionary[Vectors, dict[tuple[Any, ...], tuple[Rows, Rows]]] = WeakKeyDictionary()
@@ -146,7 +146,7 @@ def null_distribution(
         statistic.scores(v.raw(distinct[start : start + _BLOCK]))
         for start in range(0, distinct.size, _BLOCK)
     ]
-    scores = np.concatenate(blocks)[positions]
+    scores = np.take(np.concatenate(blocks), positions, axis=0)
     return Null(values=statistic.value(scores, labels), value=value, worse=worse)
 
 

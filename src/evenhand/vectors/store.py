@@ -124,13 +124,17 @@ class Vectors:
         """Look up words by the case policy; the missing ones are named."""
         if isinstance(words, str):
             raise InputError(f"expected a list of words, got the string '{words}'")
-        rows: dict[int, str] = {}
-        missing: dict[str, None] = {}
+        looked_up: list[tuple[str, int | None]] = []
         for word in words:
             if not isinstance(word, str):
                 raise InputError(f"expected words, got {word!r} of type {type(word).__name__}")
-            row = self.vocabulary.row(word, self.case)
-            if row is None or not self.matrix[row].any():
+            looked_up.append((word, self.vocabulary.row(word, self.case)))
+        known = np.array([row for _, row in looked_up if row is not None], dtype=np.intp)
+        nonzero = set(known[np.take(self.matrix, known, axis=0).any(axis=1)].tolist())
+        rows: dict[int, str] = {}
+        missing: dict[str, None] = {}
+        for word, row in looked_up:
+            if row is None or row not in nonzero:
                 missing[word] = None
             else:
                 rows.setdefault(row, word)
@@ -142,7 +146,7 @@ class Vectors:
 
     def raw(self, rows: ArrayLike) -> NDArray[np.float64]:
         """The vectors of these rows as they are, in float64."""
-        return self.matrix[np.asarray(rows, dtype=np.intp)].astype(np.float64)
+        return np.take(self.matrix, np.asarray(rows, dtype=np.intp), axis=0).astype(np.float64)
 
     def unit(self, rows: ArrayLike) -> NDArray[np.float64]:
         """The vectors of these rows scaled to length 1, in float64."""

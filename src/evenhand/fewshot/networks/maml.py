@@ -1,4 +1,4 @@
-"""First-order MAML on the head: a linear classifier, fitted in a few steps (Finn 2017)."""
+"""MAML on the head: a linear classifier, fitted in a few steps (Finn 2017)."""
 
 from __future__ import annotations
 

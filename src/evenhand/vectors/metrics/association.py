@@ -20,7 +20,8 @@ from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.store import Vectors
 from evenhand.wording import number
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 15
+"""So many labels are permuted at once: they stay in the processor's cache."""
 
 
 @instrument(

@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.debias.subspace import bias_subspace
 from evenhand.vectors.probes import MeanScore, WordMetric, all_attributes, all_classes, target_pairs
@@ -28,7 +28,7 @@ class DirectBiasStatistic(MeanScore):
     strictness: float
 
     def scores(self, vectors: Floats) -> Floats:
-        return np.asarray(np.abs(unit(vectors) @ self.direction) ** self.strictness)[:, None]
+        return np.asarray(np.abs(project(vectors, self.direction[None])) ** self.strictness)
 
 
 @instrument(
@@ -99,7 +99,7 @@ class DirectBias(WordMetric):
                 "sets": len(subspace.sets),
                 "explained": float(subspace.explained[0]),
             },
-            columns={"projection": unit(v.raw(probes.rows)) @ direction},
+            columns={"projection": project(v.raw(probes.rows), direction[None])[:, 0]},
         )
 
 

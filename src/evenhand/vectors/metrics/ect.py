@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project, unit
 from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z
 from evenhand.vectors.probes import CentreMetric, Labels, all_attributes
@@ -26,7 +26,7 @@ class EctStatistic:
     second: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        return unit(vectors) @ unit(np.stack([self.first, self.second])).T
+        return project(vectors, unit(np.stack([self.first, self.second])))
 
     def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
         ranks = average_ranks(scores, axis=-2)

@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project
 from evenhand.statistics.intervals import Floats, crossed_mean
 from evenhand.vectors.distances import DistanceTable
 from evenhand.vectors.probes import Labels, WordMetric, all_classes
@@ -27,7 +27,7 @@ class MacStatistic:
     protected: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        return np.asarray(1 - unit(vectors) @ self.protected.T)
+        return np.asarray(1 - project(vectors, self.protected))
 
     def value(self, scores: Floats, labels: Labels) -> Floats:
         by_word = scores.mean(axis=-1)

@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project, unit
 from evenhand.statistics.intervals import Floats, welch
 from evenhand.statistics.tests import two_sample
 from evenhand.vectors.probes import Labels, Outcome, WordMetric
@@ -27,7 +27,7 @@ class ProjectionStatistic:
     direction: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        return np.asarray(unit(vectors) @ self.direction)[:, None]
+        return project(vectors, self.direction[None])
 
     def value(self, scores: Floats, labels: Labels) -> Floats:
         s = scores[..., 0]

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.probes import CentreMetric, MeanScore
 from evenhand.vectors.store import Vectors
@@ -25,11 +25,9 @@ class RndStatistic(MeanScore):
     second: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        words = unit(vectors)
-        near, far = (
-            np.sqrt(np.einsum("ij,ij->i", difference, difference))
-            for difference in (words - self.first, words - self.second)
-        )
+        centres = np.stack([self.first, self.second])
+        squares = 1 + (centres**2).sum(axis=1) - 2 * project(vectors, centres)
+        near, far = np.sqrt(np.maximum(squares, 0)).T
         return np.asarray(near - far)[:, None]
 
 

@@ -12,7 +12,7 @@ from evenhand import lexicon
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project, unit
 from evenhand.statistics.intervals import Floats, jackknife
 from evenhand.vectors.probes import Labels, WordMetric, length_option, without_each
 from evenhand.vectors.store import Vectors
@@ -83,8 +83,9 @@ class RnsbStatistic:
     """Whether words are scaled to length one."""
 
     def scores(self, vectors: Floats) -> Floats:
-        words = unit(vectors) if self.scaled else vectors
-        return _sigmoid(words @ self.weights + self.intercept)[:, None]
+        weights = self.weights[None]
+        products = project(vectors, weights) if self.scaled else vectors @ weights.T
+        return _sigmoid(products + self.intercept)
 
     def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
         return divergence(scores[..., 0])

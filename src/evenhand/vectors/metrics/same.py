@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import Run, RunOptions, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project, unit
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.probes import MeanScore, WordMetric, all_attributes, all_classes
 from evenhand.vectors.store import Vectors
@@ -35,7 +35,7 @@ class SameStatistic(MeanScore):
     basis: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        return np.asarray(np.linalg.norm(unit(vectors) @ self.basis.T, axis=1, keepdims=True))
+        return np.asarray(np.linalg.norm(project(vectors, self.basis), axis=1, keepdims=True))
 
 
 @instrument(

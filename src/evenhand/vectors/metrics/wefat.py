@@ -13,13 +13,14 @@ from evenhand.errors import InputError, VocabularyError
 from evenhand.instruments import Job, Run, RunOptions, instrument, run_jobs
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
-from evenhand.statistics.association import unit
+from evenhand.statistics.association import project
 from evenhand.statistics.intervals import Floats, fisher_z
 from evenhand.vectors.probes import Material, MeanScore, Question, WordMetric, items_of, resolve
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 15
+"""So many facts are permuted at once: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class WefatStatistic(MeanScore):
     b: Floats
 
     def scores(self, vectors: Floats) -> Floats:
-        cosines = unit(vectors) @ np.concatenate([self.a, self.b]).T
+        cosines = project(vectors, np.concatenate([self.a, self.b]))
         split = len(self.a)
         difference = cosines[:, :split].mean(axis=1) - cosines[:, split:].mean(axis=1)
         return np.asarray(difference / cosines.std(axis=1, ddof=1))[:, None]
