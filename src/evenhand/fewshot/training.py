@@ -53,7 +53,7 @@ FITTED = 4096
 FEWEST = 256
 """The smallest number of rows of a part of a table: fewer may be multiplied by other routines than
 the full table, with other last bits."""
-NUMBERS, GPU_NUMBERS = 1 << 20, 1 << 26
+NUMBERS, GPU_NUMBERS = 1 << 20, 1 << 23
 """Numbers of features gathered at once: as many as fit the processor's caches."""
 LAUNCHED = 3
 """Steps on a GPU before one is captured: libraries choose their kernels in the first ones."""
@@ -528,6 +528,9 @@ class _Training:
             self.validate()
         while not state.ended:
             self.advance()
+        if self.replay is not None:  # several processes may share a GPU
+            self.replay = None
+            torch.cuda.empty_cache()
         load_weights(self.weights, self.best)
         tuned = self.source if isinstance(self.source, TunedEncoder) else None
         return Trained(
