@@ -13,7 +13,7 @@ of sentences of other biographies. Then a few-shot classifier on its frozen feat
 tested twice: on the original corpus (the fixed test set of §5.2) and on the encoder's own version.
 The untuned model is tested on all five. A step that is done is not repeated when the same command
 runs again. FOLDER gets curves.csv, results.csv, results.json; the third line draws loss.svg (Figure
-3 for all versions) from them.
+3 for all versions) from them, and prints tables.
 
 The balanced version has twice the text, so it is tuned for half the epochs: all encoders learn from
 the same number of tokens. A text and its copy are never one in training and the other in the
@@ -291,7 +291,9 @@ def collect_results(
             change = None if encoder == UNTUNED else eh.compare(measured[UNTUNED], m)
             against = None if encoder in (UNTUNED, "original") else measured["original"]
             second = None if against is None else eh.compare(against, m)
-            parts = [(m.query, m, change, second)]
+            # the change is over all sentences, the value over those that are decided
+            shown = m.part("all sentences", by="subset") if name == "pronouns" else m
+            parts = [(shown.query, shown, change, second)]
             if name == "professions" and m.select("contrast"):
                 found = [None if c is None else next(iter(c.parts), None) for c in (change, second)]
                 part = m.select("contrast")[0]
@@ -402,6 +404,35 @@ def draw(out: Path) -> None:
     )
 
 
+def print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the results in Markdown: the language models, then the classifiers."""
+
+    def cell(row: Mapping[str, Any], name: str) -> str:
+        ends = (
+            ("value", "low", "high") if name == "value" else (name, f"{name}_low", f"{name}_high")
+        )
+        if row[ends[0]] is None:
+            return ""
+        texts = ["–" if row[end] is None else f"{row[end]:.3f}" for end in ends]
+        value, low, high = (text.replace("0.", ".", 1) for text in texts)
+        return f"{value} [{low}, {high}]"
+
+    shown = ("value", "change", "to_original")
+    for network in dict.fromkeys(row["network"] for row in rows):
+        heads = ("encoder", "data", "measure") if network else ("encoder", "measure")
+        columns = ("value", "change from untuned", "difference from original")
+        print(f"\n{network or 'language models'}\n\n| {' | '.join((*heads, *columns))} |")
+        print("| --- " * len(heads) + "| ---: " * len(columns) + "|")
+        for row in rows:
+            if row["network"] == network:
+                name = row["metric"] if row["metric"] in PLAIN else row["query"]
+                begin = [row["encoder"], *([row["data"]] if network else []), name]
+                print(f"| {' | '.join([*begin, *(cell(row, key) for key in shown)])} |")
+
+
+PLAIN = ("accuracy", "pronouns", "perplexity")
+
+
 def main(given: Sequence[str] | None = None) -> None:
     """Prepare, run or draw."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -430,6 +461,7 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     if arguments.figure:
         draw(arguments.figure)
+        print_tables(read_document(arguments.figure / "results.json")["rows"])
         return
     if arguments.data is None:
         parser.error("expected DATA")
@@ -451,9 +483,7 @@ def main(given: Sequence[str] | None = None) -> None:
     settings = {key: value for key, value in vars(arguments).items() if key not in ("out", "data")}
     content = document(settings=settings, curves=curves, rows=rows)
     save_json(arguments.out / "results.json", content)
-    for row in rows:
-        values = " ".join(f"{row[key]:.4g}" for key in ("value", "low", "high"))
-        print(" | ".join(row[key] for key in KEYS), "|", values)
+    print_tables(rows)
 
 
 if __name__ == "__main__":

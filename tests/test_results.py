@@ -2,6 +2,7 @@ import json
 import os
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,6 +195,24 @@ def test_the_effect_is_judged_by_the_interval_of_the_distance(distance, effect):
     same_side = changed(0.56, 0.52, details=details)
     assert same_side.effect == effect.removesuffix(", on its other side")
     assert changed(0.55, 0.455, half=0.1, details=details).effect == "no clear change"
+
+
+@pytest.mark.parametrize("worse", ["away", "higher", "lower"])
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_a_value_that_changed_sides_is_never_called_nearer_without_saying_so(worse, kind):
+    for before, after in np.random.default_rng(0).uniform(0.05, 2, (200, 2)):
+        effect = changed(before, after, ideal=1.0, half=0.0, worse=worse, kind=kind).effect
+        assert ("other side" in effect) == ((before - 1) * (after - 1) < 0)
+
+
+def test_only_a_comparison_says_what_is_nearer_the_ideal():
+    """So that no page, table or card has words of its own, without the side."""
+    folder = Path(evenhand.__file__).parent
+    files = [p for p in folder.rglob("*") if p.suffix in (".py", ".jinja", ".toml")]
+    found = {
+        p.relative_to(folder).as_posix() for p in files if '"nearer the ideal' in p.read_text()
+    }
+    assert found == {"results.py", "report/fewshot.py"}  # the latter draws `Comparison.effect`
 
 
 def test_json_and_tables_have_the_effect_and_read_it_back():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from evenhand.masked.learning_text import (
     rewritten,
     token_rows,
 )
+from evenhand.masked.metrics.pronouns import pronouns
 from evenhand.masked.pairs import Pair
 from evenhand.masked.sentences import Sentence
 
@@ -238,6 +240,109 @@ def test_training_stops_when_the_evaluation_gets_no_better(bert, tmp_path):
             total += float(masked_loss(model.network, hidden)) * len(hidden.labels)
             count += len(hidden.labels)
     assert total / count == pytest.approx(done.best.evaluation, abs=1e-6)
+
+
+def scripted(monkeypatch, *means, spread=0.01):
+    """Watched sentences have these mean biases, one per evaluation; the last one stays."""
+    left = list(means)
+
+    def answer(model, sentences, **options):
+        measured = pronouns(model, sentences, **options)
+        if "prob" in options:  # before and after: only what is watched is scripted
+            return measured
+        mean = left.pop(0) if len(left) > 1 else left[0]
+        noise = np.linspace(-spread, spread, len(sentences))
+        return replace(measured, items={"full_bias": mean + noise})
+
+    monkeypatch.setattr("evenhand.masked.finetuning.pronouns", answer)
+
+
+WATCHED = [Sentence(text) for text in MASKED]
+
+
+@pytest.mark.parametrize(
+    ("means", "chosen", "ended"),
+    [
+        ((0.7, 0.65, 0.56, 0.45), 2, "ideal"),
+        ((0.3, 0.45, 0.42, 0.44, 0.51), 1, "ideal"),  # from below; the nearest is not the last
+        ((0.7, 0.45), 0, "ideal"),  # too late at the first evaluation
+        ((0.7, 0.6, 0.5, 0.49), 2, "ideal"),  # at the ideal is not beyond it
+        ((0.7, 0.68, 0.66, 0.64), None, "max_tokens"),
+    ],
+)
+def test_training_stops_before_the_bias_changes_sides(
+    bert, tmp_path, monkeypatch, means, chosen, ended
+):
+    scripted(monkeypatch, *means)
+    model = load(bert)
+    done = train(model, material(model), tmp_path / "c.safetensors", watched=WATCHED)
+    assert done.ended == ended
+    biases = [point.bias for point in done.points]
+    assert biases[: len(means)] == pytest.approx(means)
+    if chosen is None:
+        assert done.best.evaluation == min(point.evaluation for point in done.points[1:])
+        return
+    assert len(biases) == len(means)
+    assert done.best == done.points[chosen]
+    # and the model has the weights of that point
+    other = load(bert)
+    same = train(other, material(other), tmp_path / "o.safetensors", until=done.best.step)
+    assert (same.ended, same.steps, same.best.step) == ("steps", done.best.step, done.best.step)
+    weights = dict(other.network.named_parameters())
+    for name, weight in model.network.named_parameters():
+        assert torch.equal(weight, weights[name])
+
+
+def test_a_bias_on_no_clear_side_does_not_stop_the_training(bert, tmp_path, monkeypatch):
+    scripted(monkeypatch, 0.52, 0.49, 0.45, spread=0.4)
+    model = load(bert)
+    done = train(model, material(model), tmp_path / "c.safetensors", watched=WATCHED)
+    assert (done.ended, done.side) == ("max_tokens", 0)
+
+
+def test_a_run_that_stops_at_the_ideal_resumes_and_says_so(bert, tmp_path, monkeypatch):
+    means = (0.7, 0.65, 0.56, 0.45)
+    watched = [f"The {job} said [MASK] has keys {i}." for job in JOBS for i in range(6)]
+    scripted(monkeypatch, *means)
+    kept = finetune(
+        bert, TEXTS, settings(), tmp_path / "a", sentences=MASKED[:2], watched=watched, control=True
+    )
+    notes = " ".join(kept.notes)
+    assert "the mean bias of 24 watched sentences went from 0.700 to the other side of .5" in notes
+    assert kept.training["watched_bias"]["after"] == pytest.approx(0.56)
+    assert kept.data["watched_sentences"] == 24
+    assert kept.control_curve[-1]["step"] == kept.training["best"]["step"]  # as long a training
+    assert [point["bias"] for point in kept.curve] == pytest.approx(means)
+
+    scripted(monkeypatch, *means)
+    stopped = {"at": (kept.curve[2]["tokens"] + kept.curve[3]["tokens"]) // 2}
+
+    def interrupt(what, done, total, words):
+        if what == "training" and done >= stopped["at"]:
+            stopped["at"] = 10**9
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("evenhand.training.INTERVAL", -1.0)  # a checkpoint at every step
+    monkeypatch.setattr("evenhand.training.SHARE", 1e9)
+    given = {"sentences": MASKED[:2], "watched": watched}
+    with pytest.raises(KeyboardInterrupt):
+        finetune(bert, TEXTS, settings(), tmp_path / "b", progress=interrupt, **given)
+    resumed = finetune(bert, TEXTS, settings(), tmp_path / "b", **given)
+    assert resumed.training == kept.training
+
+
+def test_what_is_watched_is_not_measured_or_learned_from(bert, tmp_path):
+    with pytest.raises(InputError, match="watched sentences: expected 20 or more"):
+        finetune(bert, TEXTS, settings(), tmp_path / "a", sentences=MASKED, watched=MASKED)
+    with pytest.raises(InputError, match="expected stop 'ideal'"):
+        finetune(bert, TEXTS, settings(stop="loss"), tmp_path / "b", watched=MASKED)
+    with pytest.raises(InputError, match="measure: expected"):
+        finetune(bert, TEXTS, settings(measure=False), tmp_path / "c", watched=MASKED)
+    few = finetune(bert, TEXTS, settings(), tmp_path / "d", sentences=MASKED)
+    assert few.data["watched_sentences"] == 0
+    assert "not watched for the ideal" in " ".join(few.notes)
+    plain = finetune(bert, TEXTS, settings(rewrite="none"), tmp_path / "e", sentences=MASKED)
+    assert not plain.notes
 
 
 def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
@@ -494,3 +599,25 @@ def test_substitution_moves_mini_towards_one_half_and_plain_text_does_not(tmp_pa
     control, difference = done.control[0], done.against_control[0]
     assert control.after.value > bias.before.value  # text about men alone
     assert difference.change.high < 0
+
+
+def test_mini_stops_at_the_ideal_where_it_would_overshoot(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.masked.learning_text.WORK", 2000)
+    people = ("nurse", "doctor", "guard", "clerk", "cook", "baker", "pilot", "judge", "coach")
+    acts = ("raises {} arm", "drops {} hat", "opens {} book", "wipes {} face", "lifts {} bag")
+    places = ("by the door", "in the hall", "near the car", "on the stage", "at the gate")
+    texts = [f"The {w} {a.format('his')} {p}." for w in people for a in acts for p in places]
+    usual = {"rewrite": "swap", "max_tokens": 5000, "evaluations": 10, "evaluation": 0.15}
+    usual |= {"batch": 1, "learning_rate": 2e-5}
+    done, overshot = (
+        finetune("mini", texts, Settings(stop=stop, **usual), tmp_path / stop)
+        for stop in ("ideal", "loss")
+    )
+    assert done.training["ended"] == "ideal"
+    bias = done.change("mean bias")
+    assert 0.5 < bias.after.value < bias.before.value - 0.05
+    assert bias.effect == "nearer the ideal"
+    assert [point["step"] for point in done.curve[:3]] == [0, 1, 2]  # often at first
+    past = overshot.change("mean bias")
+    assert past.after.value < 0.3  # all persons of the text are women
+    assert past.effect == "further from the ideal, on its other side"

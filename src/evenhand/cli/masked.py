@@ -1116,6 +1116,14 @@ def _part(m: Measurement, name: str, digits: int) -> str:
     " default the filter selects sentences of the held-out documents.",
 )
 @click.option(
+    "--watch",
+    "watched",
+    metavar="FILE",
+    type=click.Path(),
+    help="Stop by the mean bias of these sentences, in the same form; none is measured on. By"
+    " default those of the evaluation text.",
+)
+@click.option(
     "--crows", "pairs", metavar="FILE", type=click.Path(), help="Measure CrowS-Pairs as well."
 )
 @click.option(
@@ -1135,6 +1143,7 @@ def finetune(
     field: str | None,
     form: str | None,
     sentences: str | None,
+    watched: str | None,
     pairs: str | None,
     control: bool,
     restart: bool,
@@ -1151,7 +1160,9 @@ def finetune(
     bias is also measured on the built-in sentences, of a kind not trained on: an effect on one kind
     of text need not hold on another. Where the held-out text has no such sentences, as job
     biographies have not, the built-in ones are measured on alone; --no-measure trains on all of the
-    text and measures nothing. The same command resumes an interrupted run.
+    text and measures nothing. Where the mean bias of sentences of the evaluation text (--watch: of
+    others) goes to the other side of one half, training stops, and the weights nearest to it are
+    used (--stop). The same command resumes an interrupted run.
 
     \b
     Examples:
@@ -1168,7 +1179,7 @@ def finetune(
     from evenhand.report.masked import finetune_charts
 
     cut = form_of(files, field, form)
-    named = [*files, *(name for name in (sentences, pairs) if name)]
+    named = [*files, *(name for name in (sentences, watched, pairs) if name)]
     with step_bars({"training": "tokens"}) as progress:
         result = run_finetuning(
             model,
@@ -1176,6 +1187,7 @@ def finetune(
             configure(FinetuneSettings, options),
             folder,
             sentences=read_sentences(sentences) if sentences else None,
+            watched=read_sentences(watched) if watched else None,
             pairs=read_pairs(pairs) if pairs else (),
             control=control,
             restart=restart,
@@ -1200,14 +1212,16 @@ def _print_finetuning(result: FinetuneResult) -> None:
         "epochs": "all epochs done",
         "max_tokens": f"--max-tokens {settings['max_tokens']:,} reached",
         "patience": f"no better in {settings['patience']} evaluations",
+        "ideal": "stopped at the ideal",
     }[training["ended"]]
+    chosen = "the nearest to the ideal" if training["ended"] == "ideal" else "the best"
     click.echo(
         f"{data['documents_read']:,} documents read, {training['documents']:,} learned from "
         f"({training['epoch_tokens']:,} tokens), {training['evaluation_documents']:,} for the "
         f"evaluation loss, {data['held_out']:,} held out; rewrite: {settings['rewrite']}\n"
         f"{training['steps']:,} steps, {training['tokens']:,} tokens, {training['epochs']:.1f} "
         f"epochs: {ended}; evaluation loss {loss['before']:.3f} → {loss['after']:.3f} "
-        f"(the best, of step {training['best']['step']:,})"
+        f"({chosen}, of step {training['best']['step']:,})"
     )
     if not result.changes:
         print_notes(result.notes)

@@ -1,7 +1,9 @@
 """Fine-tuning on rewritten text, and what that does to the bias: measure, train, measure again.
 
 The training minimises the masked-token loss with a warm-up and a linear decay of the learning rate;
-the weights of the best evaluation are used. An interrupted run resumes from its checkpoint.
+the weights of the best evaluation are used. Where the mean bias of sentences that are watched goes
+to the other side of one half, training ends, and the weights nearest to it before are used. An
+interrupted run resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -69,11 +71,14 @@ class Settings:
     A step has `batch` blocks of `block` tokens, or more rows with as many tokens if rows are
     shorter. Training ends after `epochs`, after `max_tokens` tokens in total, or when `patience`
     consecutive evaluations, of the `evaluations` spread over the run, do not improve on the best;
-    the weights of the best evaluation are used. A share `held_out` of the documents is for the
-    measurements before and after, a share `evaluation` for the evaluation loss; neither is trained
-    on. Without `measure` nothing is held out and the model is tuned alone. `max_tokens` 0 is no
-    limit. `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap"
-    (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU, float32 elsewhere),
+    the weights of the best evaluation are used. With `stop` "ideal" and rewritten text it also ends
+    where the mean bias of watched sentences (of the evaluation text, or given ones), measured at
+    every evaluation, goes to the other side of .5; then the weights of the evaluation before that
+    is nearest to .5 are used. A share `held_out` of the documents is for the measurements before
+    and after, a share `evaluation` for the evaluation loss; neither is trained on. Without
+    `measure` nothing is held out and the model is tuned alone. `max_tokens` 0 is no limit.
+    `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap" (all
+    of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU, float32 elsewhere),
     "float32" or "bfloat16"; weights are always float32.
 
     >>> Settings(rewrite="swop")
@@ -110,6 +115,12 @@ class Settings:
     patience: int = option(
         8, minimum=1, help="Stop after this many evaluations without improvement."
     )
+    stop: Literal["ideal", "loss"] = option(
+        "ideal",
+        help="ideal: stop before the mean bias of watched sentences goes to the other side of one "
+        "half, and use the weights nearest to it (rewritten text only); loss: by the evaluation "
+        "loss alone.",
+    )
     held_out: float = option(
         0.2,
         above=0,
@@ -139,6 +150,11 @@ class Settings:
         check_options(self)
         if self.held_out + self.evaluation >= 1:
             raise InputError("held_out and evaluation: expected to leave text to learn from")
+
+    @property
+    def watches(self) -> bool:
+        """Whether training is stopped where the bias passes the ideal."""
+        return self.measure and self.stop == "ideal" and self.rewrite != "none"
 
     @property
     def most_tokens(self) -> int:
@@ -247,6 +263,7 @@ def finetune(
     folder: str | os.PathLike[str] = "finetuned",
     *,
     sentences: Iterable[str | Sentence] | None = None,
+    watched: Iterable[str | Sentence] | None = None,
     pairs: Sequence[Pair] = (),
     control: bool = False,
     restart: bool = False,
@@ -274,10 +291,13 @@ def finetune(
         Masked sentences to measure on instead of those that the structural filter finds in the
         held-out documents; where these are fewer than two, the built-in sentences are. Documents
         with a sentence that is measured on, or its counterfactual, are not learned from.
+    watched : iterable of str or Sentence, optional
+        Masked sentences whose mean bias decides when to stop, none of them measured on, instead of
+        those that the structural filter finds in the evaluation text.
     pairs : sequence of Pair
         Sentence pairs, to measure CrowS-Pairs too.
     control : bool
-        Whether to train a second time on the text as it is.
+        Whether to train a second time on the text as it is, for as many steps.
     restart : bool
         Whether to clear another run from the folder.
     device : str
@@ -291,18 +311,22 @@ def finetune(
     FinetuneResult
 
     """
-    from evenhand.masked.learning_text import HeldOut, Material, collect, held_out
+    from evenhand.masked.learning_text import HeldOut, Material, collect, held_out, watch
 
     settings = settings or Settings()
-    if not settings.measure and (sentences is not None or pairs):
+    if not settings.measure and (sentences is not None or pairs or watched is not None):
         raise InputError("measure: expected sentences and pairs to measure on, or none of it")
+    if settings.stop != "ideal" and watched is not None:
+        raise InputError("watched: expected stop 'ideal' with sentences to watch")
     documents = collect(
         texts,
         held_out=settings.held_out if settings.measure else 0.0,
         evaluation=settings.evaluation,
         max_tokens=settings.most_tokens,
     )
-    given = None if sentences is None else tuple(map(_sentence, sentences))
+    given, given_watched = (
+        None if masked is None else tuple(map(_sentence, masked)) for masked in (sentences, watched)
+    )
     with RunFolder.working(folder) as run_folder:
         model = load(source, device=device)
         identity = {
@@ -310,6 +334,7 @@ def finetune(
             "model": model.fingerprint,
             "text": documents.fingerprint(),
             "sentences": _digest(given),
+            "watched": _digest(given_watched),
             "built_in": _digest(built_in_sentences()),
             "crows": _digest(pairs),
             "control": control,
@@ -326,7 +351,11 @@ def finetune(
         held_out_text = HeldOut((), (), (), "not measured")
         if settings.measure:
             held_out_text = held_out(model, documents, given=given, pairs=pairs)
-        documents = documents.without(held_out_text.texts())
+        to_watch = (sentence.text for sentence in given_watched or ())
+        documents = documents.without([*held_out_text.texts(), *to_watch])
+        if settings.watches:
+            watched_text = watch(model, documents, held_out_text, given=given_watched)
+            held_out_text = replace(held_out_text, watched=watched_text)
         material = Material(model, documents, settings)
         if not resuming:  # only after all input is checked
             run_folder.claim(identity, about)
@@ -363,7 +392,8 @@ class _Loop:
             settings = replace(self.settings, rewrite="none")
             model = load(source, device=device)
             material = Material(model, self.documents, settings)
-            plain, unchanged = self.arm(model, material, "control", "control")
+            until = trained.best.step if trained.ended == "ideal" else None
+            plain, unchanged = self.arm(model, material, "control", "control", until=until)
             if unchanged is not None:
                 measured["control"] = unchanged
         kind = self.held_out.kind
@@ -394,13 +424,14 @@ class _Loop:
         return result
 
     def arm(
-        self, model: Model, material: Material, name: str, *under: str
+        self, model: Model, material: Material, name: str, *under: str, until: int | None = None
     ) -> tuple[Trained, _Measured | None]:
         """Train and measure once; the model and its curve are written as soon as it is trained."""
         self.folder.checkpoints.mkdir(exist_ok=True)
         report = self._stage(f"training {name}" if under else "training")
         checkpoint = self.folder.checkpoints / f"{name}.safetensors"
-        trained = train(model, material, checkpoint, report)
+        watched = () if under else self.held_out.watched
+        trained = train(model, material, checkpoint, report, watched=watched, until=until)
         self.folder.save_model(model, *under, "model")
         self.folder.save_table(_curve(trained), *under, "curve.csv")
         return trained, self.measure(model, name) if self.settings.measure else None
@@ -429,6 +460,7 @@ class _Loop:
             "sentences_twice": self.held_out.duplicates,
             "sentences_refused": self.held_out.refused,
             "built_in_sentences": len(self.held_out.built_in),
+            "watched_sentences": len(self.held_out.watched),
             "plain_sentences": len(self.held_out.plain),
             "pairs": len(self.held_out.pairs),
         }
@@ -442,10 +474,38 @@ class _Loop:
             )
         if self.held_out.kind == "built-in":
             yield f"measured on the {self.held_out.origin}"
+        yield from self.stopping(trained)
         if self.held_out.refused:
             yield f"{self.held_out.refused:,} sentences are left out: the model cannot score them"
         if trained.best.evaluation > trained.points[0].evaluation:
             yield "the evaluation loss is worse than before: try a smaller learning rate"
+
+    def stopping(self, trained: Trained) -> Iterable[str]:
+        """Whether training was stopped at the ideal, or why it could not be."""
+        n = len(self.held_out.watched)
+        if not self.settings.watches:
+            return
+        first, last = trained.points[0].bias, trained.points[-1].bias
+        if not n:
+            yield (
+                "training was not watched for the ideal: the evaluation text has too few "
+                "sentences for it; --watch takes others"
+            )
+        elif trained.ended == "ideal":
+            step = trained.best.step
+            chosen = f"those of step {step:,}" if step else "those before the training"
+            yield (
+                f"stopped at step {trained.steps:,}: the mean bias of {n:,} watched sentences went "
+                f"from {first:.3f} to the other side of .5 ({last:.3f}); the weights nearest to it "
+                f"are used, {chosen} ({trained.best.bias:.3f})"
+            )
+            if not step:
+                yield "the bias passed .5 before the first evaluation: more evaluations are needed"
+        elif not trained.side:
+            yield (
+                f"training was not stopped at the ideal: the mean bias of {n:,} watched sentences "
+                f"({first:.3f}) is not clearly on one side of .5"
+            )
 
     def _stage(self, what: str) -> Callable[[int, int, str], None] | None:
         progress = self.progress
@@ -536,13 +596,17 @@ StepProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of the loss curve; the training loss is the mean since the point before."""
+    """A point of the loss curve; the training loss is the mean since the point before.
+
+    `bias` is the mean bias of the watched sentences.
+    """
 
     step: int
     epoch: float
     tokens: int
     training: float | None
     evaluation: float
+    bias: float | None = None
 
 
 @dataclass(slots=True)
@@ -558,6 +622,10 @@ class State:
     waited: int = 0
     best: int | None = None
     """The number of the best point."""
+    side: int = 0
+    """1 where the bias of the watched sentences is clearly above .5 at first, -1 below it."""
+    nearest: int = 0
+    """The number of the point nearest to .5 on that side."""
     ended: str = ""
     """Why the training ended; empty while it continues."""
     points: list[Point] = field(default_factory=list)
@@ -576,6 +644,7 @@ class Trained:
     epoch_tokens: int
     documents: int
     evaluation_documents: int
+    side: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -589,21 +658,30 @@ class Trained:
             "evaluation_documents": self.evaluation_documents,
             "best": {"step": self.best.step, "epoch": self.best.epoch},
             "evaluation_loss": {"before": self.points[0].evaluation, "after": self.best.evaluation},
+            "watched_bias": {"before": self.points[0].bias, "after": self.best.bias},
         }
 
 
 def train(
-    model: Model, material: Material, checkpoint: Path, progress: StepProgress | None = None
+    model: Model,
+    material: Material,
+    checkpoint: Path,
+    progress: StepProgress | None = None,
+    *,
+    watched: Sequence[Sentence] = (),
+    until: int | None = None,
 ) -> Trained:
     """Train the model in place, resuming from the checkpoint if there is one.
 
-    At the end it has the weights of the best evaluation.
+    At the end it has the weights of the best evaluation, or those nearest to the ideal if the mean
+    bias of the `watched` sentences passed it. `until` is a number of steps after which to stop with
+    the weights as they are.
     """
     import torch
 
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), defer_interrupt() as interrupt:
-        run = _Training(model, material, checkpoint, progress, interrupt)
+        run = _Training(model, material, checkpoint, progress, interrupt, watched, until)
         run.go()
         run.load_best()
     state = run.state
@@ -618,6 +696,7 @@ def train(
         epoch_tokens=material.epoch_tokens,
         documents=len(material.training),
         evaluation_documents=len(material.evaluation_documents),
+        side=state.side,
     )
 
 
@@ -629,7 +708,10 @@ class _Training:
         checkpoint: Path,
         progress: StepProgress | None,
         interrupt: Interrupt,
+        watched: Sequence[Sentence],
+        until: int | None,
     ) -> None:
+        self.watched, self.until = watched, until
         self.model, self.material, self.checkpoint = model, material, Checkpoint(checkpoint)
         self.settings, self.progress, self.interrupt = material.settings, progress, interrupt
         self.network: Any = model.network
@@ -637,8 +719,9 @@ class _Training:
         self.optimizer = _optimizer(self.network, self.settings.weight_decay)
         self.state = State()
         self.best: dict[str, torch.Tensor] = {}
+        self.nearest: dict[str, torch.Tensor] = {}
         if checkpoint.is_file():
-            record, self.best, _ = self.checkpoint.restore(self.weights, self.optimizer)
+            record, self.best, self.nearest = self.checkpoint.restore(self.weights, self.optimizer)
             points = [Point(**point) for point in record.pop("points")]
             self.state = State(**record, points=points)
 
@@ -646,6 +729,7 @@ class _Training:
         """Step by step until the end, or until Ctrl-C."""
         state = self.state
         if not state.points:
+            state.ended = "steps" if self.until == 0 else ""
             self.evaluate()
         while not state.ended:
             plan = self.material.batches(state.epoch)
@@ -682,6 +766,8 @@ class _Training:
             )
         every = planned / self.settings.evaluations
         due = int((state.tokens + tokens) / every) > int(state.tokens / every)
+        if state.side and state.tokens + tokens < every:  # after 1, 2, 4 … steps: bias moves fast
+            due = (state.step + 1).bit_count() == 1
         state.batch, state.step, state.tokens = (
             state.batch + 1,
             state.step + 1,
@@ -691,6 +777,8 @@ class _Training:
         last = state.epoch + 1 == self.settings.epochs and last_of_epoch
         if state.tokens >= planned or last:
             state.ended = "epochs" if last else "max_tokens"
+        if state.step == self.until:
+            state.ended = "steps"
         if due or state.ended:
             self.evaluate()
         if self.progress is not None:
@@ -717,7 +805,19 @@ class _Training:
         training = state.loss_sum / state.loss_count if state.loss_count else None
         state.loss_sum, state.loss_count = 0.0, 0
         epoch = state.tokens / self.material.epoch_tokens
-        state.points.append(Point(state.step, epoch, state.tokens, training, total / count))
+        bias = self.watch()
+        state.points.append(Point(state.step, epoch, state.tokens, training, total / count, bias))
+        if state.ended == "steps":
+            state.best, self.best = len(state.points) - 1, copy_weights(self.weights)
+            return
+        if bias is not None and state.side * (bias - 0.5) < 0:
+            state.best, state.ended = state.nearest, "ideal"
+            self.best, self.nearest = self.nearest, {}
+            return
+        nearest = state.points[state.nearest].bias
+        closer = None if bias is None or nearest is None else state.side * (bias - nearest) <= 0
+        if state.side and closer:
+            state.nearest, self.nearest = len(state.points) - 1, copy_weights(self.weights)
         if not state.step:
             return
         best = None if state.best is None else state.points[state.best].evaluation
@@ -729,8 +829,21 @@ class _Training:
         if state.waited >= self.settings.patience and not state.ended:
             state.ended = "patience"
 
+    def watch(self) -> float | None:
+        """The mean bias of the watched sentences; at first also on which side of .5 it is."""
+        if not self.watched:
+            return None
+        biases = pronouns(self.model, self.watched, top_k=self.settings.top_k).items["full_bias"]
+        biases = biases[np.isfinite(biases)]
+        value, low, high = bootstrap_mean(biases, prob=self.settings.prob, seed=self.settings.seed)
+        if not self.state.step:
+            self.state.side = int(low > 0.5) - int(high < 0.5)
+        return value if biases.size else None
+
     def save(self) -> None:
-        self.checkpoint.save(asdict(self.state), self.weights, self.optimizer, self.best)
+        self.checkpoint.save(
+            asdict(self.state), self.weights, self.optimizer, self.best, self.nearest
+        )
 
     def load_best(self) -> None:
         """Put the best weights into the model."""
