@@ -2,6 +2,7 @@
 
     python benchmarks/fewshot_table.py DATA [--splits-from FOLDER] [--splits 5] [--shots 1 5]
         [--encoder mini] [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
+        [--rows FILE.csv.gz]
 
 DATA is what `evenhand fewshot run --data` takes, or CLINC150's data_full.json (its out-of-scope
 sentences are left out). --splits-from is a folder with the published class splits, or `drawn`. Each
@@ -13,7 +14,9 @@ usual one over episodes alone.
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
+import io
 import json
 import os
 import tempfile
@@ -82,6 +85,9 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "data": job["name"],
         "shots": job["shots"],
         "network": job["network"],
+        "encoder": Path(job["encoder"]).name,
+        "ways": job["ways"],
+        "queries": job["queries"],
         "classes": len(dataset.classes),
         "texts": len(dataset),
         "baseline": score(results.baseline),
@@ -128,6 +134,44 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             )
 
 
+def save_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """One row per data set and network, counting words too, and one per test class of each."""
+    ends = ("value", "low", "high", "naive_low", "naive_high")
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        about = {key: row[key] for key in ("data", "encoder", "ways", "shots", "queries")}
+        baseline = {**about, "encoder": "", "network": "counting words", "class": ""}
+        whole = {**about, "network": row["network"], "class": ""}
+        tested = {key: row["accuracy"][key] for key in ("classes", "episodes", "splits")}
+        baseline |= tested | {key: row["baseline"][key] for key in ends}
+        if baseline not in lines:
+            lines.append(baseline)
+        above = {f"above_{key}": row["above_baseline"][key] for key in ("value", "low", "high")}
+        whole |= tested | {key: row["accuracy"][key] for key in ends} | above
+        lines.append(whole | {"p_value": row["above_baseline"]["p_value"]})
+        lines.extend(
+            {
+                **about,
+                "network": row["network"],
+                "class": part["class"],
+                "tested": part["queries"],
+                **{key: part[key] for key in ends[:3]},
+            }
+            for part in row["by_class"]
+        )
+    text = io.StringIO()
+    names = dict.fromkeys(key for line in lines for key in line)
+    writer = csv.DictWriter(text, list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: shorten(value) for key, value in line.items()} for line in lines)
+    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
+
+
+def shorten(value: Any) -> Any:
+    """Numbers to six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def main() -> None:
     """Run all networks and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -143,6 +187,7 @@ def main() -> None:
     parser.add_argument("--network", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rows", type=Path, metavar="FILE.csv.gz")
     parser.add_argument("--out", default=tempfile.gettempdir() + "/fewshot-table")
     arguments = parser.parse_args()
     jobs = [
@@ -167,6 +212,8 @@ def main() -> None:
             print(row["data"], row["shots"], row["network"], cells(row), flush=True)
             save_json(Path(arguments.out) / "table.json", document(rows=rows))
     print_table(rows)
+    if arguments.rows:
+        save_rows(arguments.rows, rows)
 
 
 if __name__ == "__main__":

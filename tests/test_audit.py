@@ -14,6 +14,7 @@ from evenhand.audit import Audit, audit, main, mitigation, stages
 from evenhand.cli import run
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.lexicon import Topic
+from evenhand.report import blocks
 from evenhand.simulate import World, world
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
@@ -48,6 +49,12 @@ def finished(biased: World, tmp_path_factory: pytest.TempPathFactory) -> Audit:
 @pytest.fixture
 def copied(finished: Audit, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished.out, tmp_path / "copy"))
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of stages and files: the figures of the page take longest by far."""
+    monkeypatch.setattr(blocks.Prose, "figure", lambda *_, **__: blocks.Text("No figure."))
 
 
 def forbid(patch: pytest.MonkeyPatch, *names: str) -> None:
@@ -115,6 +122,7 @@ def test_words_that_the_vectors_lack_are_skipped_by_name(finished: Audit) -> Non
     assert all(skip["reason"] for skip in skipped)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_second_run_computes_nothing(
     finished: Audit, copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +134,7 @@ def test_a_second_run_computes_nothing(
         assert (copied / name).read_bytes() == (finished.out / name).read_bytes()
 
 
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize("change", ["seed", "vectors", "topic", "code"])
 def test_a_changed_configuration_is_computed_again(
     change: str, copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +156,7 @@ def test_a_changed_configuration_is_computed_again(
     assert again.failed == {"simulated: hard debiasing": "RuntimeError('computed again')"}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_damaged_stage_is_computed_again(
     copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +168,7 @@ def test_a_damaged_stage_is_computed_again(
     assert json.loads(path.read_text())["schema"] == "evenhand/2"
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_failed_stage_loses_nothing_else(
     tmp_path: Path, biased: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +189,7 @@ def test_a_failed_stage_loses_nothing_else(
     assert not trouble.exists()
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_same_seed_same_bytes(finished: Audit, tmp_path: Path, biased: World) -> None:
     again = audit(vectors_of(biased), topics=[biased.topic], out=tmp_path, quick=True, skip=SKIP)
     names = ["results.json", *(f"tables/{p.name}" for p in (again.out / "tables").iterdir())]
@@ -258,6 +270,7 @@ def test_the_command_prints_verdicts_and_the_page(
     assert (tmp_path / "out" / "report.html").read_bytes() == before
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_json_is_one_document(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*arguments, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -267,6 +280,7 @@ def test_json_is_one_document(arguments: list[str], capsys: pytest.CaptureFixtur
     assert printed["failed"] == {}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_failed_stage_exits_with_1_and_its_name(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +310,7 @@ def test_quick_audit_of_glove(tmp_path: Path) -> None:
     assert again.measurements == found.measurements
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_cards_of_an_earlier_audit_in_the_folder_are_removed(biased: World, copied: Path) -> None:
     for name in ("vectors_card.md", "data_card.md", "notes.md"):
         (copied / name).write_text("of an audit of other data")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand import charts
 from evenhand.report import write_report
 from evenhand.report.findings import Findings
 from evenhand.report.page import render
@@ -250,3 +252,18 @@ def test_numbers_have_few_decimals(text: str) -> None:
     shown = re.sub(r"<(script|style|svg).*?</\1>", "", text, flags=re.S)
     shown = re.sub(r"<[^>]*>", " ", shown)
     assert not re.search(r"\d\.\d{5,}", shown)
+
+
+def test_every_chart_of_the_page_is_valid(
+    audited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages are written without this check of Altair."""
+    checked, specification = [], charts._specification
+
+    def check(chart: charts.Chart) -> dict[str, object]:
+        checked.append(charts.style(chart).to_dict(validate=True))
+        return specification(chart)
+
+    monkeypatch.setattr(charts, "_specification", check)
+    write_report(Path(shutil.copytree(audited, tmp_path / "copy")))
+    assert checked

@@ -140,6 +140,8 @@ class Adaptation:
         """
         from evenhand.fewshot.training import split_rows
 
+        for weight in weights.values():
+            weight.grad = torch.zeros_like(weight)
         total, right, queries = 0.0, 0, 0
         numbers = range(*part.indices(len(episodes)))
         with sdpa_kernel(SDPBackend.MATH):
@@ -157,8 +159,6 @@ class Adaptation:
                 total += loss.item() * targets.numel()
                 right += int((output.detach().argmax(dim=-1) == targets).sum())
                 queries += targets.numel()
-        for weight in weights.values():
-            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
         return total / queries, right, queries
 
     def _step(self, weights: Mapping[str, Tensor], support: NDArray[Any]) -> dict[str, Tensor]:
