@@ -344,7 +344,7 @@ def main() -> None:
     parser.add_argument("--collect", action="store_true")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--model", default="mini")
-    parser.add_argument("--most", type=int, default=420)
+    parser.add_argument("--most", type=int, default=700)
     parser.add_argument("--measured", type=int, default=300)
     parser.add_argument("--plain", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
