@@ -1,11 +1,14 @@
 """Time and memory of `evenhand posterior fit TABLE --model all` by the number of rows.
 
     python benchmarks/posterior_rows.py [FOLDER] [--rows 50000,100000] [--words 40,400]
+    python benchmarks/posterior_rows.py --words 40 --models crossed --errors student
 
 Every table is simulated (`--words` protected words in four classes, each with every attribute),
 written as CSV, and fitted end to end by the command line with its default draws. The time is on the
 clock and of all processors; memory is the peak of the process. Memory that is linear in the rows
-has the same bytes per row at every size. With FOLDER the figures are written there as JSON.
+has the same bytes per row at every size. The last column is the CPU time of WAIC and LOO relative
+to the usual way, a matrix of log likelihoods and PSIS of it, for a part of the rows and `baseline`,
+in the same process. With FOLDER the figures are written there as JSON.
 """
 
 from __future__ import annotations
@@ -21,12 +24,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evenhand.posterior import Table, simulate
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from evenhand.posterior import Table, compute_criteria, fit, simulate
 from evenhand.posterior.tables import CONNECTIONS
+from evenhand.statistics.mcmc import psis
 
 CLASSES = 4
 GOAL = 60.0
 """Seconds for 100,000 rows."""
+ROWS = 2000
+"""Rows of which the criteria are also computed in the usual way."""
 
 
 def build_table(rows: int, words: int) -> Table:
@@ -59,12 +69,12 @@ def save_table(table: Table, path: Path) -> None:
             )
 
 
-def measure(path: Path, models: str) -> dict[str, float]:
+def measure(path: Path, options: list[str]) -> dict[str, float]:
     """Run the command; return seconds on the clock and of the processors, and peak memory in MB."""
     command = [sys.executable, "-m", "evenhand", "posterior", "fit", str(path)]
     start = time.perf_counter()
     with subprocess.Popen(
-        [*command, "--model", models], stdout=subprocess.DEVNULL, stderr=sys.stderr
+        [*command, *options], stdout=subprocess.DEVNULL, stderr=sys.stderr
     ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -77,10 +87,33 @@ def measure(path: Path, models: str) -> dict[str, float]:
     }
 
 
-def main(rows: list[int], words: list[int], models: str, folder: Path | None) -> None:
+def measure_criteria(table: Table) -> float:
+    """CPU time of WAIC and LOO of `baseline`, relative to the usual way."""
+    part = table.select(np.arange(0, table.rows, max(1, table.rows // ROWS)))
+    result = fit(part, "baseline")
+    result.diagnostics()
+    start = time.process_time()
+    ours = compute_criteria(result)
+    middle = time.process_time()
+    mean = result.draws["m"].reshape(result.size, -1).T[part.word]
+    scale = result.draws["sigma"].ravel()
+    log_likelihood = norm.logpdf(part.distance[:, None], mean, scale)
+    lppd = logsumexp(log_likelihood, axis=1) - np.log(result.size)
+    weights, _ = psis(-log_likelihood, result.relative_efficiency())
+    loo = -2 * logsumexp(weights + log_likelihood, axis=1).sum()
+    waic = -2 * (lppd - log_likelihood.var(axis=1)).sum()
+    end = time.process_time()
+    if not np.allclose([ours.waic, ours.loo], [waic, loo]):
+        raise SystemExit(f"criteria {ours.waic}, {ours.loo}; in the usual way {waic}, {loo}")
+    return (middle - start) / (end - middle)
+
+
+def main(rows: list[int], words: list[int], models: str, errors: str, folder: Path | None) -> None:
     """Print one line per table."""
-    print(f"posterior fit --model {models}; goal: {GOAL:.0f} s for 100,000 rows on two cores")
-    print(f"{'words':>6}{'rows':>9}{'s':>9}{'CPU s':>9}{'peak MB':>9}{'bytes/row':>11}")
+    print(f"posterior fit --model {models} --errors {errors}")
+    print(f"goal: {GOAL:.0f} s for 100,000 rows on two cores")
+    names = f"{'words':>6}{'rows':>9}{'s':>9}{'CPU s':>9}{'peak MB':>9}{'bytes/row':>11}"
+    print(f"{names}{'criteria':>10}")
     figures: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
         for count in words:
@@ -88,12 +121,18 @@ def main(rows: list[int], words: list[int], models: str, folder: Path | None) ->
                 path = Path(place) / f"{count}-{size}.csv"
                 table = build_table(size, count)
                 save_table(table, path)
-                figure = {"words": count, "rows": table.rows, **measure(path, models)}
+                figure = {
+                    "words": count,
+                    "rows": table.rows,
+                    **measure(path, ["--model", models, "--errors", errors]),
+                    "criteria_ratio": measure_criteria(table),
+                }
                 figures.append(figure)
                 per_row = figure["peak_mb"] * 2**20 / table.rows
                 print(
                     f"{count:>6}{table.rows:>9,}{figure['seconds']:>9.1f}"
-                    f"{figure['cpu_seconds']:>9.1f}{figure['peak_mb']:>9.0f}{per_row:>11,.0f}",
+                    f"{figure['cpu_seconds']:>9.1f}{figure['peak_mb']:>9.0f}{per_row:>11,.0f}"
+                    f"{figure['criteria_ratio']:>10.2f}",
                     flush=True,
                 )
     if folder is not None:
@@ -107,10 +146,12 @@ if __name__ == "__main__":
     parser.add_argument("--rows", default="50000,100000")
     parser.add_argument("--words", default="40,400")
     parser.add_argument("--models", default="all")
+    parser.add_argument("--errors", default="normal", choices=["normal", "student"])
     given = parser.parse_args()
     main(
         [int(n) for n in given.rows.split(",")],
         [int(n) for n in given.words.split(",")],
         given.models,
+        given.errors,
         given.folder,
     )

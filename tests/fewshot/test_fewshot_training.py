@@ -15,7 +15,7 @@ from evenhand.fewshot import training as loop
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.networks import NAMES, make
 from evenhand.fewshot.settings import TrainingSettings
-from evenhand.fewshot.training import Predictions, Trained, evaluate, train
+from evenhand.fewshot.training import Predictions, Table, Trained, evaluate, train
 from evenhand.masked.model import Model, load
 
 DIM, EACH = 12, 20
@@ -340,3 +340,26 @@ def test_predictions_are_saved_and_read_for_their_episodes(tmp_path, features, d
 def test_settings_are_checked_at_once(given, problem):
     with pytest.raises(InputError, match=problem):
         TrainingSettings(**given)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("network", ["proto-euclidean", "relation-base", "induction", "maml"])
+def test_steps_that_a_gpu_replays_learn_what_a_cpu_learns(network):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(12), 40)
+    centres = rng.normal(size=(12, 32))
+    features = (centres[labels] + 2 * rng.normal(size=(len(labels), 32))).astype("float32")
+    names = [f"class {label:02}" for label in labels]
+    data = Dataset.of([f"text {i}" for i in range(len(labels))], names, name="blobs")
+    shape = {"ways": 3, "shots": 4, "queries": 4}
+    training = sample(data, data.classes[:6], **shape, episodes=200, purpose="train")
+    validation = sample(data, data.classes[6:], **shape, episodes=50, purpose="valid")
+    settings = TrainingSettings(network=network, validate_every=96, patience=9)
+    curves = [
+        [(point.training_loss or 0, point.validation_loss) for point in trained.points]
+        for trained in (
+            train(settings, Table(features, device), training, validation)
+            for device in ("cpu", "cuda")
+        )
+    ]
+    np.testing.assert_allclose(curves[1], curves[0], atol=1e-4)

@@ -281,6 +281,37 @@ def test_weighted_rows_against_a_dense_normal(small):
     assert densities[1] - densities[0] == pytest.approx(expected[1] - expected[0], abs=1e-8)
 
 
+@pytest.mark.parametrize("interaction", [True, False])
+@pytest.mark.parametrize("without", [(), ("human",), ("none",), ("associated", "different")])
+def test_the_factor_of_weighted_rows_against_the_dense_design(small, without, interaction):
+    lacking = [("associated", "different", "human", "none").index(name) for name in without]
+    table = small.select(~np.isin(small.connection, lacking))
+    table = table.select(~((table.word == 1) & (table.attribute % 3 == 0)))
+    data = CrossedData.of(table, interaction=interaction)
+    marginal = Marginal(data, CrossedPrior())
+    weighted = WeightedMarginal(marginal)
+    weights = np.random.default_rng(1).gamma(2.0, 0.5, (2, table.rows))
+    weighted.set_weights(weights)
+    scales = np.array([1.0, 1.3])[:, None] * [SCALES[name] for name in data.scales]
+    lower, log_sigma = weighted.factor(scales)
+    for k, chain in enumerate(scales):
+        of_scale = dict(zip(data.scales, chain, strict=True))
+        names = [tables.GROUPS[g] for g in data.group[data.attribute]]
+        same = data.attribute[:, None] == data.attribute
+        sigma = np.diag(chain[0] ** 2 / weights[k])
+        sigma += same * np.array([of_scale[name] for name in names]) ** 2
+        if data.word_class is not None:
+            word_class = data.word_class[data.word]
+            spread = np.array([of_scale[f"interaction_{name}"] for name in names])
+            sigma += (same & (word_class[:, None] == word_class)) * spread**2
+        x = data.design() * marginal.effect_sd(chain)
+        x = np.column_stack([x, data.y - marginal.prior.level_mean])
+        expected = x.T @ np.linalg.solve(sigma, x)
+        expected[:-1, :-1] += np.eye(x.shape[1] - 1)
+        assert lower[k] @ lower[k].T == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert log_sigma[k] == pytest.approx(np.linalg.slogdet(sigma)[1], rel=1e-9)
+
+
 def test_the_papers_model_against_integration():
     table = simulate(seed=4, words=(4,), stereotypes=(5,), human=2, neutral=2)
     table = table.select(table.connection == 0)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.special import logsumexp
+from scipy.stats import norm, t
 
-from evenhand.posterior import fits
+from evenhand.posterior import fit, fits, simulate
 from evenhand.posterior.fits import (
     Predictor,
     Term,
@@ -12,6 +13,8 @@ from evenhand.posterior.fits import (
     compute_criteria,
     row_criteria,
 )
+from evenhand.posterior.tables import Table
+from evenhand.statistics.mcmc import psis
 
 
 def log_likelihoods(rows=40, draws=1000, seed=0):
@@ -25,7 +28,7 @@ def log_likelihoods(rows=40, draws=1000, seed=0):
 
 def test_waic_by_hand():
     ll = np.log(np.array([[0.1, 0.3], [0.5, 0.5]]))
-    lppd, p, _, _ = row_criteria(ll)
+    lppd, p, _, _ = row_criteria([ll])
     assert lppd == pytest.approx(np.log([0.2, 0.5]))
     assert p == pytest.approx([np.log(3) ** 2 / 4, 0.0])
 
@@ -39,7 +42,7 @@ def test_agrees_with_arviz(arviz):
     )
     waic = arviz.waic(data, pointwise=True, scale="deviance")
     loo = arviz.loo(data, pointwise=True, scale="deviance", reff=0.8)
-    lppd, p, elpd, k = row_criteria(ll, 0.8)
+    lppd, p, elpd, k = row_criteria([ll[:7], ll[7:]], 0.8)
     assert -2 * (lppd - p) == pytest.approx(waic.waic_i.to_numpy(), abs=1e-8)
     assert p.sum() == pytest.approx(float(waic.p_waic), abs=1e-8)
     assert -2 * elpd == pytest.approx(loo.loo_i.to_numpy(), abs=1e-6)
@@ -49,7 +52,7 @@ def test_agrees_with_arviz(arviz):
 def test_loo_is_what_leaving_out_gives():
     """For a normal mean with a flat prior the density of a left-out row is known."""
     y, ll = log_likelihoods(draws=20_000)
-    _, _, elpd, k = row_criteria(ll)
+    _, _, elpd, k = row_criteria([ll])
     n = y.size
     rest = (y.sum() - y) / (n - 1)
     exact = norm.logpdf(y, rest, np.sqrt(1 + 1 / (n - 1)))
@@ -60,9 +63,73 @@ def test_loo_is_what_leaving_out_gives():
 def test_chunks_make_no_difference(fitted, monkeypatch):
     fit = fitted.fits["crossed"]
     reference = compute_criteria(fit)
-    monkeypatch.setattr(fits, "CHUNK", 7 * fit.size)
+    monkeypatch.setattr(fits, "CHUNK", 17)
+    monkeypatch.setattr(fits, "BLOCK", 7 * fit.size)
     assert compute_criteria(fit).waic_i == pytest.approx(reference.waic_i, abs=1e-10)
     assert compute_criteria(fit).loo_i == pytest.approx(reference.loo_i, abs=1e-10)
+
+
+def dense_log_likelihood(predictor, y):
+    """Log likelihoods of all rows (rows × draws), one row at a time."""
+
+    def value(term, row):
+        entry = term.index[row]
+        return term.values[entry] if entry >= 0 else np.zeros(term.values.shape[1])
+
+    rows = []
+    for row, distance in enumerate(y):
+        mean = sum(value(term, row) for term in predictor.terms)
+        scale = value(predictor.scale, row)
+        if predictor.freedom is None:
+            rows.append(norm.logpdf(distance, mean, scale))
+        else:
+            rows.append(t.logpdf(distance, predictor.freedom, mean, scale))
+    return np.array(rows)
+
+
+def repeat_rows(table: Table) -> Table:
+    """The table with every third row three times, some of them with another distance."""
+    rows = np.repeat(np.arange(table.rows), np.where(np.arange(table.rows) % 3, 1, 3))
+    result = table.select(rows)
+    result.distance[::5] += 0.01
+    return result
+
+
+@pytest.mark.parametrize(
+    ("model", "errors", "draws"),
+    [
+        ("baseline", "normal", 4000),
+        ("coefficients", "normal", 1200),
+        ("separate", "normal", 400),
+        ("paper", "normal", 4000),
+        ("crossed-no-interaction", "normal", 800),
+        ("crossed", "normal", 4000),
+        ("crossed", "student", 400),
+    ],
+)
+def test_criteria_against_a_plain_computation(model, errors, draws):
+    table = simulate(delta=-0.2, seed=1, words=(2, 2), stereotypes=(2, 2), human=3, neutral=3)
+    if "crossed" not in model:
+        table = repeat_rows(table)
+    result = fit(table, model, errors=errors, draws=draws)
+    dense = dense_log_likelihood(result.predictor, table.distance)
+    assert result.log_likelihood(0, table.rows) == pytest.approx(dense, rel=1e-9)
+    criteria = compute_criteria(result)
+    lppd = logsumexp(dense, axis=1) - np.log(result.size)
+    weights, k = psis(-dense, result.relative_efficiency())
+    assert criteria.lppd_i == pytest.approx(lppd, rel=1e-9)
+    assert criteria.p_waic_i == pytest.approx(dense.var(axis=1), rel=1e-9)
+    assert criteria.elpd_loo_i == pytest.approx(logsumexp(weights + dense, axis=1), rel=1e-9)
+    assert criteria.pareto_k == pytest.approx(k, rel=1e-7, abs=1e-9)
+
+
+def test_criteria_of_likelihoods_that_underflow():
+    """A row whose log likelihoods differ by more than the range of floating-point numbers."""
+    ll = np.stack([np.linspace(-1000.0, 0.0, 400), np.full(400, -2.0)])
+    lppd, p, elpd, _ = row_criteria([ll])
+    assert lppd == pytest.approx(logsumexp(ll, axis=1) - np.log(400), rel=1e-12)
+    assert p == pytest.approx(ll.var(axis=1), rel=1e-12)
+    assert np.isfinite(elpd).all()
 
 
 def test_the_model_that_simulated_the_data_is_best(fitted):
@@ -97,8 +164,6 @@ def test_log_likelihoods_are_those_of_the_model(fitted):
 
 
 def test_student_errors_have_students_density():
-    from scipy.stats import t
-
     index = np.zeros(2, dtype=np.int64)
     nu = np.array([3.0, 8.0])
     predictor = Predictor((Term(np.ones((1, 2)), index),), Term(np.full((1, 2), 0.5), index), nu)

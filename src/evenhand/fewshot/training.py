@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -53,8 +53,12 @@ FITTED = 4096
 FEWEST = 256
 """The smallest number of rows of a part of a table: fewer may be multiplied by other routines than
 the full table, with other last bits."""
-NUMBERS = 1 << 20
+NUMBERS, GPU_NUMBERS = 1 << 20, 1 << 23
 """Numbers of features gathered at once: as many as fit the processor's caches."""
+LAUNCHED = 3
+"""Steps on a GPU before one is captured: libraries choose their kernels in the first ones."""
+READ_EVERY = 32
+"""Steps after which the losses of a GPU are read: reading waits for it."""
 
 
 # where features come from, and how episodes take theirs
@@ -101,22 +105,22 @@ class Table:
             raise InputError(f"features: expected (texts, dimensions), got shape {array.shape}")
         if not np.isfinite(array).all():
             raise InputError("features: expected numbers, got some that are not finite")
-        self._features = torch.from_numpy(array).to(device or "cpu")
+        self.features = torch.from_numpy(array).to(device or "cpu")
         self.digest = blake2b(array.data, digest_size=16).hexdigest()
 
     @property
     def dim(self) -> int:
-        return int(self._features.shape[1])
+        return int(self.features.shape[1])
 
     @property
     def device(self) -> torch.device:
-        return self._features.device
+        return self.features.device
 
     def weights(self) -> dict[str, nn.Parameter]:
         return {}
 
     def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
-        check_rows(rows, len(self._features))
+        check_rows(rows, len(self.features))
         return self._select(rows), np.arange(rows.size).reshape(rows.shape)
 
     def points_with(
@@ -128,10 +132,10 @@ class Table:
 
     def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         """The rows, or the full table where a part would save little."""
-        check_rows(rows, len(self._features))
+        check_rows(rows, len(self.features))
         distinct, index = np.unique(rows, return_inverse=True)
-        if not FEWEST <= len(distinct) <= len(self._features) // 2:
-            return self._features, rows
+        if not FEWEST <= len(distinct) <= len(self.features) // 2:
+            return self.features, rows
         return self._select(distinct), index.reshape(rows.shape)
 
     def reset(self) -> None:
@@ -142,7 +146,7 @@ class Table:
 
     def _select(self, rows: NDArray[Any]) -> Tensor:
         chosen = torch.from_numpy(rows.ravel().astype(np.int64)).to(self.device)
-        return self._features.index_select(0, chosen)
+        return self.features.index_select(0, chosen)
 
 
 def as_source(
@@ -278,7 +282,7 @@ def scores(
     if not network.uses_unlabelled:
         unlabelled = None
     size = len(episode_rows(episodes, slice(1))) * points.shape[1]
-    step = max(1, NUMBERS // size)
+    step = max(1, (GPU_NUMBERS if points.is_cuda else NUMBERS) // size)
     for first in range(0, len(episodes), step):
         part = slice(first, first + step)
         yield network.score(
@@ -495,7 +499,9 @@ class _Training:
             **{f"network.{name}": weight for name, weight in self.network.named_parameters()},
             **{f"encoder.{name}": weight for name, weight in source.weights().items()},
         }
-        self.optimizer = _optimizer(self.weights, settings)
+        replays = isinstance(source, Table) and source.device.type == "cuda"
+        replays = replays and not settings.trains_through_adaptation
+        self.optimizer = _optimizer(self.weights, settings, captured=replays)
         self.targets = torch.from_numpy(targets(training)).to(source.device)
         self.state = _State()
         self.best: dict[str, Tensor] = {}
@@ -505,6 +511,14 @@ class _Training:
             self.restore(self.checkpoint)
         elif settings.standardise:
             self.scaling = Scaling.fit(source, training)
+        self.sums = torch.tensor(
+            [self.state.loss, self.state.right], dtype=torch.float64, device=source.device
+        )
+        self.replay = (
+            _Replay(self.learn, source.features, self.scaling, training, settings.batch)
+            if replays and isinstance(source, Table)
+            else None
+        )
         self.began, self.began_at = time.monotonic(), self.state.episodes
 
     def run(self) -> Trained:
@@ -514,6 +528,9 @@ class _Training:
             self.validate()
         while not state.ended:
             self.advance()
+        if self.replay is not None:  # several processes may share a GPU
+            self.replay = None
+            torch.cuda.empty_cache()
         load_weights(self.weights, self.best)
         tuned = self.source if isinstance(self.source, TunedEncoder) else None
         return Trained(
@@ -534,50 +551,64 @@ class _Training:
         first, end = state.episodes, min(state.episodes + self.settings.batch, total)
         share = rate_share((first + end) / 2 / total, self.settings.warmup)
         for group in self.optimizer.param_groups:
-            group["lr"] = share * group["full"]
-        loss, right, queries = self.step(slice(first, end))
-        if not math.isfinite(loss):
-            raise InputError(
-                f"step {state.step}: the loss is {loss}: expected smaller learning rates than "
-                f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
-            )
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(share * group["full"])
+            else:
+                group["lr"] = share * group["full"]
+        self.step(slice(first, end))
         state.step, state.episodes = state.step + 1, end
-        state.loss, state.right = state.loss + loss * queries, state.right + right
-        state.queries += queries
+        state.queries += (end - first) * len(self.targets)
         every = self.settings.validate_every
         if end == total:
             state.ended = "episodes"
-        if end // every > first // every or state.ended:
+        validates = bool(end // every > first // every or state.ended)
+        if self.replay is not None and not validates and state.step % READ_EVERY:
+            return
+        state.loss, right = self.sums.tolist()
+        state.right = int(right)
+        loss = state.loss / state.queries
+        if not math.isfinite(loss):
+            raise InputError(
+                f"step {state.step - 1}: the loss is {loss}: expected smaller learning rates than "
+                f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
+            )
+        if validates:
             self.validate()
         if self.progress is not None:
             self.progress("training", end, total, self.status(loss))
         if self.checkpoint is not None and (state.ended or self.checkpoint.due):
             self.save(self.checkpoint)
 
-    def step(self, part: slice) -> tuple[float, int, int]:
-        """Learn from some episodes: the loss, and how many queries were right of how many."""
+    def step(self, part: slice) -> None:
+        """Learn from some episodes."""
         self.network.train()
         if self.settings.trains_through_adaptation:
-            done = self.adaptation.learn(self.training, part, self.targets)
+            loss, right, queries = self.adaptation.learn(self.training, part, self.targets)
             self._update()
-            return done
+            self.sums += torch.tensor([loss * queries, right], dtype=torch.float64).to(self.sums)
+            return
+        if self.replay is not None and part.stop - part.start == self.settings.batch:
+            self.replay(part)
+            return
         points, index = self.source.points(episode_rows(self.training, part))
         scaled = points if self.scaling is None else self.scaling(points)
         support, query, unlabelled = split_rows(self.training, index, part)
-        used = unlabelled if self.network.uses_unlabelled else None
-        output = self.network(
+        self.learn(
             gather(scaled, support),
             gather(scaled, query),
-            None if used is None else gather(scaled, used),
+            None if unlabelled is None else gather(scaled, unlabelled),
         )
+
+    def learn(self, support: Tensor, query: Tensor, unlabelled: Tensor | None) -> None:
+        """Learn from the features of some episodes, and add up losses and correct queries."""
+        output = self.network(support, query, unlabelled)
         wanted = self.targets.expand(len(support), -1)
         loss = self.network.loss(output, wanted, self.settings.loss)
         torch.autograd.backward(loss)
         self.source.backward()
         self._update()
         right = (output.detach().argmax(dim=-1) == wanted).sum()
-        value, count = torch.stack([loss.detach().double(), right.double()]).tolist()
-        return value, int(count), wanted.numel()
+        self.sums += torch.stack([loss.detach().double() * wanted.numel(), right.double()])
 
     def _update(self) -> None:
         torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
@@ -615,6 +646,7 @@ class _Training:
             )
         )
         state.loss, state.right, state.queries = 0.0, 0, 0
+        self.sums.zero_()
         best = state.points[state.best].validation_accuracy
         if len(state.points) == 1 or state.points[-1].validation_accuracy > best:
             state.best, state.waited = len(state.points) - 1, 0
@@ -657,10 +689,77 @@ class _Training:
         )
 
 
+class _Replay:
+    """Steps on frozen features of a GPU: one is captured with all its kernels, and then replayed.
+
+    To launch the kernels of a step takes a processor ten times as long as they take a GPU.
+    """
+
+    def __init__(
+        self,
+        learn: Callable[[Tensor, Tensor, Tensor | None], None],
+        features: Tensor,
+        scaling: Scaling | None,
+        episodes: Episodes,
+        batch: int,
+    ) -> None:
+        self.learn, self.features, self.scaling = learn, features, scaling
+        self.drawn = [
+            None if rows is None else torch.from_numpy(rows.astype(np.int64)).to(features.device)
+            for rows in (
+                episodes.support,
+                episodes.query.reshape(len(episodes), -1),
+                episodes.unlabelled,
+            )
+        ]
+        self.rows = [None if drawn is None else drawn[:batch].clone() for drawn in self.drawn]
+        self.stream: Any = torch.cuda.Stream(features.device)  # type: ignore[no-untyped-call]
+        self.graph: Any = None
+        self.launched = 0
+
+    def __call__(self, part: slice) -> None:
+        """Learn from some episodes, always as many."""
+        for rows, drawn in zip(self.rows, self.drawn, strict=True):
+            if rows is not None and drawn is not None:
+                rows.copy_(drawn[part])
+        if self.graph is None:
+            current: Any = torch.cuda.current_stream(self.features.device)
+            self.stream.wait_stream(current)
+            with torch.cuda.stream(self.stream):
+                if self.launched < LAUNCHED:
+                    self.launched += 1
+                    self._launch()
+                else:
+                    self.graph = torch.cuda.CUDAGraph()
+                    self.graph.capture_begin(capture_error_mode="thread_local")
+                    self._launch()
+                    self.graph.capture_end()
+            current.wait_stream(self.stream)
+            if self.graph is None:
+                return
+        self.graph.replay()
+
+    def _launch(self) -> None:
+        support, query, unlabelled = (
+            None if rows is None else functional.embedding(rows, self.features)
+            for rows in self.rows
+        )
+        if self.scaling is not None:
+            support, query, unlabelled = (
+                None if points is None else self.scaling(points)
+                for points in (support, query, unlabelled)
+            )
+        assert support is not None and query is not None  # noqa: S101, PT018
+        self.learn(support, query, unlabelled)
+
+
 def _optimizer(
-    weights: Mapping[str, nn.Parameter], settings: TrainingSettings
+    weights: Mapping[str, nn.Parameter], settings: TrainingSettings, *, captured: bool = False
 ) -> torch.optim.Optimizer:
-    """AdamW; matrices decay, except word embeddings, of which most are not in a batch."""
+    """AdamW; matrices decay, except word embeddings, of which most are not in a batch.
+
+    For steps that are captured, the rates are tensors.
+    """
     groups = []
     for owner, rate in (
         ("network.", settings.learning_rate),
@@ -671,7 +770,11 @@ def _optimizer(
             chosen = [w for n, w in own.items() if (w.ndim > 1 and "embeddings" not in n) == decays]
             decay = settings.weight_decay if decays else 0.0
             groups.append({"params": chosen, "full": rate, "weight_decay": decay})
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=0.0, fused=True)
+    groups = [group for group in groups if group["params"]]
+    if captured:
+        device = next(iter(weights.values())).device
+        groups = [group | {"lr": torch.zeros((), device=device)} for group in groups]
+    return torch.optim.AdamW(groups, lr=0.0, fused=True, capturable=captured)
 
 
 def _check_classes(training: Episodes, validation: Episodes) -> None:

@@ -349,7 +349,7 @@ class Blocks:
     has the sums of the columns of γ and δ, `by_word` (entries × other columns) those of the others,
     each of which belongs to one word, so to one class. `counts` and `totals` (entries × classes)
     are the numbers of rows and the sums of what is to be explained, `squares` (entries × classes ×
-    classes) the sums of products of totals. With weights of the rows there is one set per chain.
+    classes) the sums of products of totals.
     """
 
     gram: Floats
@@ -362,11 +362,10 @@ class Blocks:
     squares: Floats
     size: Ints
     group_index: Ints
-    log_weights: Floats
 
     def class_sums(self, c: int, columns: Ints) -> Floats:
         """Sums over the rows of class c of the fixed columns and of these columns of words."""
-        return np.concatenate([self.fixed[..., c, :], self.by_word[..., columns]], axis=-1)
+        return np.concatenate([self.fixed[:, c], self.by_word[:, columns]], axis=1)
 
 
 class Marginal:
@@ -434,7 +433,6 @@ class Marginal:
             squares=squares,
             size=size,
             group_index=self.group_index[example],
-            log_weights=np.zeros(1),
         )
         self.products = self._interaction_products()
 
@@ -513,13 +511,13 @@ class Marginal:
         eta = scales[:, scales.shape[1] - self.groups + group_index] ** 2
         return scales[:, :1] ** 2, theta, eta
 
-    def factor(self, scales: Floats, blocks: Blocks | None = None) -> tuple[Floats, Floats]:
+    def factor(self, scales: Floats) -> tuple[Floats, Floats]:
         """Factor of `bordered_factor` and log|Σ|, by set of scales.
 
         Σ is the covariance of the rows given β. For an attribute it is A + τ²11ᵀ, where A has the
         blocks σ²I + τ_η²11ᵀ of its classes.
         """
-        b = blocks or self.blocks
+        b = self.blocks
         variance, tau, eta = self.variances(scales, b.group_index)
         total = variance[:, :, None] + b.counts * eta[:, :, None]
         weight = np.sum(b.counts / total, axis=2)
@@ -531,18 +529,19 @@ class Marginal:
         products = np.sum((1 / total[:, :, None]) @ b.squares / total[:, :, None], axis=(2, 3))
         square = b.square - np.sum(common * products, axis=1)
         if self.data.word_class is not None:
-            self._subtract_interaction(b, eta[:, :, None] / total, gram, cross)
+            self._subtract_interaction(eta[:, :, None] / total, gram, cross)
             diagonal = np.diagonal(b.squares, axis1=-2, axis2=-1)
             square = square - np.sum(eta[:, :, None] / total * diagonal, axis=(1, 2))
         lower = bordered_factor(gram, cross, square, self.effect_sd(scales), variance[:, 0])
         cells = self.totals.size
-        log_sigma = (self.data.y.size - cells) * np.log(variance[:, 0]) - b.log_weights
+        log_sigma = (self.data.y.size - cells) * np.log(variance[:, 0])
         log_sigma += (np.log(total).sum(axis=2) + np.log1p(tau * weight)) @ b.size
         return lower, np.asarray(log_sigma)
 
-    def _subtract_interaction(self, b: Blocks, own: Floats, gram: Floats, cross: Floats) -> None:
+    def _subtract_interaction(self, own: Floats, gram: Floats, cross: Floats) -> None:
         """Subtract what η explains, Σ own · sums sumsᵀ over attributes and classes, in place."""
-        if b is self.blocks and self.products is not None:
+        b = self.blocks
+        if self.products is not None:
             weights = own.reshape(len(own), len(self.products[0]))
             gram -= (weights @ self.products[0]).reshape(gram.shape)
             cross -= weights @ self.products[1]
@@ -552,7 +551,7 @@ class Marginal:
             index = np.concatenate([np.arange(self.first), self.first + columns])
             part = np.swapaxes((b.size * own[:, :, c])[:, :, None] * s, 1, 2) @ s
             gram[:, index[:, None], index] -= part
-            cross[:, index] -= ((own[:, :, c] * b.totals[..., c])[:, None] @ s)[:, 0]
+            cross[:, index] -= ((own[:, :, c] * b.totals[:, c])[:, None] @ s)[:, 0]
 
     def _interaction_products(self) -> tuple[Floats, Floats] | None:
         """Sums of products by entry and class, if they are few; each is one row."""
@@ -623,18 +622,28 @@ class Marginal:
         proposed[chosen] = rng.standard_normal(len(points))
         return proposed, np.asarray(0.5 * (proposed[chosen] ** 2 - points[chosen] ** 2))
 
+    def fit_totals(self, gap: Floats) -> Floats:
+        """Sums that the effects explain (sets × entries × classes); `gap` is β less its mean."""
+        fitted = np.empty((len(gap), self.blocks.size.size, self.data.classes))
+        for c, columns in enumerate(self.columns):
+            index = np.concatenate([np.arange(self.first), self.first + columns])
+            fitted[:, :, c] = (self.blocks.class_sums(c, columns) @ gap[:, index, None])[..., 0]
+        return fitted
+
     def draw_attributes(
-        self, blocks: Blocks, totals: Floats, gap: Floats, scales: Floats, rng: np.random.Generator
+        self,
+        totals: Floats,
+        counts: Floats,
+        fitted: Floats,
+        kind: Ints,
+        scales: Floats,
+        rng: np.random.Generator,
     ) -> tuple[Floats, Floats]:
         """Draw θ - γ (sets × attributes) and η (sets × attributes × classes).
 
-        `gap` is β less its prior mean; totals are by attribute and class.
+        Totals are by attribute and class, counts and fitted totals by kind of attribute and class;
+        totals and counts may be by set.
         """
-        kind = self.kind if blocks is self.blocks else np.arange(self.kind.size)
-        fitted = np.empty((len(gap), blocks.size.size, self.data.classes))
-        for c, columns in enumerate(self.columns):
-            index = np.concatenate([np.arange(self.first), self.first + columns])
-            fitted[:, :, c] = (blocks.class_sums(c, columns) @ gap[:, index, None])[..., 0]
         sets, shape = len(scales), (kind.size, self.data.classes)
         step = max(1, BATCH_SIZE // (8 * shape[0] * shape[1]))
         batches = [slice(k, min(k + step, sets)) for k in range(0, sets, step)]
@@ -644,23 +653,23 @@ class Marginal:
         def given(batch: slice) -> tuple[Floats, ...]:
             """Totals that β leaves, counts, variances of ε, θ and η, and that of a total."""
             left = (totals[batch] if by_set else totals) - fitted[batch][:, kind]
-            counts = (blocks.counts[batch] if by_set else blocks.counts)[..., kind, :]
+            own = (counts[batch] if by_set else counts)[..., kind, :]
             variance, tau, eta = self.variances(scales[batch], self.group_index)
-            return left, counts, variance, tau, eta, variance[:, :, None] + counts * eta[:, :, None]
+            return left, own, variance, tau, eta, variance[:, :, None] + own * eta[:, :, None]
 
         # by attribute, then by set: what is read later are the draws of an attribute
         theta = np.empty((kind.size, sets)).T
         for batch in batches:
-            left, counts, _, tau, _, total = given(batch)
-            information = 1 + tau * np.sum(counts / total, axis=2)
+            left, own, _, tau, _, total = given(batch)
+            information = 1 + tau * np.sum(own / total, axis=2)
             mean = tau * np.sum(left / total, axis=2) / information
             theta[batch] = mean + np.sqrt(tau / information) * rng.standard_normal(mean.shape)
         if self.data.word_class is None:
             return theta, np.zeros((sets, *shape))
         drawn = np.empty((shape[0] * shape[1], sets)).T
         for batch in batches:
-            left, counts, variance, _, eta, total = given(batch)
-            mean = eta[:, :, None] / total * (left - counts * theta[batch][:, :, None])
+            left, own, variance, _, eta, total = given(batch)
+            mean = eta[:, :, None] / total * (left - own * theta[batch][:, :, None])
             spread = np.sqrt(eta[:, :, None] * variance[:, :, None] / total)
             new = mean + spread * rng.standard_normal(mean.shape)
             drawn[batch] = new.reshape(len(new), -1)
@@ -723,7 +732,10 @@ def draw_effects(marginal: Marginal, scales: Floats, rng: np.random.Generator) -
         ]
     )
     gap = marginal.effect_sd(scales) * standard
-    theta, eta = marginal.draw_attributes(marginal.blocks, marginal.totals, gap, scales, rng)
+    counts, fitted = marginal.blocks.counts, marginal.fit_totals(gap)
+    theta, eta = marginal.draw_attributes(
+        marginal.totals, counts, fitted, marginal.kind, scales, rng
+    )
     beta = gap
     if marginal.pool is not None:
         beta = marginal.pool.draw_words(gap, scales[:, 0], marginal.own_sd(scales), rng)
@@ -951,71 +963,144 @@ LOW_FREEDOM, HIGH_FREEDOM = np.log(1.0), np.log(1000.0)
 class WeightedMarginal:
     """Marginal posterior of the scales given weights of the rows, one set of weights per chain.
 
-    A row of the design depends only on its word, group and connection, so sums over rows are sums
-    over these few kinds of rows.
+    In the rows of one group of attributes a column of the design is the weight of a word, that of
+    its associated rows, a sum of these (γ, δ) or zero, and a slope is the same as u. So products
+    of the weights suffice, group by group, and memory is linear in words × attributes.
     """
 
     def __init__(self, marginal: Marginal) -> None:
         self.marginal = marginal
-        data = marginal.data
-        self.kinds, self.kind = np.unique(data.design(), axis=0, return_inverse=True)
-        kind_class = np.zeros(len(self.kinds), dtype=np.int64)
-        kind_class[self.kind] = data.class_index[data.word]
-        self.members = [np.flatnonzero(kind_class == c) for c in range(data.classes)]
+        data, i = marginal.data, marginal.data.words
+        self.order = np.argsort(marginal.group_index, kind="stable")  # attributes, by group
+        self.position = np.argsort(self.order)
+        self.group_index = marginal.group_index[self.order]
+        self.rows = (self.position[data.attribute], data.word)
+        self.residual, self.associated = np.zeros((2, data.group.size, i))
+        self.residual[self.rows] = marginal.residual
+        self.associated[self.rows] = data.associated
+        self.members = np.eye(data.classes)[data.class_index]
+        self.parts = [self._columns(g) for g in range(marginal.groups)]
+
+    def _columns(self, g: int) -> tuple[slice, Floats | None, Ints, Ints]:
+        """Attributes of a group, which rows are associated, its columns, and what each one has.
+
+        That is the weights of a word (0 to I - 1), those of its associated rows (I to 2I - 1), and
+        after these their sums.
+        """
+        m, i = self.marginal, self.marginal.data.words
+        attributes = slice(*np.searchsorted(self.group_index, [g, g + 1]))
+        marks = self.associated[attributes]
+        word = np.arange(i)
+        columns, sources = [m.first + word], [word]
+        if g < m.groups - 1:
+            columns.append(m.first + (2 + g) * i + word)
+            sources.append(word)
+        if not marks.any():
+            columns.append(np.array([g]))
+            sources.append(np.array([i]))
+            return attributes, None, np.concatenate(columns), np.concatenate(sources)
+        columns += [m.first + i + word, np.array([g, m.groups])]
+        sources += [i + word, np.array([2 * i, 2 * i + 1])]
+        return attributes, marks, np.concatenate(columns), np.concatenate(sources)
 
     def set_weights(self, weights: Floats) -> None:
         """Set the weights (chains × rows)."""
-        m = self.marginal
-        chains, k = len(weights), len(self.kinds)
-        attributes = m.data.group.size
-        table = np.zeros((chains, attributes, k))
-        table[:, m.data.attribute, self.kind] = weights  # one row of the table per cell
-        weighted = weights * m.residual
-        totals = np.zeros((m.totals.size, chains))
-        np.add.at(totals, m.cell, weighted.T)
-        self.totals = totals.T.reshape(chains, *m.totals.shape)
-        of_kind = np.zeros((k, chains))
-        np.add.at(of_kind, self.kind, weighted.T)
-        by_class = [(table[:, :, rows], self.kinds[rows, : m.first]) for rows in self.members]
-        self.blocks = Blocks(
-            gram=self.kinds.T @ (table.sum(axis=1)[:, :, None] * self.kinds),
-            cross=of_kind.T @ self.kinds,
-            square=weighted @ m.residual,
-            fixed=np.stack([cells @ fixed for cells, fixed in by_class], axis=2),
-            by_word=table @ self.kinds[:, m.first :],
-            counts=np.stack([cells.sum(axis=2) for cells, _ in by_class], axis=2),
-            totals=self.totals,
-            squares=self.totals[..., :, None] * self.totals[..., None, :],
-            size=np.ones(attributes, dtype=np.int64),
-            group_index=m.group_index,
-            log_weights=np.log(weights).sum(axis=1),
-        )
+        self.weights = np.zeros((len(weights), *self.residual.shape))
+        self.weights[:, *self.rows] = weights  # one row of the table per cell
+        weighted = self.weights * self.residual
+        self.counts, self.totals = self.weights @ self.members, weighted @ self.members
+        self.square = np.einsum("kji,ji->k", weighted, self.residual)
+        self.log_weights = np.log(weights).sum(axis=1)
+        self.sums = [
+            _with_associated(self.weights[:, attributes], marks).sum(axis=1)
+            for attributes, marks, _, _ in self.parts
+        ]
+
+    def factor(self, scales: Floats) -> tuple[Floats, Floats]:
+        """Factor of `bordered_factor` and log|Σ| of every chain, as `Marginal.factor`."""
+        m, i = self.marginal, self.marginal.data.words
+        variance, tau, eta = m.variances(scales, self.group_index)
+        total = variance[:, :, None] + self.counts * eta[:, :, None]
+        weight = np.sum(self.counts / total, axis=2)
+        explained = np.sum(self.totals / total, axis=2)
+        common = variance * tau / (1 + tau * weight)
+        own = eta[:, :, None] / total
+        shares = (common * explained)[:, :, None] / total + own * self.totals
+        left = self._multiply(-shares, self.residual)
+        by_theta = self._multiply(np.sqrt(common)[:, :, None] / total)
+        by_eta = self._multiply(np.sqrt(own)) if m.data.word_class is not None else None
+        gram = np.zeros((len(scales), m.prior_mean.size, m.prior_mean.size))
+        cross = np.zeros(gram.shape[:2])
+        for (attributes, marks, columns, sources), sums in zip(self.parts, self.sums, strict=True):
+            kinds = sums.shape[1] // i
+            x = _with_associated(by_theta[:, attributes], marks)
+            products = -(np.swapaxes(x, 1, 2) @ x)
+            if by_eta is not None:
+                x = _with_associated(by_eta[:, attributes], marks)
+                same = np.tile(self.members @ self.members.T, (kinds, kinds))
+                products -= (np.swapaxes(x, 1, 2) @ x) * same
+            word = np.arange(i)
+            for a, b in np.ndindex(kinds, kinds):
+                last = max(a, b) * i + word
+                products[:, a * i + word, b * i + word] += sums[:, last]
+            vector = _with_associated(left[:, attributes], marks).sum(axis=1)
+            add = np.repeat(np.eye(kinds), i, axis=0)
+            products = np.concatenate([products, products @ add], axis=2)
+            products = np.concatenate([products, add.T @ products], axis=1)
+            vector = np.concatenate([vector, vector @ add], axis=1)
+            gram[:, columns[:, None], columns] += products[:, sources[:, None], sources]
+            cross[:, columns] += vector[:, sources]
+        square = self.square - np.sum(common * explained**2, axis=1)
+        square -= np.sum(own * self.totals**2, axis=(1, 2))
+        lower = bordered_factor(gram, cross, square, m.effect_sd(scales), variance[:, 0])
+        log_sigma = (m.data.y.size - m.totals.size) * np.log(variance[:, 0]) - self.log_weights
+        log_sigma += np.sum(np.log(total).sum(axis=2) + np.log1p(tau * weight), axis=1)
+        return lower, np.asarray(log_sigma)
+
+    def _multiply(self, by_class: Floats, add: Floats | None = None) -> Floats:
+        """Weights times numbers by attribute and class (chains × attributes × words)."""
+        values = by_class @ self.members.T
+        if add is not None:
+            values += add
+        values *= self.weights
+        return values
 
     def __call__(self, points: Floats) -> Floats:
         """Log posterior density of the points, up to a constant."""
         m = self.marginal
         scales = m.to_scales(points)
         inside = np.all((scales > LOWEST) & (scales < HIGHEST), axis=1)
-        lower, log_sigma = m.factor(np.where(inside[:, None], scales, 1.0), self.blocks)
+        lower, log_sigma = self.factor(np.where(inside[:, None], scales, 1.0))
         density = -0.5 * (log_sigma + misfit(lower)) + m.log_prior(scales)
         return np.where(inside, density + m.log_jacobian(points), -np.inf)
 
-    def draw_effects(self, scales: Floats, rng: np.random.Generator) -> EffectDraws:
-        """Draw the effects of every chain from their normal."""
+    def draw_effects(self, scales: Floats, rng: np.random.Generator) -> tuple[EffectDraws, Floats]:
+        """Draw the effects of every chain from their normal; return the residuals by row too."""
         m = self.marginal
-        gap = m.effect_sd(scales) * draw_standard(m.factor(scales, self.blocks)[0], rng)
-        theta, eta = m.draw_attributes(self.blocks, self.totals, gap, scales, rng)
+        gap = m.effect_sd(scales) * draw_standard(self.factor(scales)[0], rng)
+        by_word = gap[:, m.first :].reshape(len(gap), -1, m.data.words)
+        level = gap[:, : m.groups, None] + by_word[:, :1]
+        level[:, :-1] += by_word[:, 2:]
+        mean = level[:, self.group_index]
+        for attributes, marks, _, _ in self.parts:
+            if marks is not None:
+                mean[:, attributes] += (gap[:, m.groups, None] + by_word[:, 1])[:, None] * marks
+        totals, counts, fitted = (
+            x[:, self.position]
+            for x in (self.totals, self.counts, (self.weights * mean) @ self.members)
+        )
+        kind = np.arange(m.group_index.size)
+        theta, eta = m.draw_attributes(totals, counts, fitted, kind, scales, rng)
+        mean += theta[:, self.order, None] + eta[:, self.order] @ self.members.T
+        np.subtract(self.residual, mean, out=mean)
         beta = m.prior_mean + gap
-        return EffectDraws(beta, beta[:, m.group_index] + theta, eta)
+        effects = EffectDraws(beta, beta[:, m.group_index] + theta, eta)
+        return effects, mean[:, *self.rows]
 
-    def residuals(self, effects: EffectDraws) -> Floats:
-        """Residual of every row (chains × rows)."""
-        data = self.marginal.data
-        rest = effects.beta.copy()
-        rest[:, : len(data.present)] = 0.0  # θ includes γ
-        mean = (rest @ self.kinds.T)[:, self.kind] + effects.theta[:, data.attribute]
-        mean += effects.eta.reshape(len(mean), -1)[:, self.marginal.cell]
-        return np.asarray(data.y - mean)
+
+def _with_associated(values: Floats, marks: Floats | None) -> Floats:
+    """Values of words and, if any row is associated, those of the associated rows beside them."""
+    return values if marks is None else np.concatenate([values, values * marks], axis=2)
 
 
 @dataclass
@@ -1040,29 +1125,44 @@ def fit_student(
     marginal = Marginal(data, prior, pooled=False)
     weighted = WeightedMarginal(marginal)
     rng = np.random.default_rng(seed)
-    start = start_scales(marginal, STUDENT_CHAINS, rng)
+    normal = Marginal(data, prior)
+    start = start_scales(normal, STUDENT_CHAINS, rng)
     state = _State(
         start,
         rng.uniform(np.log(5.0), np.log(40.0), STUDENT_CHAINS),
         np.ones((STUDENT_CHAINS, data.y.size)),
     )
-    proposal = Proposal.fit(start_scales(marginal, 40 * STUDENT_CHAINS, rng))
+    proposal = Proposal.fit(start_scales(normal, 40 * STUDENT_CHAINS, rng))
     for length in STUDENT_WARM_UP:
         visited = []
         for _ in range(length):
             _sweep(weighted, state, proposal, rng)
             visited.append(state.points)
         proposal = Proposal.fit(np.concatenate(visited[length // 3 :]))
-    retained: list[tuple[Floats, ...]] = []
-    for _ in range(draws // STUDENT_CHAINS):
+    length, chains, attributes = draws // STUDENT_CHAINS, STUDENT_CHAINS, data.group.size
+    scales, beta = (
+        np.empty((chains, length, size)) for size in (len(data.scales), marginal.prior_mean.size)
+    )
+    log_freedom = np.empty((chains, length))
+    # by attribute, then by draw, as in `draw_attributes`
+    theta, eta = (
+        np.empty((size, chains, length)) for size in (attributes, attributes * data.classes)
+    )
+    for k in range(length):
         for _ in range(THIN):
             effects = _sweep(weighted, state, proposal, rng)
-        scales = marginal.to_scales(state.points)
-        freedom = np.exp(state.log_freedom)
-        retained.append((scales, freedom, effects.beta, effects.theta, effects.eta))
-    stacked = [np.stack(parts, axis=1) for parts in zip(*retained, strict=True)]
-    _, freedom, *flat = (x.reshape(-1, *x.shape[2:]) for x in stacked)
-    fit = build_crossed_fit(table, data, stacked[0], EffectDraws(*flat), freedom)
+        scales[:, k] = marginal.to_scales(state.points)
+        log_freedom[:, k] = state.log_freedom
+        beta[:, k] = effects.beta
+        theta[:, :, k] = effects.theta.T
+        eta[:, :, k] = effects.eta.reshape(chains, -1).T
+    freedom = np.exp(log_freedom).ravel()
+    drawn = EffectDraws(
+        beta.reshape(freedom.size, -1),
+        theta.reshape(attributes, -1).T,
+        eta.reshape(len(eta), -1).T.reshape(freedom.size, attributes, -1),
+    )
+    fit = build_crossed_fit(table, data, scales, drawn, freedom)
     note = f"crossed: Student-t errors, mean degrees of freedom {float(freedom.mean()):.1f}"
     return replace(fit, notes=(*notes, note), model=CROSSED[interaction])
 
@@ -1075,8 +1175,8 @@ def _sweep(
     for _ in range(STEPS):
         state.points, values, _ = step(weighted, state.points, values, proposal, rng)
     scales = weighted.marginal.to_scales(state.points)
-    effects = weighted.draw_effects(scales, rng)
-    z = weighted.residuals(effects) / scales[:, :1]
+    effects, residuals = weighted.draw_effects(scales, rng)
+    z = residuals / scales[:, :1]
     state.log_freedom = _step_freedom(state.log_freedom, z**2, rng)
     nu = np.exp(state.log_freedom)[:, None]
     state.weights = rng.gamma((nu + 1) / 2, 2 / (nu + z**2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.posterior.tables import Table
 from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
@@ -48,17 +49,17 @@ class Term:
     values: Floats
     index: Ints
 
-    def at(self, rows: slice) -> Floats:
+    def at(self, rows: slice | Ints) -> Floats:
         """Values of these rows (rows × draws), or once (1 × draws) if all have the same."""
         index = self.index[rows]
-        if len(self.values) == 1 and (index == 0).all():
-            return self.values
+        if (index == index[0]).all():
+            index = index[:1]
         values = self.values[index]
         values[index < 0] = 0.0
         return values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Predictor:
     """Mean of a row as a sum of terms, scale of its error, and degrees of freedom or None."""
 
@@ -66,29 +67,43 @@ class Predictor:
     scale: Term
     freedom: Floats | None = None
 
-    def mean(self, rows: slice) -> Floats:
-        """Mean of these rows in every draw (rows × draws)."""
-        total = np.zeros((len(self.terms[0].index[rows]), self.terms[0].values.shape[1]))
-        for term in self.terms:
-            total += term.at(rows)
-        return total
+    def residual(self, y: Floats, rows: slice | Ints) -> Floats:
+        """Distance of these rows less its mean in every draw (rows × draws)."""
+        parts = [term.at(rows) for term in self.terms]
+        shared = np.zeros((1, self.terms[0].values.shape[1]))
+        for part in parts:
+            if len(part) == 1:
+                shared += part
+        result = y[rows, None] - shared
+        for part in parts:
+            if len(part) > 1:
+                result -= part
+        return np.asarray(result)
 
-    def log_likelihood(self, y: Floats, rows: slice) -> Floats:
+    @cached_property
+    def _density(self) -> tuple[Term, Term]:
+        """Factor of a residual, and constant of the log likelihood."""
+        scale, nu = self.scale.values, self.freedom
+        if nu is None:
+            factor, constant = np.sqrt(0.5) / scale, np.asarray(-0.5 * np.log(2 * np.pi))
+        else:
+            from scipy.special import gammaln
+
+            factor = 1 / (np.sqrt(nu) * scale)
+            constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
+        index = self.scale.index
+        return Term(factor, index), Term(constant - np.log(scale), index)
+
+    def log_likelihood(self, y: Floats, rows: slice | Ints) -> Floats:
         """Log likelihood of these rows in every draw (rows × draws)."""
-        z = self.mean(rows)
-        np.subtract(y[rows, None], z, out=z)
-        z /= self.scale.at(rows)
+        factor, constant = self._density
+        z = self.residual(y, rows)
+        z *= factor.at(rows)
         np.square(z, out=z)
-        log_scale = Term(np.log(self.scale.values), self.scale.index).at(rows)
-        if self.freedom is None:
-            z *= -0.5
-            z -= log_scale + 0.5 * np.log(2 * np.pi)
-            return z
-        from scipy.special import gammaln
-
-        nu = self.freedom
-        constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
-        return np.asarray(constant - log_scale - (nu + 1) / 2 * np.log1p(z / nu))
+        if self.freedom is not None:
+            np.log1p(z, out=z)
+            z *= (self.freedom + 1) / 2
+        return np.subtract(constant.at(rows), z, out=z)
 
     def replicate(self, draws: Ints, rng: np.random.Generator) -> Floats:
         """Simulate one table per draw (draws × rows)."""
@@ -99,7 +114,9 @@ class Predictor:
             if self.freedom is None
             else rng.standard_t(np.broadcast_to(self.freedom[draws], scale.shape))
         )
-        return np.asarray((Predictor(terms, self.scale).mean(slice(None)) + scale * noise).T)
+        rows = slice(None)
+        mean = -Predictor(terms, self.scale).residual(np.zeros(self.scale.index.size), rows)
+        return np.asarray((mean + scale * noise).T)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +231,12 @@ def _columns(
         yield f"{name}[{entry}]", draws[..., k].ravel()
 
 
-CHUNK = 1 << 18
-"""Number of log likelihoods that one thread has in memory at a time."""
+CHUNK = 256
+"""Number of rows whose tails one thread smooths at a time."""
+BLOCK = 1 << 16
+"""Number of log likelihoods that it has in memory at a time; they fit in the cache of a core."""
 HIGH_K = 0.7
+UNDERFLOW = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,55 +310,79 @@ def compute_criteria(fit: Fit) -> Criteria:
     are processed in chunks, so that the log likelihoods (rows × draws) are never all in memory.
     """
     efficiency = fit.relative_efficiency()
-    step = max(1, CHUNK // fit.size)
+    step = max(1, BLOCK // fit.size)
+    table = fit.table
+    order = np.lexsort((table.connection, table.word))  # rows that have terms in common
 
     def compute(start: int) -> tuple[Floats, Floats, Floats, Floats]:
-        rows = fit.log_likelihood(start, min(start + step, fit.table.rows))
-        return row_criteria(rows, efficiency)
+        rows = order[start : start + CHUNK]
+        parts = (rows[k : k + step] for k in range(0, rows.size, step))
+        blocks = (fit.predictor.log_likelihood(table.distance, part) for part in parts)
+        return row_criteria(blocks, efficiency)
 
-    starts = range(0, fit.table.rows, step)
-    with ThreadPoolExecutor(min(choose().threads, len(starts))) as pool:
-        parts = list(pool.map(compute, starts))
-    return Criteria(fit.model, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+    starts = range(0, table.rows, CHUNK)
+    threads = min(choose().threads, len(starts))
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+        chunks = list(pool.map(compute, starts))
+    columns = np.empty((4, table.rows))
+    columns[:, order] = np.concatenate(chunks, axis=1)
+    return Criteria(fit.model, *columns)
 
 
 def row_criteria(
-    log_likelihood: Floats, efficiency: float = 1.0
+    blocks: Iterable[Floats], efficiency: float = 1.0
 ) -> tuple[Floats, Floats, Floats, Floats]:
     r"""Compute lppd, penalty of WAIC, elpd of LOO and k̂ from log likelihoods (rows × draws).
 
-    The importance ratio of a draw is $1/p$, with $p$ its likelihood. Only the largest ratios are
+    The log likelihoods come in blocks of rows, the tails of which are smoothed together. The
+    importance ratio of a draw is $1/p$, with $p$ its likelihood. Only the largest ratios are
     smoothed: all others have $p \cdot 1/p = 1$, so LOO needs no more than their number and sum.
     """
-    draws = log_likelihood.shape[1]
-    tail = tail_size(draws, efficiency)
-    lowest = _lowest(log_likelihood, tail + 1)[:, ::-1]  # the ratios increase
-    low, high = lowest[:, -1:], log_likelihood.max(axis=1, keepdims=True)
-    work = log_likelihood - log_likelihood.mean(axis=1, keepdims=True)
-    variance = np.einsum("ij,ij->i", work, work) / draws
+    from scipy.special import logsumexp
+
+    parts = []
+    for log_likelihood in blocks:
+        draws = log_likelihood.shape[1]
+        tail = tail_size(draws, efficiency)
+        lowest = _lowest(log_likelihood, tail + 1)[:, ::-1]
+        low = lowest[:, -1:]
+        ones = np.ones(draws)  # a product is the fastest sum
+        work = low - log_likelihood
+        variance = np.maximum(np.vecdot(work, work) / draws - (work @ ones / draws) ** 2, 0.0)
+        ratios = np.exp(work, out=work) @ ones
+        if work.min() > UNDERFLOW:
+            likelihood = np.log(np.reciprocal(work, out=work) @ ones) + low[:, 0]
+        else:
+            likelihood = logsumexp(log_likelihood, axis=1)
+        lppd = likelihood - math.log(draws)
+        parts.append((lppd, variance, lowest, ratios))
+    lppd, variance, lowest, ratios = (np.concatenate(column) for column in zip(*parts, strict=True))
+    low = lowest[:, -1:]
+    largest = low - lowest  # logarithms of the ratios, increasing
     if tail < MIN_TAIL:
-        top, k = low - lowest[:, 1:], np.full(len(low), np.inf)
+        top, k = largest[:, 1:], np.full(len(low), np.inf)
     else:
-        top, k = smooth_tail(low - lowest)
-    ratios = np.exp(np.subtract(low, log_likelihood, out=work), out=work).sum(axis=1)
-    total = ratios - np.exp(low - lowest[:, 1:]).sum(axis=1) + np.exp(top).sum(axis=1)
-    weighted = draws - tail + np.exp(lowest[:, 1:] - low + top).sum(axis=1)
+        top, k = smooth_tail(largest)
+    total = ratios - np.exp(largest[:, 1:]).sum(axis=1) + np.exp(top).sum(axis=1)
+    weighted = draws - tail + np.exp(top - largest[:, 1:]).sum(axis=1)
     loo = low[:, 0] + np.log(weighted) - np.log(total)
-    likelihood = np.exp(np.subtract(log_likelihood, high, out=work), out=work).sum(axis=1)
-    return high[:, 0] + np.log(likelihood) - math.log(draws), variance, loo, k
+    return lppd, variance, loo, k
 
 
 def _lowest(x: Floats, count: int) -> Floats:
     """The lowest numbers of every row, increasing.
 
-    They are among the fours with the lowest minima, and these are fewer to choose from.
+    They are not above the minima of so many groups of numbers, which leaves few to sort.
     """
     rows, draws = x.shape
-    if draws % 4 == 0 and count < draws // 4:
-        fours = x.reshape(rows, 4, -1)
-        chosen = np.argpartition(fours.min(axis=1), count - 1, axis=1)[:, None, :count]
-        x = np.take_along_axis(fours, chosen, axis=2).reshape(rows, -1)
-    return np.sort(np.partition(x, count - 1, axis=1)[:, :count], axis=1)
+    group = next((n for n in (8, 4) if draws % n == 0 and 2 * n * count <= draws), 1)
+    minima = x.reshape(rows, group, -1).min(axis=1)
+    minima.partition(count - 1, axis=1)
+    chosen = np.flatnonzero(x <= minima[:, count - 1 : count])
+    sizes = np.diff(np.searchsorted(chosen, draws * np.arange(rows + 1)))
+    result = np.full((rows, sizes.max()), np.inf)
+    result[np.arange(result.shape[1]) < sizes[:, None]] = x.ravel()[chosen]
+    return np.sort(result, axis=1)[:, :count]
 
 
 @dataclass(frozen=True, slots=True)

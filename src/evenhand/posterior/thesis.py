@@ -246,7 +246,8 @@ def fit_thesis(
         )
     )
     beta, sigma = posterior.draw(draws, np.random.default_rng(seed))
-    parts = np.split(in_chains(beta), np.cumsum(sizes)[:-1], axis=2)
+    # what is read later are the draws of an entry
+    parts = np.split(in_chains(np.asfortranarray(beta)), np.cumsum(sizes)[:-1], axis=2)
     drawn = dict(zip(design.names, parts, strict=True))
     return build_thesis_fit(model, table, design, {**drawn, "sigma": in_chains(sigma)})
 
@@ -354,7 +355,9 @@ def fit_paper(
         drawn = _draw(_summarise(table.distance[rows], word), prior, draws, rng)
         for name, value in zip(values, drawn, strict=True):
             values[name].append(value)
-    stacked = {name: np.concatenate(parts, axis=1) for name, parts in values.items()}
+    stacked = {
+        name: np.asfortranarray(np.concatenate(parts, axis=1)) for name, parts in values.items()
+    }
     of_level = np.searchsorted(np.unique(table.connection), table.connection)
     chains = {name: in_chains(value) for name, value in stacked.items()}
     return Fit(

@@ -372,7 +372,8 @@ def paired_shares(
 
 
 RESAMPLES = 4000
-_GROUPS = 512  # from 4 times this many values on, neighbours are resampled in groups
+_GROUPED = 2048  # from so many values on, similar ones are resampled together
+_GROUPS = 64
 _VALUES_AT_ONCE = 1 << 22
 _MIN_BOOTSTRAP = 8
 _PRIOR_OBSERVATIONS = 0.5
@@ -398,7 +399,8 @@ def bootstrap_mean(
 
     Values that are all equal have no spread to resample. Then at most a share
     $q = 1 - (\alpha/2)^{1/n}$ of the population differs, and the interval is what that allows.
-    From 2,048 values on, neighbours are resampled in 512 groups, with no visible effect.
+    From 2,048 values on, values of one of 64 parts of their range are resampled as one value, and
+    the spread of the resampled means is corrected for it.
 
     >>> value, low, high = bootstrap_mean([0.4, 0.6, 0.7, 0.5, 0.8, 0.6])
     >>> round(value, 2), low < 0.55, high > 0.65
@@ -429,12 +431,16 @@ def _studentised(values: Floats, rng: np.random.Generator, resamples: int) -> Fl
     """t* of each resample."""
     n, mean = values.size, values.mean()
     centred = values - mean
-    if n >= 4 * _GROUPS:
-        groups = np.array_split(centred, _GROUPS)
-        sizes = np.array([group.size for group in groups])
+    if n >= _GROUPED:
+        # parts of equal width, so that a rare value far from the others is not averaged with them
+        edges = np.linspace(values[0], values[-1], _GROUPS + 1)[1:-1]
+        starts = np.unique(np.searchsorted(values, [values[0], *edges]))
+        sizes = np.diff([*starts, n])
+        of_group = np.add.reduceat(centred, starts) / sizes
+        squares_of_group = np.add.reduceat(centred**2, starts) / sizes
         drawn = rng.multinomial(n, sizes / n, size=resamples) / n
-        means = drawn @ np.array([group.mean() for group in groups])
-        squares = drawn @ np.array([(group**2).mean() for group in groups])
+        means, squares = drawn @ of_group, drawn @ squares_of_group
+        means *= math.sqrt((sizes @ squares_of_group) / (sizes @ of_group**2))
     else:
         means, squares = np.empty(resamples), np.empty(resamples)
         step = max(1, _VALUES_AT_ONCE // n)

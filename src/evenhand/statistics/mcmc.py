@@ -416,9 +416,8 @@ def step(
     proposed = np.where(independent[:, None], proposal.draw(count, rng), local)
     new = log_density(proposed)
     change = new - values
-    change[independent] += (proposal.log_density(points) - proposal.log_density(proposed))[
-        independent
-    ]
+    before, after = np.split(proposal.log_density(np.concatenate([points, proposed])), 2)
+    change[independent] += (before - after)[independent]
     return _accept(points, values, proposed, new, change, rng)
 
 

@@ -12,13 +12,14 @@ value here and the published one is a part beside it.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -431,8 +432,9 @@ def pronouns_of_file(
     if output is not None:
         check_row_format(output)
     counts = Counter[str]()
-    sentences = list(read_sentences(name, counts=counts, keep=keep))
     with ExitStack() as stack:
+        stack.enter_context(_without_collector())
+        sentences = list(read_sentences(name, counts=counts, keep=keep))
         write: WriteRows | None = None
         partial = None
         if output is not None:
@@ -460,6 +462,18 @@ def pronouns_of_file(
     if partial is not None:
         shutil.rmtree(partial)
     return results
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause Python's cycle collector, which would go through the same many sentences repeatedly."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _remove_on_error(folder: Path) -> Callable[..., bool]:
@@ -505,19 +519,26 @@ def _score(
         report(0, 0)
         if write is not None:
             names = [scorer.model.name] * len(columns["masked"])
-            write({"model": names} | {n: c for n, c in columns.items() if n != "group"})
+            rows = {"model": names} | {n: c for n, c in columns.items() if n != "group"}
+            if written:
+                written.pop().result()
+            written.append(writer.submit(write, rows))
 
     on_device = any(map(on_gpu, models))
     size = GPU_CHUNK if on_device else CHUNK
     waiting: deque[tuple[_Scorer, Scored, int]] = deque()
-    for start in range(0, len(distinct), size):
-        chunk = distinct[start : start + size]
-        for scorer in scorers:
-            waiting.append((scorer, scorer.start(chunk, run.cache), len(chunk)))
-            if len(waiting) > on_device:  # while a GPU computes, the next chunk is prepared
-                finish(*waiting.popleft())
-    for scored in waiting:
-        finish(*scored)
+    written: list[Future[None]] = []
+    with ThreadPoolExecutor(max_workers=1) as writer:  # rows are written while texts are tokenized
+        for start in range(0, len(distinct), size):
+            chunk = distinct[start : start + size]
+            for scorer in scorers:
+                waiting.append((scorer, scorer.start(chunk, run.cache), len(chunk)))
+                if len(waiting) > on_device:  # while a GPU computes, the next chunk is prepared
+                    finish(*waiting.popleft())
+        for scored in waiting:
+            finish(*scored)
+    for rows_written in written:
+        rows_written.result()
     if not distinct:
         report(0, 0)
     counted = {"duplicates": len(sentences) - len(distinct), "blank_lines": 0, "filtered": 0}

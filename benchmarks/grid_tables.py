@@ -1,0 +1,179 @@
+"""The tables of docs/results.md from the published results of a few-shot grid.
+
+    python benchmarks/grid_tables.py docs/results/wikibios-minilm
+    python benchmarks/grid_tables.py docs/results/NAME --publish GRID
+
+The first prints the tables as Markdown. The second first writes the CSV files of `evenhand grid
+report GRID` into the folder: one row per cell (results), per network (networks), per mitigation
+(mitigations) and per paired change of a cell (effects), compressed, with 6 digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+FILES = ("results", "networks", "mitigations", "effects")
+DIGITS = 6
+
+Row = dict[str, str]
+
+
+def publish(grid: Path, folder: Path) -> None:
+    """Write the CSV files of a report, rounded and compressed; equal results give equal bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        with (grid / "report" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([list(map(_short, row)) for row in rows])
+        content = gzip.compress(text.getvalue().encode(), compresslevel=9, mtime=0)
+        (folder / f"{name}.csv.gz").write_bytes(content)
+
+
+def _short(cell: str) -> str:
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    return cell if cell.isdigit() or not math.isfinite(number) else f"{number:.{DIGITS}g}"
+
+
+def read(folder: Path, name: str) -> list[Row]:
+    """The rows of a published file."""
+    with gzip.open(folder / f"{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def shown(row: Row, name: str) -> str:
+    """A value with its interval."""
+    value, low, high = (_number(row[key]) for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _number(cell: str) -> str:
+    text = f"{float(cell):.3f}".replace("-", "−")
+    if float(text.replace("−", "-")) == 0:
+        return ".000"
+    return text.replace("0.", ".", 1)
+
+
+def _p(cell: str) -> str:
+    value = float(cell)
+    return f"{value:.0e}".replace("e-0", "e−") if value < 0.001 else f"{value:.3f}".lstrip("0")
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table; all columns but the first are aligned to the right."""
+    names = list(head)
+    lines = [names, ["---", *["---:"] * (len(names) - 1)], *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def network_table(folder: Path) -> str:
+    """Means over the tasks without a mitigation, the most accurate network first."""
+    rows = [row for row in read(folder, "networks") if row["mitigation"] == "none"]
+    rows.sort(key=lambda row: -float(row["accuracy"]))
+    head = ["network", "accuracy", "difference from the mean", "p", "association"]
+    return markdown(
+        [*head, "difference from the mean", "p"],
+        (
+            [
+                row["network"],
+                shown(row, "accuracy"),
+                shown(row, "accuracy_difference"),
+                _p(row["accuracy_difference_p_holm"]),
+                shown(row, "association"),
+                shown(row, "association_difference"),
+                _p(row["association_difference_p_holm"]),
+            ]
+            for row in rows
+        ),
+    )
+
+
+def mitigation_table(folder: Path) -> str:
+    """Means over all settings, after each mitigation, and the paired changes."""
+    results = read(folder, "results")
+    rows = []
+    for row in read(folder, "mitigations"):
+        if row["network"] == "all":
+            cells = [cell for cell in results if cell["mitigation"] == row["mitigation"]]
+            rows.append(
+                [
+                    row["mitigation"],
+                    _number(row["association_after"]),
+                    shown(row, "association"),
+                    _p(row["association_p_holm"]),
+                    shown(row, "epsilon"),
+                    shown(row, "accuracy"),
+                    _p(row["accuracy_p_holm"]),
+                    f"{clear(cells, 'association')} of {len(cells)}",
+                ]
+            )
+    before = [cell for cell in results if cell["mitigation"] == "none"]
+    association = sum(float(cell["association"]) for cell in before) / len(before)
+    count = f"{clear(before, 'association')} of {len(before)}"
+    rows.insert(0, ["none", _number(str(association)), "", "", "", "", "", count])
+    head = ["mitigation", "association", "change", "p", "change of ε", "change of accuracy", "p"]
+    return markdown([*head, "settings whose interval excludes 0"], rows)
+
+
+def measure_table(folder: Path) -> str:
+    """The measures of bias without a mitigation, over all settings."""
+    cells = [cell for cell in read(folder, "results") if cell["mitigation"] == "none"]
+    rows = []
+    for name in ("association", "epsilon", "skew", "stereotype", "mu_skew", "mu_stereo"):
+        values = [float(cell[name]) for cell in cells]
+        above = sum(value > 0 for value in values)
+        rows.append(
+            [
+                name,
+                _number(str(sum(values) / len(values))),
+                f"{_number(str(min(values)))} to {_number(str(max(values)))}",
+                f"{above} of {len(values)}",
+                str(clear(cells, name)),
+            ]
+        )
+    return markdown(["measure", "mean", "range", "above 0", "interval excludes 0"], rows)
+
+
+def task_table(folder: Path) -> str:
+    """Means over the networks without a mitigation, by ways and shots."""
+    cells = [cell for cell in read(folder, "results") if cell["mitigation"] == "none"]
+    rows = []
+    for axis in ("ways", "shots"):
+        for value in sorted({int(cell[axis]) for cell in cells}):
+            chosen = [cell for cell in cells if int(cell[axis]) == value]
+            means = [
+                _number(str(sum(float(cell[name]) for cell in chosen) / len(chosen)))
+                for name in ("accuracy", "baseline", "association")
+            ]
+            rows.append([f"{value} {axis}", *means])
+    return markdown(["", "accuracy", "counting words", "association"], rows)
+
+
+def clear(cells: list[Row], name: str) -> int:
+    """How many intervals exclude 0."""
+    return sum(float(c[f"{name}_low"]) > 0 or float(c[f"{name}_high"]) < 0 for c in cells)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--publish", type=Path, metavar="GRID")
+    given = parser.parse_args()
+    if given.publish is not None:
+        publish(given.publish, given.folder)
+    for table in (measure_table, task_table, network_table, mitigation_table):
+        print(f"{table(given.folder)}\n")
+
+
+if __name__ == "__main__":
+    main()
