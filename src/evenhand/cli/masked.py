@@ -1161,8 +1161,8 @@ def finetune(
     of text need not hold on another. Where the held-out text has no such sentences, as job
     biographies have not, the built-in ones are measured on alone; --no-measure trains on all of the
     text and measures nothing. Where the mean bias of sentences of the evaluation text (--watch: of
-    others) goes to the other side of one half, training stops, and the weights nearest to it are
-    used (--stop). The same command resumes an interrupted run.
+    others) goes to the other side of one half, training stops, and weights with which it has not
+    yet are used (--stop). The same command resumes an interrupted run.
 
     \b
     Examples:
@@ -1214,7 +1214,7 @@ def _print_finetuning(result: FinetuneResult) -> None:
         "patience": f"no better in {settings['patience']} evaluations",
         "ideal": "stopped at the ideal",
     }[training["ended"]]
-    chosen = "the nearest to the ideal" if training["ended"] == "ideal" else "the best"
+    chosen = "just before it" if training["ended"] == "ideal" else "the best"
     click.echo(
         f"{data['documents_read']:,} documents read, {training['documents']:,} learned from "
         f"({training['epoch_tokens']:,} tokens), {training['evaluation_documents']:,} for the "

@@ -2,8 +2,8 @@
 
 The training minimises the masked-token loss with a warm-up and a linear decay of the learning rate;
 the weights of the best evaluation are used. Where the mean bias of sentences that are watched goes
-to the other side of one half, training ends, and the weights nearest to it before are used. An
-interrupted run resumes from its checkpoint.
+to the other side of one half, training ends, and weights between those of the two evaluations are
+used, with which it is still on its side. An interrupted run resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Settings:
     consecutive evaluations, of the `evaluations` spread over the run, do not improve on the best;
     the weights of the best evaluation are used. With `stop` "ideal" and rewritten text it also ends
     where the mean bias of watched sentences (of the evaluation text, or given ones), measured at
-    every evaluation, goes to the other side of .5; then the weights of the evaluation before that
-    is nearest to .5 are used. A share `held_out` of the documents is for the measurements before
-    and after, a share `evaluation` for the evaluation loss; neither is trained on. Without
-    `measure` nothing is held out and the model is tuned alone. `max_tokens` 0 is no limit.
-    `rewrite` is "substitute" (half of the documents swapped, redrawn in every epoch), "swap" (all
-    of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a GPU, float32 elsewhere),
-    "float32" or "bfloat16"; weights are always float32.
+    every evaluation, goes to the other side of .5; then weights between those of that evaluation
+    and of the one before that is nearest to .5 are used, by bisection. A share `held_out` of the
+    documents is for the measurements before and after, a share `evaluation` for the evaluation
+    loss; neither is trained on. Without `measure` nothing is held out and the model is tuned alone.
+    `max_tokens` 0 is no limit. `rewrite` is "substitute" (half of the documents swapped, redrawn in
+    every epoch), "swap" (all of them), "neutralize" or "none". `dtype` is "auto" (bfloat16 on a
+    GPU, float32 elsewhere), "float32" or "bfloat16"; weights are always float32.
 
     >>> Settings(rewrite="swop")
     Traceback (most recent call last):
@@ -117,9 +117,9 @@ class Settings:
     )
     stop: Literal["ideal", "loss"] = option(
         "ideal",
-        help="ideal: stop before the mean bias of watched sentences goes to the other side of one "
-        "half, and use the weights nearest to it (rewritten text only); loss: by the evaluation "
-        "loss alone.",
+        help="ideal: stop where the mean bias of watched sentences goes to the other side of one "
+        "half, and use weights with which it has not yet (rewritten text only); loss: by the "
+        "evaluation loss alone.",
     )
     held_out: float = option(
         0.2,
@@ -485,22 +485,18 @@ class _Loop:
         n = len(self.held_out.watched)
         if not self.settings.watches:
             return
-        first, last = trained.points[0].bias, trained.points[-1].bias
+        first, last = trained.points[0].bias, trained.passed
         if not n:
             yield (
                 "training was not watched for the ideal: the evaluation text has too few "
                 "sentences for it; --watch takes others"
             )
         elif trained.ended == "ideal":
-            step = trained.best.step
-            chosen = f"those of step {step:,}" if step else "those before the training"
             yield (
                 f"stopped at step {trained.steps:,}: the mean bias of {n:,} watched sentences went "
-                f"from {first:.3f} to the other side of .5 ({last:.3f}); the weights nearest to it "
-                f"are used, {chosen} ({trained.best.bias:.3f})"
+                f"from {first:.3f} to the other side of .5 ({last:.3f}); weights with which it is "
+                f"{trained.best.bias:.3f} are used, those of {trained.chosen}"
             )
-            if not step:
-                yield "the bias passed .5 before the first evaluation: more evaluations are needed"
         elif not trained.side:
             yield (
                 f"training was not stopped at the ideal: the mean bias of {n:,} watched sentences "
@@ -590,6 +586,9 @@ class RunFolder(files.RunFolder):
             shutil.rmtree(partial, ignore_errors=True)
 
 
+HALVINGS = 5
+"""Bisections between the weights before and after the bias passed the ideal."""
+
 StepProgress = Callable[[int, int, str], None]
 """Called after every step with the tokens learned from, the tokens planned and a status text."""
 
@@ -598,7 +597,8 @@ StepProgress = Callable[[int, int, str], None]
 class Point:
     """A point of the loss curve; the training loss is the mean since the point before.
 
-    `bias` is the mean bias of the watched sentences.
+    `bias` is the mean bias of the watched sentences. With a `share` below 1 the weights are those
+    of this step by that share, and for the rest those of the point nearest to the ideal before.
     """
 
     step: int
@@ -607,6 +607,7 @@ class Point:
     training: float | None
     evaluation: float
     bias: float | None = None
+    share: float = 1.0
 
 
 @dataclass(slots=True)
@@ -645,6 +646,23 @@ class Trained:
     documents: int
     evaluation_documents: int
     side: int = 0
+    nearest: int = 0
+    """The number of the point nearest to the ideal before the bias passed it."""
+
+    @property
+    def passed(self) -> float | None:
+        """The watched bias of the last step."""
+        return next(p.bias for p in reversed(self.points) if p.share == 1)
+
+    @property
+    def chosen(self) -> str:
+        """Which weights are used, in words."""
+        near, step = self.points[self.nearest].step, self.best.step
+        if self.best.share < 1:
+            return (
+                f"step {near:,} and of step {step:,}, averaged {self.best.share:.0%} to the latter"
+            )
+        return f"step {step:,}"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -656,7 +674,11 @@ class Trained:
             "epochs": self.points[-1].epoch,
             "documents": self.documents,
             "evaluation_documents": self.evaluation_documents,
-            "best": {"step": self.best.step, "epoch": self.best.epoch},
+            "best": {
+                "step": self.best.step,
+                "epoch": self.best.epoch,
+                "share": self.best.share,
+            },
             "evaluation_loss": {"before": self.points[0].evaluation, "after": self.best.evaluation},
             "watched_bias": {"before": self.points[0].bias, "after": self.best.bias},
         }
@@ -673,9 +695,9 @@ def train(
 ) -> Trained:
     """Train the model in place, resuming from the checkpoint if there is one.
 
-    At the end it has the weights of the best evaluation, or those nearest to the ideal if the mean
-    bias of the `watched` sentences passed it. `until` is a number of steps after which to stop with
-    the weights as they are.
+    At the end it has the weights of the best evaluation or, if the mean bias of the `watched`
+    sentences passed the ideal, weights just before that. `until` is a number of steps after which
+    to stop with the weights as they are.
     """
     import torch
 
@@ -697,6 +719,7 @@ def train(
         documents=len(material.training),
         evaluation_documents=len(material.evaluation_documents),
         side=state.side,
+        nearest=state.nearest,
     )
 
 
@@ -790,29 +813,19 @@ class _Training:
 
     def evaluate(self) -> None:
         """Add a point to the curve; copy the weights if it is the best, stop after `patience`."""
-        import torch
-
-        from evenhand.masked.learning_text import masked_loss
-
         state = self.state
-        total, count = 0.0, 0
-        self.network.eval()
-        with torch.inference_mode(), self.precision():
-            for hidden in self.material.evaluation:
-                loss = masked_loss(self.network, hidden.to(self.model.device))
-                total += float(loss) * len(hidden.labels)
-                count += len(hidden.labels)
+        evaluation = self.evaluation_loss()
         training = state.loss_sum / state.loss_count if state.loss_count else None
         state.loss_sum, state.loss_count = 0.0, 0
         epoch = state.tokens / self.material.epoch_tokens
         bias = self.watch()
-        state.points.append(Point(state.step, epoch, state.tokens, training, total / count, bias))
+        state.points.append(Point(state.step, epoch, state.tokens, training, evaluation, bias))
         if state.ended == "steps":
             state.best, self.best = len(state.points) - 1, copy_weights(self.weights)
             return
         if bias is not None and state.side * (bias - 0.5) < 0:
-            state.best, state.ended = state.nearest, "ideal"
-            self.best, self.nearest = self.nearest, {}
+            state.ended = "ideal"
+            self.step_back()
             return
         nearest = state.points[state.nearest].bias
         closer = None if bias is None or nearest is None else state.side * (bias - nearest) <= 0
@@ -828,6 +841,48 @@ class _Training:
         state.waited += 1
         if state.waited >= self.settings.patience and not state.ended:
             state.ended = "patience"
+
+    def evaluation_loss(self) -> float:
+        """The mean loss at the hidden tokens of the evaluation text."""
+        import torch
+
+        from evenhand.masked.learning_text import masked_loss
+
+        total, count = 0.0, 0
+        self.network.eval()
+        with torch.inference_mode(), self.precision():
+            for hidden in self.material.evaluation:
+                loss = masked_loss(self.network, hidden.to(self.model.device))
+                total += float(loss) * len(hidden.labels)
+                count += len(hidden.labels)
+        return total / count
+
+    def step_back(self) -> None:
+        """Use weights between the point nearest to the ideal and the one that passed it.
+
+        The share of the latter is found by bisection, the largest tried with which the bias is
+        still on its side. Weights of one training can be averaged (Wortsman et al. 2022).
+        """
+        state, before, after = self.state, self.nearest, copy_weights(self.weights)
+        low, high, bias = 0.0, 1.0, state.points[state.nearest].bias
+        for _ in range(HALVINGS):
+            share = (low + high) / 2
+            load_weights(self.weights, {n: before[n].lerp(after[n], share) for n in before})
+            mean = self.watch()
+            if mean is not None and state.side * (mean - 0.5) >= 0:
+                low, bias, self.best = share, mean, copy_weights(self.weights)
+            else:
+                high = share
+        if not low:
+            state.best, self.best, self.nearest = state.nearest, before, {}
+            return
+        load_weights(self.weights, self.best)
+        last = state.points[-1]
+        point = replace(
+            last, training=None, evaluation=self.evaluation_loss(), bias=bias, share=low
+        )
+        state.points.append(point)
+        state.best, self.nearest = len(state.points) - 1, {}
 
     def watch(self) -> float | None:
         """The mean bias of the watched sentences; at first also on which side of .5 it is."""
