@@ -128,7 +128,7 @@ class Model:
         state = (versions, _first_numbers(tensors), configuration, len(self.tokenizer))
         known = _FINGERPRINTS.get(self.core)
         if known is None or known[0] != state:
-            digest = _fingerprint(tensors, settings, self.tokenizer)
+            digest = fingerprint_of(tensors, settings, self.tokenizer)
             known = _FINGERPRINTS[self.core] = (state, digest)
         return f"int8 {known[1]}" if self.int8 else known[1]
 
@@ -266,7 +266,7 @@ def _first_numbers(tensors: Sequence[tuple[str, torch.Tensor]]) -> bytes:
     return torch.cat(first).cpu().numpy().tobytes()
 
 
-def _fingerprint(
+def fingerprint_of(
     tensors: Sequence[tuple[str, torch.Tensor]],
     settings: Mapping[str, Any],
     tokenizer: Any,
@@ -371,28 +371,28 @@ def _card_title(folder: Path) -> str:
 
 
 def _loaded(name: str, folder: Path, device: str, dtype: str, int8: bool, head: bool) -> Model:
-    torch_device = _device(device)
+    torch_device = choose_device(device)
     place = name if name.startswith("hf:") else str(folder)
     check_model_folder(folder, place)
-    with _refusing(place):
+    with refusing(place):
         return _built(name, place, folder, torch_device, dtype, int8, head)
 
 
 @contextmanager
-def _refusing(place: str) -> Iterator[None]:
+def refusing(place: str, kind: str = "masked") -> Iterator[None]:
     """Whatever a library raises about a damaged or hostile model becomes one error."""
     try:
         yield
     except EvenhandError:
         raise
     except MemoryError:
-        raise FileError(place, "not a masked language model that loads: out of memory") from None
+        raise FileError(place, f"not a {kind} language model that loads: out of memory") from None
     except BaseException as error:
         panic = type(error).__name__ == "PanicException"  # of tokenizers, which is not an Exception
         if not (isinstance(error, Exception) or panic):
             raise
         reason = first_sentence(error)
-        raise FileError(place, f"not a masked language model that loads: {reason}") from error
+        raise FileError(place, f"not a {kind} language model that loads: {reason}") from error
 
 
 def _built(
@@ -410,7 +410,7 @@ def _built(
         core.to(torch_device)
 
         def complete() -> PreTrainedModel:
-            with _refusing(place):
+            with refusing(place):
                 network: PreTrainedModel = _read_complete(place, folder, dtype, head)[0]
                 network.to(torch_device)  # type: ignore[arg-type]
                 return network
@@ -495,7 +495,7 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def _device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     import torch
 
     if name == "auto":

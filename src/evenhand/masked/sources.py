@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
@@ -38,6 +38,8 @@ COMMON_FAMILIES = (
     "xlm-roberta",
 )
 """Families with a masked head that are known without asking transformers."""
+CAUSAL_FAMILIES = ("gpt2", "llama", "opt")
+"""Families that predict the next token, known without asking transformers."""
 MOST_LAYERS = 1000
 DEPTH = re.compile(r"^(num_hidden_|n_|num_)layers$")
 LAYERS = re.compile(r"(layers?|groups|group_num|blocks)$")
@@ -110,7 +112,10 @@ def first_sentence(error: BaseException) -> str:
     return (text or type(error).__name__)[:300]
 
 
-def check_model_folder(folder: Path, name: str) -> None:
+Kind = Literal["masked", "causal"]
+
+
+def check_model_folder(folder: Path, name: str, kind: Kind = "masked") -> None:
     """Check that the folder is a model that is loaded without running any code of its own."""
     if (folder / "adapter_config.json").exists():
         raise FileError(
@@ -126,12 +131,13 @@ def check_model_folder(folder: Path, name: str) -> None:
         if file.is_file():
             _check_code(file, _settings(file))
     family = config.get("model_type")
-    if not isinstance(family, str) or not _has_masked_head(family):
-        raise FileError(
-            path,
-            "expected model_type to be a family with a masked head (bert, roberta, distilbert, "
-            f"albert, electra …), got {family!r:.100}, which cannot fill in a masked word",
-        )
+    if not isinstance(family, str) or not _has_head(family, kind):
+        heads = {
+            "masked": "with a masked head (bert, roberta, distilbert, albert, electra …), got "
+            f"{family!r:.100}, which cannot fill in a masked word",
+            "causal": f"that predicts the next word (gpt2, llama, opt …), got {family!r:.100}",
+        }
+        raise FileError(path, f"expected model_type to be a family {heads[kind]}")
     for key, value in config.items():
         if DEPTH.search(key) and isinstance(value, int | float) and not value >= 1:
             raise FileError(path, f"{key}: expected one layer or more, got {value}")
@@ -139,12 +145,16 @@ def check_model_folder(folder: Path, name: str) -> None:
             raise FileError(path, f"{key}: expected at most {MOST_LAYERS} layers, got {value:.6g}")
 
 
-def _has_masked_head(family: str) -> bool:
+def _has_head(family: str, kind: Kind) -> bool:
     if family in COMMON_FAMILIES:
-        return True
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        return kind == "masked"
+    if family in CAUSAL_FAMILIES:
+        return kind == "causal"
+    from transformers.models.auto import modeling_auto
 
-    return family in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    masked = family in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    causal = family in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return masked if kind == "masked" else causal and not masked
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.simulate.tables import probability_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -57,25 +57,7 @@ def bigram_model(
     >>> round(float(np.exp(logits[model.tokenizer.convert_tokens_to_ids("he")])), 3)
     0.6
     """
-    words = dict.fromkeys([*SPECIAL, *probabilities])
-    for row in probabilities.values():
-        words.update(dict.fromkeys(row))
-    vocabulary = {word: i for i, word in enumerate(words)}
-    plain = np.array([word not in SPECIAL for word in vocabulary])
-    table = np.tile(plain / plain.sum(), (len(vocabulary), 1))
-    for before, row in probabilities.items():
-        given = np.zeros(len(vocabulary))
-        for word, probability in row.items():
-            given[vocabulary[word]] = probability
-        rest = plain & (given == 0)
-        left = 1 - given.sum()
-        if given.min() < 0 or left < -1e-12 or (left > 1e-12 and not rest.any()):
-            raise InputError(
-                f"after '{before}': expected probabilities that sum to at most 1, got {dict(row)}"
-            )
-        table[vocabulary[before]] = given + (
-            max(left, 0.0) * rest / rest.sum() if rest.any() else 0
-        )
+    vocabulary, table = probability_table(probabilities, SPECIAL)
     return BigramModel(name, _tokenizer(vocabulary), table)
 
 

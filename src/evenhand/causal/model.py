@@ -1,0 +1,250 @@
+"""A causal language model by name: a folder, `hf:NAME` from the hub, or a GGUF file.
+
+torch and transformers are imported when a model is loaded, not before. Nothing is ever fetched
+unless the name begins with `hf:`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked.model import choose_device, fingerprint_of, name_of, quiet, refusing
+from evenhand.masked.sources import bounded, check_model_folder, fetch
+
+if TYPE_CHECKING:
+    import torch
+
+    from evenhand.causal.decoder import Decoder
+
+__all__ = ["CausalLM", "Model", "load"]
+
+LONGEST = 1 << 20
+BETWEEN = "<|endoftext|>"
+
+
+class CausalLM(Protocol):
+    """A model that predicts the next token."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def decoder(self) -> Decoder | None:
+        """Its network as `scoring` computes it; None if only `logits` can."""
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of tokens that it reads."""
+
+    @property
+    def begin(self) -> int | None:
+        """The token before a text, if there is one."""
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        """The encodings of texts, without special tokens."""
+
+    def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
+        """The logits (tokens, vocabulary) of the token after each token of a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A loaded causal language model."""
+
+    name: str
+    network: Any = field(repr=False)
+    """The network of transformers."""
+    tokenizer: Any = field(repr=False)
+    subject_kind: ClassVar[str] = "causal"
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The network as `scoring` computes it; None for a family that is not known there."""
+        from evenhand.causal.decoder import read_decoder
+
+        weights = {name: weight.detach() for name, weight in self.network.state_dict().items()}
+        return read_decoder(self.network.config.to_dict(), weights)
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = self.network.device
+        return device
+
+    @property
+    def longest(self) -> int:
+        if self.decoder is not None:
+            return self.decoder.longest
+        return int(getattr(self.network.config, "max_position_embeddings", LONGEST))
+
+    @property
+    def begin(self) -> int | None:
+        """The token before a text: the one between the documents of training, which chat models
+        have besides their own; else that which begins a text, or ends one.
+        """
+        tokenizer = self.tokenizer
+        between = tokenizer.get_vocab().get(BETWEEN)
+        choices = (between, tokenizer.bos_token_id, tokenizer.eos_token_id)
+        return next((token for token in choices if token is not None), None)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything the results depend on."""
+        settings = self.network.config.to_dict()
+        for irrelevant in ("_name_or_path", "transformers_version"):
+            settings.pop(irrelevant, None)
+        return fingerprint_of(sorted(self.network.state_dict().items()), settings, self.tokenizer)
+
+    def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
+        """The logits (tokens, vocabulary) of the token after each token of a row."""
+        import torch
+
+        with torch.inference_mode():
+            ids = torch.tensor([list(map(int, row))], device=self.device)
+            return np.asarray(self.network(input_ids=ids).logits[0].float().cpu().numpy())
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        """The encodings of texts, without special tokens."""
+        backend = self.tokenizer.backend_tokenizer
+        backend.no_truncation()
+        backend.no_padding()
+        encoded: list[Any] = backend.encode_batch(list(texts), add_special_tokens=False)
+        return encoded
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+) -> Model:
+    """Load a causal language model; raises an error if a part of it is missing.
+
+    Parameters
+    ----------
+    source : str or path
+        A folder in the transformers layout, `hf:NAME` for a model of the hub (the only case in
+        which something may be downloaded), or a GGUF file (needs the extra `gguf`).
+    device : str
+        `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
+    dtype : {"float32", "bfloat16", "float16"}
+        The data type of the computation.
+
+    """
+    name = os.fspath(source)
+    if dtype not in ("float32", "bfloat16", "float16"):
+        raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
+    torch_device = choose_device(device)
+    if name.startswith("hf:"):
+        return _loaded(name, name, fetch(name[3:]), torch_device, dtype)
+    path = Path(name)
+    if path.is_file():
+        if path.suffix.lower() != ".gguf":
+            raise FileError(path, "expected a folder with config.json and weights, or a .gguf file")
+        with refusing(name, "causal"):
+            return _loaded_gguf(path, torch_device, dtype)
+    if not path.is_dir():
+        raise InputError(
+            f"model '{name}': no such folder or file; a model of the hub is named hf:NAME"
+        )
+    return _loaded(name_of(path), str(path), path, torch_device, dtype)
+
+
+def _loaded(name: str, place: str, folder: Path, device: torch.device, dtype: str) -> Model:
+    import torch
+
+    check_model_folder(folder, place, "causal")
+    with refusing(place, "causal"):
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        with quiet(), bounded(folder, place):
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **options)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                dtype=getattr(torch, dtype),
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **options,
+            )
+        network, info = loaded
+        for key, stored, expected in sorted(info["mismatched_keys"]):
+            raise FileError(
+                place, f"{key}: expected the shape {tuple(expected)}, got {tuple(stored)}"
+            )
+        if info["missing_keys"]:
+            first = min(info["missing_keys"])
+            raise FileError(
+                place, f"expected the weights of a causal language model, got none for {first}"
+            )
+        return _checked(place, Model(name, network.eval().to(device), tokenizer))
+
+
+def _loaded_gguf(path: Path, device: torch.device, dtype: str) -> Model:
+    """A GGUF file, its weights as numbers of the data type."""
+    try:
+        import gguf  # noqa: F401
+    except ImportError:
+        raise InputError(
+            f"{path}: GGUF files need the package gguf: pip install 'evenhand[gguf]'"
+        ) from None
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    options: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
+    with quiet():
+        config = AutoConfig.from_pretrained(str(path.parent), **options)
+        tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **options)
+        with torch.device("meta"):
+            network: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        content = load_gguf_checkpoint(  # type: ignore[no-untyped-call]
+            str(path), return_tensors=True, model_to_load=network
+        )
+    weights = {
+        name: weight.to(getattr(torch, dtype)) for name, weight in content["tensors"].items()
+    }
+    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
+    lacking = {name for name, _ in network.named_parameters()} - weights.keys() - tied
+    if lacking:
+        raise FileError(
+            path, f"expected the weights of a causal language model, got none for {min(lacking)}"
+        )
+    network.load_state_dict(weights, strict=False, assign=True)
+    network.tie_weights()
+    with torch.device(device):
+        fresh = type(network)(config)  # for buffers, which a network without memory does not have
+    fresh.to(getattr(torch, dtype))
+    fresh.load_state_dict(network.state_dict(), strict=False)
+    fresh.tie_weights()
+    return _checked(str(path), Model(path.stem, fresh.eval(), tokenizer))
+
+
+def _checked(place: str, model: Model) -> Model:
+    """Check that the model reads a text and predicts with finite numbers."""
+    from transformers import PreTrainedTokenizerFast
+
+    if not isinstance(model.tokenizer, PreTrainedTokenizerFast):
+        kind = type(model.tokenizer).__name__
+        raise FileError(place, f"expected a fast tokenizer, got {kind}")
+    size = int(model.network.get_input_embeddings().weight.shape[0])
+    largest = max(model.tokenizer.get_vocab().values(), default=0)
+    if largest >= size:
+        raise FileError(
+            place,
+            f"expected a tokenizer of the model's {size:,} tokens, got one of {largest + 1:,}: "
+            "they do not belong together",
+        )
+    [coded] = model.encode(["She reads."])
+    if not coded.ids or not np.isfinite(model.logits(np.array(coded.ids))).all():
+        raise FileError(place, "expected finite predictions of a text, got none")
+    return model

@@ -1,0 +1,307 @@
+"""The scoring core: log-likelihoods of rows of tokens, or of their last tokens.
+
+Rows that begin alike are one tree, of which each token is computed once; trees share a batch, whose
+products have no padding; the head is computed where a token is predicted. The numbers do not depend
+on the batch: they equal those of a direct call of the model, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.cache import Cache, content_keys
+from evenhand.causal.trees import Tree, grow
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+    from evenhand.causal.decoder import Decoder
+    from evenhand.causal.model import CausalLM
+
+__all__ = [
+    "continuation_log_likelihoods",
+    "log_likelihoods",
+    "next_log_probs",
+    "sentence_log_likelihoods",
+]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+Row = Sequence[int] | NDArray[Any]
+
+BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 1 << 17
+"""Tokens per batch."""
+LOGITS, GPU_LOGITS = 1 << 24, 1 << 28
+"""Logits that are held in memory at once."""
+STEP = 512
+"""Rows that are computed, and whose answers are cached, at once."""
+
+
+def log_likelihoods(
+    model: CausalLM,
+    rows: Sequence[Row],
+    begins: Sequence[int] | None = None,
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Floats:
+    r"""Compute the log probability of each row's tokens, given those before them.
+
+    Parameters
+    ----------
+    model : CausalLM
+    rows : sequence of rows of token ids
+        With the token that begins a text, where the model has one.
+    begins : sequence of int, optional
+        The first token of each row that counts; by default the second one, so that the first is
+        given.
+    cache : Cache, optional
+        Answers are read from here and stored here.
+    progress : callable, optional
+        Called with the rows done and all rows.
+
+    Returns
+    -------
+    array (rows)
+        $\sum_{t \ge b} \log P(w_t \mid w_1 … w_{t-1})$
+
+    """
+    arrays = [np.asarray(row, dtype=np.int64) for row in rows]
+    starts = [1] * len(arrays) if begins is None else [int(begin) for begin in begins]
+    for row, begin in zip(arrays, starts, strict=True):
+        if not 1 <= begin < len(row):
+            raise InputError(f"begin: expected 1 to {len(row) - 1}, within the row, got {begin}")
+        if len(row) - 1 > model.longest:
+            raise InputError(
+                f"model '{model.name}': expected {model.longest + 1} tokens or fewer, "
+                f"got {len(row)}"
+            )
+    result = np.full(len(arrays), np.nan)
+    missing = list(range(len(arrays)))
+    keys: list[bytes] = []
+    fingerprint = None if cache is None else getattr(model, "fingerprint", None)
+    if cache is not None and fingerprint is not None:
+        contents = (
+            np.array([begin, *row], dtype=np.int32).tobytes()
+            for begin, row in zip(starts, arrays, strict=True)
+        )
+        keys = content_keys(f"{fingerprint} likelihood", contents)
+        for i, known in enumerate(cache.get(keys)):
+            if known is not None:
+                result[i] = known[0]
+        missing = np.flatnonzero(np.isnan(result)).tolist()
+    missing.sort(key=lambda i: arrays[i].tolist())  # rows that begin alike are computed together
+    done = len(arrays) - len(missing)
+    for first in range(0, len(missing), STEP):
+        chosen = missing[first : first + STEP]
+        values = _compute(model, [arrays[i] for i in chosen], [starts[i] for i in chosen])
+        result[chosen] = values
+        if keys and cache is not None:
+            cache.store([keys[i] for i in chosen], values[:, None])
+        done += len(chosen)
+        if progress is not None:
+            progress(done, len(arrays))
+    return result
+
+
+def next_log_probs(
+    model: CausalLM,
+    rows: Sequence[Row],
+    tokens: Sequence[int],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Floats:
+    """Compute the log probability of each token after each row (rows, tokens)."""
+    longer = [[*map(int, row), int(token)] for row in rows for token in tokens]
+    begins = [len(row) - 1 for row in longer]
+    values = log_likelihoods(model, longer, begins, cache=cache, progress=progress)
+    return values.reshape(len(rows), len(tokens))
+
+
+def _compute(model: CausalLM, rows: Sequence[NDArray[Any]], begins: Sequence[int]) -> Floats:
+    decoder = model.decoder
+    if decoder is None:
+        return _compute_any(model, rows, begins)
+    values = np.zeros(len(rows))
+    limit = GPU_BATCH_TOKENS if decoder.head.is_cuda else BATCH_TOKENS
+    for trees in _batches(sorted(grow(rows), key=len), limit):
+        _add(decoder, trees, rows, begins, values)
+    return values
+
+
+def _batches(trees: Sequence[Tree], limit: int) -> Iterator[list[Tree]]:
+    """Trees of similar sizes, at most so many tokens with padding."""
+    batch: list[Tree] = []
+    for tree in trees:
+        if batch and (len(batch) + 1) * len(tree) > limit:
+            yield batch
+            batch = []
+        batch.append(tree)
+    if batch:
+        yield batch
+
+
+def _add(
+    decoder: Decoder,
+    trees: Sequence[Tree],
+    rows: Sequence[NDArray[Any]],
+    begins: Sequence[int],
+    values: Floats,
+) -> None:
+    """Add the log probabilities of the tokens of a batch to the values of their rows."""
+    import torch
+
+    firsts = np.cumsum([0, *map(len, trees)])
+    nodes, targets, owners = [], [], []
+    for first, tree in zip(firsts, trees, strict=False):
+        for row, path in zip(tree.rows, tree.paths, strict=True):
+            begin = begins[row]
+            nodes.append(first + path[begin - 1 :])
+            targets.append(rows[row][begin:])
+            owners.append(np.full(len(path) - begin + 1, row))
+    distinct, index = np.unique(np.concatenate(nodes), return_inverse=True)
+    wanted = np.concatenate(targets)
+    with torch.inference_mode():
+        states = decoder.norm(_states(decoder, trees)[_tensor(distinct, decoder)])
+        step = max(1, (GPU_LOGITS if states.is_cuda else LOGITS) // len(decoder.head))
+        log_probs = np.empty(len(wanted))
+        for start in range(0, len(distinct), step):
+            logits = torch.nn.functional.linear(states[start : start + step], decoder.head).float()
+            at = np.flatnonzero((index >= start) & (index < start + step))
+            total = logits.logsumexp(dim=1).double()
+            rows_at = _tensor(index[at] - start, decoder)
+            chosen = logits[rows_at, _tensor(wanted[at], decoder)].double() - total[rows_at]
+            log_probs[at] = chosen.cpu().numpy()
+    np.add.at(values, np.concatenate(owners), log_probs)
+
+
+def _states(decoder: Decoder, trees: Sequence[Tree]) -> torch.Tensor:
+    """The states of all nodes after the last layer, tree after tree."""
+    import torch
+
+    from evenhand.causal.decoder import attend, rotate
+
+    sizes = np.array([len(tree) for tree in trees])
+    width = int(sizes.max())
+    places = _tensor(
+        np.concatenate([i * width + np.arange(size) for i, size in enumerate(sizes)]), decoder
+    )
+    tokens = _tensor(np.concatenate([tree.tokens for tree in trees]), decoder)
+    depths = _tensor(np.concatenate([tree.depths for tree in trees]), decoder)
+    mask = None
+    if not all(tree.is_row for tree in trees):
+        seen = np.zeros((len(trees), 1, width, width), dtype=bool)
+        seen[:, :, np.arange(width), np.arange(width)] = True  # so that padding sees something
+        for i, tree in enumerate(trees):
+            seen[i, 0, : len(tree), : len(tree)] = tree.mask()
+        mask = torch.from_numpy(seen).to(tokens.device)
+    rotation = decoder.rotation(depths)
+    both = decoder.heads + decoder.groups
+    full = bool((sizes == width).all())
+    states = decoder.embed(tokens, depths)
+    for layer in decoder.layers:
+        qkv = layer.qkv(layer.before(states)).view(len(tokens), -1, decoder.size)
+        if rotation is not None:
+            qkv = torch.cat([rotate(qkv[:, :both], rotation), qkv[:, both:]], dim=1)
+        if full:
+            padded = qkv
+        else:
+            padded = qkv.new_zeros(len(trees) * width, *qkv.shape[1:])
+            padded[places] = qkv
+        seen_states = attend(decoder, padded.view(len(trees), width, *qkv.shape[1:]), mask)
+        flat = seen_states.reshape(len(trees) * width, -1)
+        states = states + layer.out(flat if full else flat[places])
+        states = states + layer.feed(layer.after(states))
+    return states
+
+
+def _tensor(numbers: NDArray[Any], decoder: Decoder) -> torch.Tensor:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.int64)).to(decoder.head.device)
+
+
+def _compute_any(model: CausalLM, rows: Sequence[NDArray[Any]], begins: Sequence[int]) -> Floats:
+    """The same through the model's own call, row by row."""
+    values = np.zeros(len(rows))
+    for i, (row, begin) in enumerate(zip(rows, begins, strict=True)):
+        logits = model.logits(row[:-1])[begin - 1 :]
+        top = logits.max(axis=1)
+        total = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+        values[i] = float((logits[np.arange(len(logits)), row[begin:]] - total).sum())
+    return values
+
+
+def sentence_log_likelihoods(
+    model: CausalLM,
+    texts: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Compute the log-likelihood of each text, and how many tokens it counts.
+
+    All tokens of a text count where the model has a token that begins or ends a text: it is put
+    before them. Otherwise the first token is given and does not count. A text with nothing to count
+    has a log-likelihood of 0.
+
+    Examples
+    --------
+    >>> from evenhand.simulate.causal import bigram_model
+    >>> model = bigram_model({"[BOS]": {"she": 0.5}, "she": {"sings": 0.25}})
+    >>> values, tokens = sentence_log_likelihoods(model, ["She sings"])
+    >>> round(float(np.exp(values[0])), 3), int(tokens[0])
+    (0.125, 2)
+    """
+    before = [] if model.begin is None else [model.begin]
+    rows = [[*before, *coded.ids] for coded in model.encode(texts)]
+    counted = np.array([max(len(row) - 1, 0) for row in rows], dtype=np.int64)
+    values = np.zeros(len(rows))
+    some = np.flatnonzero(counted)
+    values[some] = log_likelihoods(model, [rows[i] for i in some], cache=cache, progress=progress)
+    return values, counted
+
+
+def continuation_log_likelihoods(
+    model: CausalLM,
+    contexts: Sequence[str],
+    continuations: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Compute the log-likelihood of each continuation after its context, and its tokens.
+
+    Context and continuation are tokenized as one text. A token with letters of both belongs to the
+    continuation; so do spaces at the end of a context, which many tokenizers join to the next word.
+
+    Examples
+    --------
+    >>> from evenhand.simulate.causal import bigram_model
+    >>> model = bigram_model({"nurse": {"she": 0.8}})
+    >>> values, _ = continuation_log_likelihoods(model, ["The nurse"], [" she"])
+    >>> round(float(np.exp(values[0])), 3)
+    0.8
+    """
+    shorter = [context.rstrip() for context in contexts]
+    joined = [
+        f"{context}{continuation}"
+        for context, continuation in zip(contexts, continuations, strict=True)
+    ]
+    before = [] if model.begin is None else [model.begin]
+    rows, begins = [], []
+    for text, context, coded in zip(joined, shorter, model.encode(joined), strict=True):
+        own = next((i for i, (_, end) in enumerate(coded.offsets) if end > len(context)), None)
+        if own is None or (not before and own == 0):
+            missing = "continuation" if own is None else "context"
+            raise InputError(f"'{text[:60]}': expected a {missing} of one token or more, got none")
+        rows.append([*before, *coded.ids])
+        begins.append(len(before) + own)
+    values = log_likelihoods(model, rows, begins, cache=cache, progress=progress)
+    return values, np.array([len(r) - b for r, b in zip(rows, begins, strict=True)], dtype=np.int64)
