@@ -29,7 +29,8 @@ outcome excludes 0 and the mean bias is not on the other side of .5.
 
 Every run is made with a fixed amount of training, and again with training stopped where the mean
 bias of other sentences of --held-out passes .5 (`stop="ideal"`). OUT gets the edits, texts, one
-folder per run, runs.csv and results.json. The same command resumes.
+folder per run, runs.csv and results.json; --docs DOCS writes the section of DOCS/generate.md and
+DOCS/results/generate-controls.csv. The same command resumes.
 """
 
 from __future__ import annotations
@@ -344,12 +345,13 @@ def main() -> None:
     parser.add_argument("--collect", action="store_true")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--model", default="mini")
-    parser.add_argument("--most", type=int, default=700)
+    parser.add_argument("--most", type=int, default=500)
     parser.add_argument("--measured", type=int, default=300)
     parser.add_argument("--plain", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=50_000)
     parser.add_argument("--evaluations", type=int, default=25)
+    parser.add_argument("--docs", type=Path)
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(exist_ok=True, parents=True)
@@ -382,36 +384,95 @@ def main() -> None:
                     {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
                     for row in rows
                 )
-    results = {stop: tables(before, several) for stop, several in runs.items()}
-    save_json(
-        options.out / "results.json", document(counts=counts, limit=texts["limit"], **results)
-    )
-    for stop, result in results.items():
-        print_tables(stop, result)
+    tabulated = {stop: tables(before, several) for stop, several in runs.items()}
+    results = document(counts=counts, limit=texts["limit"], **tabulated)
+    save_json(options.out / "results.json", results)
+    print(f"\n{describe(results)}")
+    if options.docs:
+        write_docs(describe(results), options.out, options.docs)
 
 
-def print_tables(stop: str, result: Row) -> None:
-    """The changes of every arm, and generated minus the controls."""
-    title = {"loss": "a fixed amount of training", "ideal": "stopped at the ideal"}[stop]
-    print(f"\n**{title}**; before: {result['before']}")
-    heads = (
-        *(
-            "mean \\|bias - .5\\|, held out",
-            "mean bias, held out",
-            "mean \\|bias - .5\\|, built-in",
-        ),
-        *("mean bias, built-in", "perplexity, ratio"),
-    )
-    for part, name in (("arms", "change with"), ("differences", "generated minus")):
-        print(f"\n| {name} | {' | '.join(heads)} |\n|{' --- |' * (len(heads) + 1)}")
-        for arm, outcomes in result[part].items():
-            cells = []
-            for name, (value, low, high) in outcomes.items():
-                if name == "log_perplexity":
-                    value, low, high = np.exp([value, low, high])
-                cells.append(f"{value:.3f} [{low:.3f}, {high:.3f}]")
-            if cells:
-                print(f"| {arm} | {' | '.join(cells)} |")
+TITLES = {"loss": "a fixed amount of training", "ideal": "training stopped at the ideal"}
+HEADS = (
+    *("mean \\|bias - .5\\|", "mean bias", "mean \\|bias - .5\\|, built-in"),
+    *("mean bias, built-in", "perplexity, ratio"),
+)
+LABELS = {
+    "generated": "generated sentences",
+    "seeds": "seeds alone",
+    "random": "random edits",
+    "plain": "plain sentences",
+    "pronouns": "plain sentences with a pronoun",
+}
+
+
+def describe(results: Row) -> str:
+    """The counts, the tables and the answer, in Markdown."""
+    counts, first = results["counts"], results["loss"]["before"]
+    used = ", ".join(f"{name} {n}" for name, n in counts["used"].items())
+    held_out, built_in = first["held_out"], first["built_in"]
+    lines = [
+        f"Of {sum(counts['seeds'].values()):,} seeds, {counts['generated']:,} yielded a generated "
+        f"sentence and {counts['random']:,} a random edit; {counts['generated_fluent']:,} and "
+        f"{counts['random_fluent']:,} are fluent (pseudo-perplexity of at most "
+        f"{results['limit']:.1f}). Each arm has {sum(counts['used'].values()):,} sentences "
+        f"({used}).",
+        f"Before the training the mean bias of the {held_out['n']} held-out sentences is "
+        f"{held_out['bias']:.3f} and their mean distance from .5 {held_out['distance']:.3f}; of "
+        f"the {built_in['n']} built-in ones {built_in['bias']:.3f} and {built_in['distance']:.3f}.",
+    ]
+    for stop, title in TITLES.items():
+        for part, name in (("arms", "changes with"), ("differences", "generated minus")):
+            rows = [
+                f"| {LABELS[arm]} | {' | '.join(_cells(outcomes))} |"
+                for arm, outcomes in results[stop][part].items()
+                if outcomes
+            ]
+            head = f"| {title}: {name} | {' | '.join(HEADS)} |\n|{' --- |' * (len(HEADS) + 1)}"
+            lines.append("\n".join([head, *rows]))
+        lines.append(answer(results[stop], title))
+    return "\n\n".join(lines)
+
+
+def _cells(outcomes: Row) -> list[str]:
+    cells = []
+    for name, ends in outcomes.items():
+        value, low, high = np.exp(ends) if name == "log_perplexity" else ends
+        cells.append(f"{value:.3f} [{low:.3f}, {high:.3f}]")
+    return cells
+
+
+def answer(result: Row, title: str) -> str:
+    """Whether the generated sentences helped more than each control, by the rule above."""
+    before = result["before"]["held_out"]["bias"]
+    after = before + result["arms"]["generated"]["bias"][0]
+    kinds: dict[str, list[str]] = {}
+    for arm, outcomes in result["differences"].items():
+        if outcomes:
+            _, low, high = outcomes["distance"]
+            verdict = (
+                "more than" if high < 0 else "less than" if low > 0 else "not clearly more than"
+            )
+            kinds.setdefault(verdict, []).append(LABELS[arm])
+    parts = [f"{verdict} {', '.join(arms)}" for verdict, arms in kinds.items()]
+    crossed = (before - 0.5) * (after - 0.5) < 0
+    side = f"; the mean bias went to the other side of .5 ({after:.3f})" if crossed else ""
+    return f"**With {title}, generated sentences helped {'; '.join(parts)}**{side}."
+
+
+def write_docs(description: str, out: Path, docs: Path) -> None:
+    """Put the description into generate.md, and the runs into results/generate-controls.csv."""
+    page = docs / "generate.md"
+    begin, end = "<!-- results of generate_controls.py -->", "<!-- end of results -->"
+    head, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, found, tail = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page}: expected {begin} and {end}")
+    text = f"{head}{begin}\n{description}\n{end}{tail}"
+    page.write_text(text, encoding="utf-8")
+    target = docs / "results" / "generate-controls.csv"
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes((out / "runs.csv").read_bytes())
 
 
 if __name__ == "__main__":

@@ -63,6 +63,22 @@ def test_differences_are_of_changes_paired_by_sentence_and_perplexity_is_a_ratio
     assert np.exp(arm["log_perplexity"][0]) == pytest.approx(np.exp(9 / 8) / np.exp(12 / 8))
 
 
+def test_more_is_said_where_the_interval_excludes_0_and_the_other_side_is_named():
+    def result(low, high, bias):
+        return {
+            "before": {"held_out": {"bias": 0.7}},
+            "arms": {"generated": {"bias": (bias, bias, bias)}},
+            "differences": {"generated": {}, "seeds": {"distance": ((low + high) / 2, low, high)}},
+        }
+
+    said = study.answer(result(-0.03, -0.01, -0.1), "care")
+    assert said == "**With care, generated sentences helped more than seeds alone**."
+    assert "not clearly more than seeds" in study.answer(result(-0.03, 0.01, -0.1), "care")
+    assert "less than seeds" in study.answer(result(0.01, 0.03, -0.1), "care")
+    crossed = study.answer(result(-0.03, -0.01, -0.3), "care")
+    assert "the mean bias went to the other side of .5 (0.400)" in crossed
+
+
 @pytest.mark.slow
 def test_a_seed_has_its_edits_and_their_perplexities():
     seeds = ["The nurse lifted the heavy box onto her shoulder.", "The cook dropped her spoon."]
@@ -109,7 +125,8 @@ def test_a_small_run_resumes_and_writes_one_row_per_run(tmp_path, monkeypatch, c
     monkeypatch.setattr(sys, "argv", ["x", "-o", "out", *small, "--device", "cpu"])
     study.main()
     shown = capsys.readouterr().out
-    assert "| generated |" in shown
+    assert "| generated sentences |" in shown
+    assert "**With training stopped at the ideal, generated sentences helped" in shown
     content = (tmp_path / "out" / "runs.csv").read_text()
     rows = list(csv.DictReader(content.splitlines()))
     assert [(row["arm"], row["stop"]) for row in rows] == [
@@ -119,5 +136,13 @@ def test_a_small_run_resumes_and_writes_one_row_per_run(tmp_path, monkeypatch, c
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert set(results["loss"]["differences"]["plain"]) == set(study.OUTCOMES)
     monkeypatch.setattr(study, "finetune", None)  # everything is there already
+    (tmp_path / "docs").mkdir()
+    page = Path(__file__).resolve().parents[2] / "docs" / "generate.md"
+    (tmp_path / "docs" / "generate.md").write_text(page.read_text())
+    sys.argv += ["--docs", "docs"]
     study.main()
+    written = (tmp_path / "docs" / "generate.md").read_text()
+    assert shown[shown.index("\n\nBefore the training") :].strip() in written
+    assert written.count("<!-- end of results -->") == 1
+    assert (tmp_path / "docs" / "results" / "generate-controls.csv").read_text() == content
     assert (tmp_path / "out" / "runs.csv").read_text() == content
