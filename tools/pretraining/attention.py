@@ -6,10 +6,7 @@ it runs anywhere, in any precision, and is what `flash` is checked against.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,34 +54,41 @@ def flash(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: in
 
 
 def causal_flash(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int) -> Tensor:
-    """The same for causal attention, whose option had another name before torch 2.11."""
+    """The same for causal attention (torch 2.11 or newer)."""
     from torch.nn.attention.varlen import varlen_attn
 
     return varlen_attn(  # type: ignore[return-value]
-        query, key, value, bounds, bounds, longest, longest, **_causal_option()
+        query, key, value, bounds, bounds, longest, longest, window_size=(-1, 0)
     )
 
 
-@cache
-def _causal_option() -> dict[str, Any]:
+def causal_flash_of_2_10(
+    query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int
+) -> Tensor:
+    """The same for causal attention (torch 2.10)."""
     from torch.nn.attention.varlen import varlen_attn
 
-    windowed = "window_size" in inspect.signature(varlen_attn).parameters
-    return {"window_size": (-1, 0)} if windowed else {"is_causal": True}
+    return varlen_attn(  # type: ignore[call-arg, return-value]
+        query, key, value, bounds, bounds, longest, longest, is_causal=True
+    )
 
 
 def choose(device: torch.device, *, causal: bool = False) -> tuple[Attention, str]:
     """The fastest attention that works on a device, and why; it is tried, not assumed."""
-    exact, fast = (causal_padded, causal_flash) if causal else (padded, flash)
+    exact = causal_padded if causal else padded
     if device.type != "cuda":
         return exact, "padded (no CUDA)"
-    try:
-        worst = disagreement(fast, device, reference=exact)
-    except (ImportError, RuntimeError, TypeError) as problem:
-        return exact, f"padded, SLOW (flash failed: {problem})"
-    if not worst < 0.02:
-        return exact, f"padded, SLOW (flash is off by {worst:.3f})"
-    return fast, f"flash (off by {worst:.4f} from float32)"
+    why = []
+    for fast in (causal_flash, causal_flash_of_2_10) if causal else (flash,):
+        try:
+            worst = disagreement(fast, device, reference=exact)
+        except (ImportError, RuntimeError, TypeError) as problem:
+            why.append(f"{fast.__name__} failed: {problem}")
+            continue
+        if worst < 0.02:
+            return fast, f"flash (off by {worst:.4f} from float32)"
+        why.append(f"{fast.__name__} is off by {worst:.3f}")
+    return exact, f"padded, SLOW ({'; '.join(why)})"
 
 
 def disagreement(

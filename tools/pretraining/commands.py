@@ -237,6 +237,9 @@ def export_checkpoint(checkpoint: Path, tokenizer: Path, folder: Path) -> None:
     model = load_model(checkpoint, torch.device("cpu"))
     size = export.export(model.recipe, model.weights, tokenizer, folder)
     say(f"{folder}: {size:,} bytes, {parameter_count(model.recipe):,} weights")
+    if checkpoints.exists(checkpoint):
+        step = checkpoints.load(checkpoint).step
+        export.write_card(model.recipe, step, parameter_count(model.recipe), size, folder)
     rounded = export.load_exported(folder)
     say(
         f"largest difference of a logit from transformers: {export.difference(rounded, folder):.1e}"

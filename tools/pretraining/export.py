@@ -170,6 +170,29 @@ def export(recipe: Recipe, weights: dict[str, Tensor], tokenizer: Path, folder: 
     return sum((folder / name).stat().st_size for name in names)
 
 
+def write_card(recipe: Recipe, step: int, weights: int, size: int, folder: Path) -> None:
+    """Write the facts of a model and of its training to README.md."""
+    family = "Llama (causal)" if recipe.kind == "causal" else "BERT (masked)"
+    rates = f"AdamW ({recipe.lr:g})"
+    if recipe.optimizer == "muon":
+        rates = f"Muon for the matrices ({recipe.matrix_lr:g}), {rates} for the rest"
+    text = f"""# {folder.name}
+
+A small {recipe.kind} language model, trained for {step:,} steps by `tools/pretrain.py`.
+
+| | |
+| --- | --- |
+| architecture | {family}, {recipe.layers} layers × {recipe.width}, {recipe.heads} heads, inner {recipe.inner:,}, {recipe.max_positions} positions, {weights:,} weights |
+| vocabulary | {recipe.vocabulary:,} tokens |
+| files | float16, {size:,} bytes |
+| rows | {recipe.shares} (length limit : part of the tokens; 1 means single sentences) |
+| optimizer | {rates}, weight decay {recipe.weight_decay:g}, {recipe.warmup:,} steps of warm-up, linear decay over the last {recipe.decay:.0%} |
+| tokens | {recipe.batch_tokens:,} per step, {step * recipe.batch_tokens:,} in all |
+"""  # noqa: E501
+    with replace_file(folder / "README.md") as file:
+        file.write(text.encode())
+
+
 def load_exported(folder: Path) -> Model:
     """An exported model as a training model in float32."""
     try:

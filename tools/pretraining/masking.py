@@ -11,7 +11,6 @@ from torch import Tensor
 from .model import Batch
 from .tokenizer import CLS, MASK, PAD, SEP, SPECIAL
 
-
 MARKS = (CLS, SEP, PAD)
 CAUSAL_MARKS = (0, 0, 0)
 IGNORED = -100

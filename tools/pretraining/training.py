@@ -16,8 +16,8 @@ from evenhand.errors import EvenhandError, InputError
 from . import checkpoints
 from .attention import choose
 from .checkpoints import Checkpoint
-from .evaluation import Task, losses, validation_tasks
 from .decoder import build
+from .evaluation import Task, losses, validation_tasks
 from .masking import CAUSAL_MARKS, MARKS, gather, hide, next_tokens
 from .model import Batch, Model, Weights, fresh_weights
 from .optimizers import Optimizer
