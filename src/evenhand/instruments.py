@@ -68,13 +68,17 @@ __all__ = [
 T = TypeVar("T")
 
 PACKAGES = {
-    "vectors": "evenhand.vectors.metrics",
-    "model": "evenhand.masked.metrics",
-    "corpus": "evenhand.text.metrics",
-    "classifier": "evenhand.fewshot.metrics",
+    "vectors": ("evenhand.vectors.metrics",),
+    "model": ("evenhand.masked.metrics", "evenhand.language.metrics"),
+    "causal": ("evenhand.language.metrics",),
+    "corpus": ("evenhand.text.metrics",),
+    "classifier": ("evenhand.fewshot.metrics",),
 }
-"""Where the instruments of each subject are declared."""
+"""Where the instruments of each subject are declared; those of `language` measure masked and causal
+models alike."""
 
+LANGUAGE = ("model", "causal")
+"""The kinds of language models that instruments of the subject `language` measure."""
 ENTRY_POINTS = "evenhand.instruments"
 
 Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
@@ -493,16 +497,17 @@ def instruments(subject: str) -> Mapping[str, Any]:
     if subject not in _LOADED:
         from importlib.metadata import entry_points
 
-        package = import_module(PACKAGES[subject])
         declared: dict[str, Any] = {}
-        for module in pkgutil.iter_modules(package.__path__):
-            for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
-                declaration = getattr(cls, "declaration", None)
-                if isinstance(cls, type) and isinstance(declaration, Declaration):
-                    declared[declaration.name] = cls
+        for package in map(import_module, PACKAGES[subject]):
+            for module in pkgutil.iter_modules(package.__path__):
+                for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
+                    declaration = getattr(cls, "declaration", None)
+                    if isinstance(cls, type) and isinstance(declaration, Declaration):
+                        declared[declaration.name] = cls
         for entry in entry_points(group=ENTRY_POINTS):
             cls = entry.load()
-            if cls.declaration.subject == subject:
+            both = cls.declaration.subject == "language" and subject in LANGUAGE
+            if cls.declaration.subject == subject or both:
                 declared.setdefault(cls.declaration.name, cls)
         _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
@@ -762,4 +767,5 @@ def identity(chosen: Any) -> dict[str, Any]:
 
 def all_declarations(subjects: Iterable[str] = tuple(PACKAGES)) -> list[Declaration]:
     """The declarations of every instrument of these subjects."""
-    return [cls.declaration for subject in subjects for cls in instruments(subject).values()]
+    declared = (cls.declaration for subject in subjects for cls in instruments(subject).values())
+    return list({about.name: about for about in declared}.values())

@@ -25,6 +25,7 @@ COMMANDS = {
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
     "list": "List what there is, such as every metric with its formula and options.",
     "masked": "Measure, fine-tune and probe masked language models.",
+    "model": "Measure language models of every kind, masked and causal.",
     "posterior": "Posteriors of cosine bias, and how many words a study needs.",
     "report": "Write the page of an audit again, or compare audits.",
     "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",

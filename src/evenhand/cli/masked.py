@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli.model import measure_model
 from evenhand.cli.options import (
     ModelLoader,
     configure,
@@ -22,7 +23,6 @@ from evenhand.cli.options import (
     form_of,
     format_option,
     format_options,
-    given_options,
     json_option,
     load_vectors,
     metric_option,
@@ -49,7 +49,7 @@ from evenhand.cli.output import (
     step_bars,
 )
 from evenhand.files import public_arguments, public_names
-from evenhand.instruments import Run, correct_p_values, instruments, lookup
+from evenhand.instruments import Run, correct_p_values, instruments
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
 from evenhand.masked.generation import Settings as GenerationSettings
@@ -126,26 +126,7 @@ def measure(
     as_json: bool,
     **options: Any,
 ) -> None:
-    if data is not None and not metrics:
-        raise click.UsageError("--data: name the metrics that read it with --metric")
-    chosen = [lookup("model", name) for name in metrics or ()]
-    chosen = chosen or [cls for cls in METRICS if cls.declaration.audit]
-    given = given_options(options)
-    accepted = {option.name for cls in chosen for option in cls.declaration.options}
-    for name in given:
-        if name not in accepted:
-            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
-    configured = [configure(cls, given) for cls in chosen]
-    material = [instrument.read(data) if data else None for instrument in configured]
-    model = load(source)
-    results: list[Measurement] = []
-    for instrument, read in zip(configured, material, strict=True):
-        results += _measure(instrument, model, read, run, load)
-    if as_json:
-        print_json(command="masked measure", measurements=results)
-        return
-    print_measurements(source, results, parts=True)
-    print_notes(note for m in results for note in m.notes)
+    measure_model("masked measure", "model", source, metrics, data, load, run, as_json, options)
 
 
 def _measure(

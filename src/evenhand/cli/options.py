@@ -288,6 +288,16 @@ class ModelLoader:
 
         return load(source, device=self.device, dtype=self.dtype, int8=self.int8)
 
+    def any(self, source: str) -> Any:
+        """A language model of any kind."""
+        from evenhand.language.models import kind_of, load
+
+        if kind_of(source) == "model":
+            return self(source)
+        if self.int8:
+            raise InputError("--int8: only masked language models have it")
+        return load(source, device=self.device, dtype=self.dtype)
+
     def each(self, sources: Iterable[str]) -> list[Model]:
         """The models; those of one name are distinguished by how they were given."""
         distinct = list(dict.fromkeys(sources))

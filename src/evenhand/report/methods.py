@@ -17,7 +17,13 @@ from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 from evenhand.vectors import hiding, nulls, utility
 
-PARTS = {"corpus": "text", "vectors": "vectors", "model": "masked", "classifier": "fewshot"}
+PARTS = {
+    "corpus": "text",
+    "vectors": "vectors",
+    "model": "masked",
+    "language": "masked",
+    "classifier": "fewshot",
+}
 """The part of an audit that the instruments of a subject belong to."""
 
 

@@ -1,0 +1,174 @@
+"""`evenhand model …`: language models of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from evenhand.cli.options import (
+    ModelLoader,
+    configure,
+    declared_options,
+    describe,
+    given_options,
+    json_option,
+    metric_option,
+    model_options,
+    run_options,
+)
+from evenhand.cli.output import (
+    print_json,
+    print_measurements,
+    print_notes,
+    progress_bar,
+    table,
+)
+from evenhand.instruments import LANGUAGE, Run, instruments, lookup
+from evenhand.results import Measurement
+
+__all__ = ["model"]
+
+METRICS = list({name: cls for kind in LANGUAGE for name, cls in instruments(kind).items()}.values())
+KINDS = {"model": "masked language model", "causal": "causal language model"}
+
+
+@click.group(short_help="Language models of every kind: what one is, and what it measures.")
+def model() -> None:
+    """Language models of every kind: info, measure.
+
+    A model is named mini (embedded, masked), by the path of a folder in the transformers layout, by
+    that of a GGUF file (causal), or as hf:NAME, the only case in which anything is downloaded. Its
+    kind is read from its configuration.
+    """
+
+
+@model.command(short_help="What a model is, and which metrics measure it.")
+@click.argument("source", metavar="MODEL")
+@model_options
+@json_option
+def info(source: str, load: ModelLoader, as_json: bool) -> None:
+    """Show the kind and size of a model, and the metrics that measure it.
+
+    \b
+    Examples:
+      evenhand model info mini
+      evenhand model info ./SmolLM2-135M.gguf --json
+    """
+    loaded = load.any(source)
+    network = loaded.core if loaded.subject_kind == "model" else loaded.network
+    about = {
+        "name": loaded.name,
+        "kind": KINDS[loaded.subject_kind],
+        "weights": sum(weight.numel() for weight in network.parameters()),
+        "vocabulary": len(loaded.tokenizer),
+        "longest_input": loaded.longest,
+        "fingerprint": loaded.fingerprint,
+    }
+    metrics = [cls.declaration for cls in instruments(loaded.subject_kind).values()]
+    if as_json:
+        print_json(command="model info", model=about, metrics=[each.name for each in metrics])
+        return
+    shown = [
+        (name, f"{value:,}" if isinstance(value, int) else value) for name, value in about.items()
+    ]
+    table("Model", ("", ""), shown)
+    rows = [(each.name, each.material or "built in", each.question) for each in metrics]
+    table("Metrics", ("metric", "material", "question"), rows)
+
+
+MEASURE_HELP = f"""Measure a language model of any kind by declared metrics.
+
+MODEL is mini, the path of a folder or of a GGUF file, or hf:NAME. The metrics:
+
+{describe(METRICS)}
+
+Without --metric, those that have built-in material and fit the kind of the model are run.
+`evenhand list metrics NAME` explains one of them.
+
+\b
+Examples:
+  evenhand model measure mini
+  evenhand model measure ./gpt2 --metric stereoset --data stereoset.jsonl.gz --json
+"""
+
+
+@model.command(short_help="Measure a model by any declared metric.", help=MEASURE_HELP)
+@click.argument("source", metavar="MODEL")
+@metric_option
+@click.option(
+    "--data",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="The material of the metrics; each reads it in its own format.",
+)
+@declared_options(*METRICS)
+@model_options
+@run_options
+@json_option
+def measure(
+    source: str,
+    metrics: list[str] | None,
+    data: str | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    from evenhand.language.models import kind_of
+
+    measure_model(
+        "model measure", kind_of(source), source, metrics, data, load, run, as_json, options
+    )
+
+
+def measure_model(
+    command: str,
+    kind: str,
+    source: str,
+    metrics: list[str] | None,
+    data: str | None,
+    load: ModelLoader,
+    run: Run,
+    as_json: bool,
+    options: Mapping[str, Any],
+) -> None:
+    """Measure a model of a kind by the metrics named, or by those with built-in material."""
+    if data is not None and not metrics:
+        raise click.UsageError("--data: name the metrics that read it with --metric")
+    known = {cls.declaration.name for cls in METRICS}
+    for name in metrics or ():
+        if name in known and name not in instruments(kind):
+            fitting = ", ".join(instruments(kind)) or "none"
+            raise click.UsageError(
+                f"metric '{name}' does not measure a {KINDS[kind]}; these do: {fitting}"
+            )
+    chosen = [lookup(kind, name) for name in metrics or ()]
+    chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audit]
+    if not chosen:
+        raise click.UsageError(
+            f"--metric: no metric of a {KINDS[kind]} has built-in material; name one of "
+            f"{', '.join(instruments(kind))} and its --data"
+        )
+    given = given_options(options)
+    accepted = {option.name for cls in chosen for option in cls.declaration.options}
+    for name in given:
+        if name not in accepted:
+            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
+    configured = [configure(cls, given) for cls in chosen]
+    material = [instrument.read(data) if data else None for instrument in configured]
+    loaded = load.any(source)
+    results: list[Measurement] = []
+    for instrument, read in zip(configured, material, strict=True):
+        with progress_bar(f"{instrument.declaration.name}, {loaded.name}") as progress:
+            own = replace(run, cache=load.cache, progress=progress)
+            measured = instrument.measure(loaded, read, own)
+        results += measured if isinstance(measured, list) else [measured]
+    if as_json:
+        content = {"model": loaded.name, "kind": KINDS[kind]}
+        print_json(command=command, **content, measurements=results)
+        return
+    print_measurements(source, results, parts=True)
+    print_notes(note for m in results for note in m.notes)

@@ -1,0 +1,92 @@
+"""`evenhand model`: what a model of any kind is, and measuring it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from small_causal import small_network, small_tokenizer
+
+from evenhand.cli import run
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "small-llama"
+    small_network("llama").save_pretrained(folder)
+    small_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory):
+    path = tmp_path_factory.mktemp("items") / "items.jsonl"
+    rows = [
+        {
+            "type": "intersentence",
+            "target": f"w{i}",
+            "bias_type": "gender",
+            "context": f"w{i} w3",
+            "stereotype": "w4 w5",
+            "anti-stereotype": "w6 w7",
+            "unrelated": "w8",
+        }
+        for i in range(10, 14)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize(("source", "kind"), [("mini", "masked"), ("causal", "causal")])
+def test_info_says_what_a_model_is(source, kind, causal, capsys):
+    assert run(["model", "info", causal if source == "causal" else source, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["model"]["kind"] == f"{kind} language model"
+    assert content["model"]["weights"] > 1000
+    assert "stereoset" in content["metrics"]
+    assert ("pronouns" in content["metrics"]) == (kind == "masked")
+
+
+@pytest.mark.parametrize("source", ["mini", "causal"])
+def test_measure_gives_the_same_document_for_every_kind(source, causal, items, capsys):
+    model = causal if source == "causal" else source
+    arguments = ["model", "measure", model, "--metric", "stereoset", "--data", items]
+    assert run([*arguments, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert {"schema", "model", "kind", "measurements"} <= content.keys()
+    [measured] = content["measurements"]
+    assert measured["metric"] == "stereoset"
+    assert {part["query"] for part in measured["parts"]} >= {"lms", "icat"}
+    assert run(arguments) == 0
+    assert "stereoset_icat" in capsys.readouterr().out
+
+
+def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
+    assert run(["model", "measure", causal, "--metric", "pronouns"]) == 2
+    error = capsys.readouterr().err
+    assert "'pronouns' does not measure a causal language model; these do: stereoset" in error
+
+
+def test_a_causal_model_without_data_says_what_it_needs(causal, capsys):
+    assert run(["model", "measure", causal]) == 2
+    assert "name one of stereoset and its --data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "no such folder or GGUF file"),
+        (["mini", "--metric", "stereosets"], "stereoset"),
+        (["mini", "--metric", "stereoset"], "expected items"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments, message, capsys):
+    assert run(["model", "measure", *arguments]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
+
+
+def test_int8_is_for_masked_models(causal, capsys):
+    assert run(["model", "info", causal, "--int8"]) == 2
+    assert "only masked language models" in capsys.readouterr().err
