@@ -17,7 +17,7 @@ from evenhand.causal.scoring import (
     log_likelihoods,
     sentence_log_likelihoods,
 )
-from evenhand.errors import FileError
+from evenhand.errors import FileError, InputError
 from pretraining import attention, checkpoints, checks, corpus, decoder, evaluation, export
 from pretraining.commands import Place
 from pretraining.masking import IGNORED, next_tokens
@@ -227,6 +227,18 @@ def test_a_folder_is_read_without_transformers_and_completed_by_it(exported):
     again = read_folder("tiny", exported / "tiny", CPU, "float32")
     assert type(again.network).__name__ == "LlamaForCausalLM"
     assert again.fingerprint == fingerprint
+
+
+def test_an_embedded_model_is_loaded_by_its_name(exported, monkeypatch):
+    from evenhand import causal, language
+    from evenhand.causal import model as models
+
+    monkeypatch.setattr(models, "EMBEDDED", ("tiny",))
+    monkeypatch.setattr(models.resources, "files", lambda _: exported)
+    assert language.kind_of("tiny") == "causal"
+    assert isinstance(causal.load("tiny", device="cpu").core, models.ReadNetwork)
+    with pytest.raises(InputError, match="embedded: tiny; a model of the hub"):
+        causal.load(exported / "none")
 
 
 def test_reading_does_not_import_transformers(exported):
