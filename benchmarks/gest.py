@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from evenhand.files import document, save_json
-from evenhand.statistics.intervals import crossed_mean, two_way_jackknife
+from evenhand.language.metrics.gest import stereotype_interval, stereotype_rates
+from evenhand.statistics.intervals import crossed_mean
 
 MODELS = {
     "BERT-base": "bert-base-uncased",
@@ -37,8 +38,6 @@ PUBLISHED = {
     "RoBERTa-base": (1.238, 1.292, 1.286, 1.257),
 }
 """The stereotype rate g_s by template, as published."""
-ABOUT_WOMEN = 7
-"""Stereotypes 1 to 7 are about women, 8 to 16 about men."""
 
 
 def read(folder: Path, name: str) -> np.ndarray:
@@ -49,36 +48,6 @@ def read(folder: Path, name: str) -> np.ndarray:
         with gzip.open(path, "rt") as file:
             columns.append([float(line) for line in file])
     return np.array(columns).T
-
-
-def stereotype(log_odds: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Mean over stereotypes about men less that over those about women, per template."""
-    means = np.array([log_odds[kinds == kind].mean(axis=0) for kind in range(1, 17)])
-    return means[ABOUT_WOMEN:].mean(axis=0) - means[:ABOUT_WOMEN].mean(axis=0)
-
-
-def stereotype_interval(
-    log_odds: np.ndarray, kinds: np.ndarray, prob: float
-) -> tuple[float, float, float]:
-    """The mean of `stereotype` over templates; stereotypes (as clusters of sentences) and
-    templates are both samples.
-    """
-    means = np.array([log_odds[kinds == kind].mean(axis=0) for kind in range(1, 17)])
-    value = float(stereotype(log_odds, kinds).mean())
-    sides = (np.arange(16) >= ABOUT_WOMEN).astype(int)
-    without = []
-    for kind in range(16):
-        rest = np.arange(16) != kind
-        by_side = [means[rest & (sides == side)].mean() for side in (0, 1)]
-        without.append(by_side[1] - by_side[0])
-    by_template = stereotype(log_odds, kinds)
-    templates = [np.delete(by_template, t).mean() for t in range(len(by_template))]
-    # centred within each side, since only the spread inside a side counts
-    spread = np.array(without)
-    for side in (0, 1):
-        spread[sides == side] += value - spread[sides == side].mean()
-    low, high = two_way_jackknife(value, spread, templates, prob=prob)
-    return value, low, high
 
 
 def cell(estimate: tuple[float, float, float], digits: int = 3) -> str:
@@ -165,7 +134,7 @@ def main() -> None:
     for label, values in odds.items():
         level = crossed_mean(values, prob=prob)
         gap = stereotype_interval(values, kinds, prob)
-        gap_of = np.exp(stereotype(scores[label], kinds))
+        gap_of = stereotype_rates(scores[label], kinds)
         published = PUBLISHED.get(label)
         results[label] |= {"level": level, "stereotype": gap, "g_s": gap_of.tolist()}
         rows.append(

@@ -1,7 +1,7 @@
 """Language models of every kind: load one, compute likelihoods, measure it.
 
-`stereoset` measures masked and causal models alike and returns a `Measurement`. The names that users
-import are listed in `__init__.pyi`, once, and loaded when first used.
+`gest` and `stereoset` measure masked and causal models; each returns a `Measurement`. The names that
+users import are listed in `__init__.pyi`, once, and loaded when first used.
 """
 
 import lazy_loader
