@@ -1,6 +1,6 @@
-"""Pretrain a small masked language model (BERT) from running text, on one GPU, in minutes.
+"""Pretrain a small language model, masked (BERT) or causal (Llama), on one GPU, in minutes.
 
-    pretrain.py tokenizer TEXT… --out TOKENIZER     learn the word pieces
+    pretrain.py tokenizer TEXT… --kind causal --out TOKENIZER   learn the tokens of a kind
     pretrain.py prepare TEXT… --tokenizer TOKENIZER --out FOLDER    split and tokenise, once
     pretrain.py probe …     short runs of several settings, one table
     pretrain.py train …     the long run, with checkpoints; the same command again goes on
@@ -51,8 +51,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(required=True, metavar="command")
 
-    command = commands.add_parser("tokenizer", help="learn the word pieces")
+    command = commands.add_parser("tokenizer", help="learn the tokens")
     command.add_argument("text", nargs="+", type=Path)
+    command.add_argument("--kind", choices=["masked", "causal"], default=Recipe.kind)
     command.add_argument("--size", type=int, default=Recipe.vocabulary)
     command.add_argument("--out", type=Path, required=True, help="folder for the tokenizer")
     command.set_defaults(run=run_tokenizer)
@@ -116,20 +117,22 @@ def _add_recipe(command: argparse.ArgumentParser) -> None:
 
 
 def _choices() -> list[dataclasses.Field[object]]:
-    """The fields of a recipe but the vocabulary, which is the tokenizer's."""
-    return [field for field in dataclasses.fields(Recipe) if field.name != "vocabulary"]
+    """The fields of a recipe but the kind and the vocabulary, which are the tokenizer's."""
+    own = ("kind", "vocabulary")
+    return [field for field in dataclasses.fields(Recipe) if field.name not in own]
 
 
 def _recipe(options: argparse.Namespace) -> Recipe:
     chosen = {field.name: getattr(options, field.name) for field in _choices()}
-    size = tokenizer.load_tokenizer(options.tokenizer).get_vocab_size()
-    return Recipe(vocabulary=size, **chosen)
+    known = tokenizer.load_tokenizer(options.tokenizer)
+    kind = "causal" if tokenizer.is_causal(known) else "masked"
+    return Recipe(kind=kind, vocabulary=known.get_vocab_size(), **chosen)
 
 
 def run_tokenizer(options: argparse.Namespace) -> None:
-    """Learn the word pieces from the documents that are not held out."""
+    """Learn the tokens from the documents that are not held out."""
     documents = (item for item in corpus.documents(options.text) if not corpus.held_out(item))
-    made = tokenizer.train_tokenizer(documents, options.size)
+    made = tokenizer.train_tokenizer(documents, options.size, options.kind)
     tokenizer.save_tokenizer(made, options.out)
     print(f"{made.get_vocab_size():,} pieces in {options.out}")
 

@@ -190,13 +190,13 @@ def test_an_encoder_without_its_head_can_embed_and_not_be_asked(tmp_path):
 
 def test_the_fingerprint_is_computed_once_for_each_state_of_the_weights(monkeypatch):
     hashed: list[str] = []
-    compute = model_module._fingerprint
+    compute = model_module.fingerprint_of
 
     def counted(*given):
         hashed.append(compute(*given))
         return hashed[-1]
 
-    monkeypatch.setattr(model_module, "_fingerprint", counted)
+    monkeypatch.setattr(model_module, "fingerprint_of", counted)
     model = load("mini")
     assert model.fingerprint == model.fingerprint
     assert len(hashed) == 1

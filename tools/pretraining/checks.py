@@ -1,8 +1,8 @@
-"""What a masked language model says about plain sentences and about people's pronouns."""
+"""What a language model says about plain sentences and about people's pronouns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,8 @@ PLAIN_SENTENCES = (
     "[MASK] is a nurse.",
     "[MASK] waves at the driver.",
 )
+SPACE = "Ġ"
+"""How a space before a word is written in byte-level tokens."""
 _TOKENS = 16_384
 
 
@@ -47,6 +49,10 @@ class Reader:
 
     model: Model
     tokenizer: Tokenizer
+
+    def texts(self, choices: Iterable[str]) -> list[str]:
+        """The sentences with `[MASK]` that it can read."""
+        return list(choices)
 
     def encode(self, sentence: str) -> list[int]:
         """Token ids with `[CLS]` and `[SEP]`; `[MASK]` in the text is the mask."""
@@ -83,6 +89,36 @@ class Reader:
         rows = [self.encode(sentence) for sentence in sentences]
         return list(self.log_probabilities(rows, [row.index(MASK) for row in rows]))
 
+    def hidden(self, ids: list[int], place: int) -> tuple[list[int], int]:
+        """A row that does not show the token at a place, and where it is predicted."""
+        return [*ids[:place], MASK, *ids[place + 1 :]], place
+
+
+class CausalReader(Reader):
+    """A causal model, which reads a sentence as far as its `[MASK]` and predicts what is there."""
+
+    def texts(self, choices: Iterable[str]) -> list[str]:
+        """Those in which all that matters is before the `[MASK]`."""
+        return [text for text in choices if not text.startswith("[MASK]")]
+
+    def encode(self, sentence: str) -> list[int]:
+        """Token ids with the mark of an end of a text before and after them."""
+        ids: list[int] = self.tokenizer.encode(sentence, add_special_tokens=False).ids
+        return [0, *ids[: self.model.recipe.max_positions - 2], 0]
+
+    def piece(self, word: str) -> int:
+        """The id of a word, with the space before it, that is one token."""
+        return super().piece(f"{SPACE}{word}")
+
+    def masked(self, sentences: Sequence[str]) -> list[Tensor]:
+        """Log probabilities of the token at the `[MASK]` after what is before it."""
+        before = [sentence.partition("[MASK]")[0].rstrip() for sentence in sentences]
+        rows = [self.encode(f"{text[:1].upper()}{text[1:]}")[:-1] for text in before]
+        return list(self.log_probabilities(rows, [len(row) - 1 for row in rows]))
+
+    def hidden(self, ids: list[int], place: int) -> tuple[list[int], int]:
+        return ids[:place], place - 1
+
 
 def _groups(rows: Sequence[list[int]]) -> Iterator[tuple[int, int]]:
     """Ranges of rows that make up about one batch each."""
@@ -106,26 +142,36 @@ class Pronouns:
     """Mean probability of the two pronouns together."""
     leaning: dict[str, float]
     """Occupation -> mean of log P(male pronoun) - log P(female pronoun)."""
+    by_template: dict[str, float]
+    """Template -> AUC of that template alone."""
 
 
 def pronouns(reader: Reader, folder: Path) -> Pronouns:
     """The pronoun templates over the lists `male_occupations.txt`, `female_occupations.txt`."""
     lists = {kind: _words(folder / f"{kind}_occupations.txt") for kind in ("male", "female")}
-    leaning: dict[str, float] = {}
+    templates = reader.texts(PRONOUN_TEMPLATES)
+    gaps: dict[str, list[float]] = {}
     together: list[float] = []
     for occupation in (*lists["male"], *lists["female"]):
-        sentences = [template.replace("X", occupation.lower()) for template in PRONOUN_TEMPLATES]
-        gaps = []
-        pairs = zip(reader.masked(sentences), PRONOUN_TEMPLATES.values(), strict=True)
-        for scores, (male, female) in pairs:
+        sentences = [template.replace("X", occupation.lower()) for template in templates]
+        gaps[occupation] = []
+        for scores, template in zip(reader.masked(sentences), templates, strict=True):
+            male, female = PRONOUN_TEMPLATES[template]
             his, hers = float(scores[reader.piece(male)]), float(scores[reader.piece(female)])
-            gaps.append(his - hers)
+            gaps[occupation].append(his - hers)
             together.append(float(np.exp(his) + np.exp(hers)))
-        leaning[occupation] = float(np.mean(gaps))
-    men = np.array([leaning[word] for word in lists["male"]])[:, None]
-    women = np.array([leaning[word] for word in lists["female"]])
-    auc = np.mean(men > women) + 0.5 * np.mean(men == women)
-    return Pronouns(float(auc), float(np.mean(together)), leaning)
+    leaning = {occupation: float(np.mean(values)) for occupation, values in gaps.items()}
+
+    def auc(leaning: Mapping[str, float]) -> float:
+        men = np.array([leaning[word] for word in lists["male"]])[:, None]
+        women = np.array([leaning[word] for word in lists["female"]])
+        return float(np.mean(men > women) + 0.5 * np.mean(men == women))
+
+    by_template = {
+        template: auc({occupation: values[i] for occupation, values in gaps.items()})
+        for i, template in enumerate(templates)
+    }
+    return Pronouns(auc(leaning), float(np.mean(together)), leaning, by_template)
 
 
 def _words(path: Path) -> list[str]:
@@ -141,7 +187,8 @@ def _words(path: Path) -> list[str]:
 def plain(reader: Reader, count: int = 5) -> dict[str, list[tuple[str, float]]]:
     """The likeliest pieces, with their probabilities, for each plain sentence."""
     told = {}
-    for sentence, scores in zip(PLAIN_SENTENCES, reader.masked(PLAIN_SENTENCES), strict=True):
+    sentences = reader.texts(PLAIN_SENTENCES)
+    for sentence, scores in zip(sentences, reader.masked(sentences), strict=True):
         best = scores.topk(count)
         words = [str(reader.tokenizer.id_to_token(token)) for token in best.indices.tolist()]
         told[sentence] = list(zip(words, best.values.exp().tolist(), strict=True))
@@ -150,7 +197,7 @@ def plain(reader: Reader, count: int = 5) -> dict[str, list[tuple[str, float]]]:
 
 @dataclass(frozen=True)
 class PseudoPerplexity:
-    """exp of the mean of -log P(token | the rest of its sentence)."""
+    """exp of the mean of -log P(token | the rest of its sentence, or what is before it)."""
 
     value: float
     sentences: int
@@ -158,7 +205,10 @@ class PseudoPerplexity:
 
 
 def pseudo_perplexity(reader: Reader, path: Path, sample: int = 1000) -> PseudoPerplexity:
-    """Hide each token of a sentence in turn (Salazar et al. 2020), over a fixed random sample."""
+    """Hide each token of a sentence in turn (Salazar et al. 2020), over a fixed random sample.
+
+    For a causal model it is the perplexity.
+    """
     lines = [line.strip() for line in path.read_text().splitlines() if line.strip()]
     if not lines:
         raise FileError(path, "expected sentences, one a line, got none")
@@ -167,8 +217,9 @@ def pseudo_perplexity(reader: Reader, path: Path, sample: int = 1000) -> PseudoP
     for number in picked:
         ids = reader.encode(lines[number])
         for place in range(1, len(ids) - 1):
-            rows.append([*ids[:place], MASK, *ids[place + 1 :]])
-            places.append(place)
+            row, where = reader.hidden(ids, place)
+            rows.append(row)
+            places.append(where)
             labels.append(ids[place])
     scores = reader.log_probabilities(rows, places)
     total = sum(float(row[label]) for row, label in zip(scores, labels, strict=True))

@@ -18,12 +18,13 @@ from evenhand.errors import InputError
 from evenhand.files import replace_file
 
 from . import checkpoints, export
-from .checks import Reader, plain, pronouns, pseudo_perplexity
+from .checks import SPACE, CausalReader, Reader, plain, pronouns, pseudo_perplexity
+from .decoder import build
 from .evaluation import losses, validation_tasks
 from .model import Model, parameter_count
 from .prepared import Prepared, Text, load
 from .recipe import Recipe
-from .tokenizer import load_tokenizer
+from .tokenizer import is_causal, load_tokenizer
 from .training import Data, Limits, Run
 
 
@@ -45,7 +46,11 @@ class Place:
         return cls(options.data, options.tokenizer, torch.device(name), compiled)
 
     def prepared(self) -> Prepared:
-        return load(sorted(self.data.glob("*.tokens.xz")))
+        """The text; that of causal models has a mark after every document."""
+        made = load(sorted(self.data.glob("*.tokens.xz")))
+        if is_causal(load_tokenizer(self.tokenizer)):
+            return dataclasses.replace(made, text=made.text.closed(0))
+        return made
 
     def pieces(self) -> list[str]:
         vocabulary = load_tokenizer(self.tokenizer).get_vocab()
@@ -110,7 +115,7 @@ def load_model(path: Path, device: torch.device) -> Model:
     """A model in float32 from an exported folder or from a checkpoint of any kind."""
     if checkpoints.exists(path):
         kept = checkpoints.load(path)
-        model = Model(kept.recipe, kept.weights)
+        model = build(kept.recipe, kept.weights)
     elif (path / "config.json").is_file():
         model = export.load_exported(path)
     else:
@@ -123,26 +128,34 @@ def evaluate(options: argparse.Namespace, place: Place) -> None:
     """Print the evaluation, and write it as JSON if asked to."""
     torch.set_float32_matmul_precision("highest")
     model = load_model(options.model, place.device)
-    reader = Reader(model, load_tokenizer(place.tokenizer))
+    causal = model.recipe.kind == "causal"
+    reader = (CausalReader if causal else Reader)(model, load_tokenizer(place.tokenizer))
     prepared = place.prepared()
-    told = _validation(model, prepared, options.draws)
+    if causal:
+        told = _causal_validation(model, prepared, place.pieces())
+    else:
+        told = _validation(model, prepared, options.draws)
     told["plain"] = plain(reader)
     for sentence, best in told["plain"].items():
         say(f"{sentence:48} " + "  ".join(f"{word} {chance:.2f}" for word, chance in best))
-    firsts = [word for best in told["plain"].values() for word, _ in best]
-    told["pieces within words in the top 5"] = sum(word.startswith("##") for word in firsts)
-    say(f"pieces within words in the top 5: {told['pieces within words in the top 5']}")
+    if not causal:
+        firsts = [word for best in told["plain"].values() for word, _ in best]
+        told["pieces within words in the top 5"] = sum(word.startswith("##") for word in firsts)
+        say(f"pieces within words in the top 5: {told['pieces within words in the top 5']}")
     if options.occupations:
         found = pronouns(reader, options.occupations)
         told["pronouns"] = dataclasses.asdict(found)
         say(f"pronouns: AUC {found.auc:.3f}, both together {found.probability:.3f}")
         ranked = sorted(found.leaning.items(), key=lambda item: item[1])
         say("  " + ", ".join(f"{word} {value:+.1f}" for word, value in ranked))
+        for template, auc in found.by_template.items():
+            say(f"  {template:48} AUC {auc:.3f}")
     if options.sentences:
         perplexity = pseudo_perplexity(reader, options.sentences)
-        told["pseudo-perplexity"] = dataclasses.asdict(perplexity)
+        name = "perplexity" if causal else "pseudo-perplexity"
+        told[name] = dataclasses.asdict(perplexity)
         say(
-            f"pseudo-perplexity {perplexity.value:.2f} "
+            f"{name} {perplexity.value:.2f} "
             f"({perplexity.sentences:,} sentences, {perplexity.tokens:,} tokens)"
         )
     if options.out:
@@ -174,6 +187,43 @@ def _validation(model: Model, prepared: Prepared, draws: int) -> dict[str, Any]:
     return told
 
 
+def _causal_validation(model: Model, prepared: Prepared, pieces: list[str]) -> dict[str, Any]:
+    """Losses on held-out documents, and on as many documents seen in training.
+
+    A byte-level token has as many letters as bytes, and one that begins a word begins with a space.
+    """
+    held = prepared.validation()
+    if not len(held.tokens):
+        raise InputError("expected held-out documents in the prepared text, got none")
+    sizes = np.array([0, *map(len, pieces[1:])])
+    begins = np.array([piece.startswith(SPACE) for piece in pieces])
+    told: dict[str, Any] = {}
+    vocabulary, longest = model.recipe.vocabulary, model.recipe.max_positions
+    texts = (
+        ("validation", held),
+        ("seen in training", _sample(prepared, len(held.documents))),
+    )
+    for name, text in texts:
+        tasks = validation_tasks(text, vocabulary, longest, causal=True)
+        found = losses(model, tasks)
+        labels = np.concatenate([task.labels.numpy() for task in tasks])
+        nats = found.every * found.tokens
+        words = nats / int(begins[labels].sum())
+        bits = nats / math.log(2) / int(sizes[labels].sum())
+        told[name] = {
+            **dataclasses.asdict(found),
+            "perplexity": math.exp(found.every),
+            "perplexity per word": math.exp(min(words, 700.0)),
+            "bits per byte": bits,
+        }
+        say(
+            f"{name}: loss {found.every:.4f} on all rows (perplexity {math.exp(found.every):.2f} "
+            f"per token, {told[name]['perplexity per word']:.1f} per word, {bits:.3f} bits per "
+            f"byte), {found.full:.4f} on full rows; {found.tokens:,} tokens"
+        )
+    return told
+
+
 def _sample(prepared: Prepared, count: int) -> Text:
     """As many documents of the training part, drawn at random, always the same."""
     places = np.flatnonzero(~prepared.held_out)
@@ -187,6 +237,9 @@ def export_checkpoint(checkpoint: Path, tokenizer: Path, folder: Path) -> None:
     model = load_model(checkpoint, torch.device("cpu"))
     size = export.export(model.recipe, model.weights, tokenizer, folder)
     say(f"{folder}: {size:,} bytes, {parameter_count(model.recipe):,} weights")
+    if checkpoints.exists(checkpoint):
+        step = checkpoints.load(checkpoint).step
+        export.write_card(model.recipe, step, parameter_count(model.recipe), size, folder)
     rounded = export.load_exported(folder)
     say(
         f"largest difference of a logit from transformers: {export.difference(rounded, folder):.1e}"

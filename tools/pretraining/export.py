@@ -14,6 +14,8 @@ from torch import Tensor
 from evenhand.errors import EvenhandError, FileError
 from evenhand.files import replace_file
 
+from . import decoder
+from .decoder import build
 from .model import EPSILON, Batch, Model
 from .recipe import Recipe
 from .tokenizer import CLS, MASK, PAD, SEP, SPECIAL
@@ -41,10 +43,41 @@ _LAYERED = {
     "norm2": "output.LayerNorm",
 }
 _PARTS = ("query", "key", "value")
+_CAUSAL_ENDS = {"words": "model.embed_tokens.weight", "norm3": "model.norm.weight"}
+_CAUSAL_LAYERED = {
+    "out": "self_attn.o_proj",
+    "norm1": "input_layernorm",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+    "norm2": "post_attention_layernorm",
+}
 
 
 def configuration(recipe: Recipe) -> dict[str, object]:
     """The `config.json` of the model."""
+    if recipe.kind == "causal":
+        return {
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "vocab_size": recipe.vocabulary,
+            "hidden_size": recipe.width,
+            "num_hidden_layers": recipe.layers,
+            "num_attention_heads": recipe.heads,
+            "num_key_value_heads": recipe.heads,
+            "intermediate_size": recipe.inner,
+            "max_position_embeddings": recipe.max_positions,
+            "hidden_act": "silu",
+            "rms_norm_eps": decoder.EPSILON,
+            "rope_theta": decoder.THETA,
+            "attention_bias": False,
+            "mlp_bias": False,
+            "initializer_range": 0.02,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "tie_word_embeddings": True,
+            "torch_dtype": "float32",
+        }
     return {
         "architectures": ["BertForMaskedLM"],
         "model_type": "bert",
@@ -67,7 +100,16 @@ def configuration(recipe: Recipe) -> dict[str, object]:
 
 
 def to_transformers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Our stacked weights under the names of `BertForMaskedLM`."""
+    """Our stacked weights under the names of `BertForMaskedLM` or `LlamaForCausalLM`."""
+    if "gate" in weights:
+        named = {theirs: weights[ours] for ours, theirs in _CAUSAL_ENDS.items()}
+        for number in range(len(weights["qkv"])):
+            prefix = f"model.layers.{number}"
+            for name, part in zip("qkv", weights["qkv"][number].chunk(3), strict=True):
+                named[f"{prefix}.self_attn.{name}_proj.weight"] = part
+            for ours, theirs in _CAUSAL_LAYERED.items():
+                named[f"{prefix}.{theirs}.weight"] = weights[ours][number]
+        return named
     named = {theirs: weights[ours] for ours, theirs in _ENDS.items()}
     for number in range(len(weights["qkv"])):
         prefix = f"bert.encoder.layer.{number}"
@@ -82,6 +124,18 @@ def to_transformers(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def from_transformers(named: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
     """The reverse of `to_transformers`."""
+    if "model.norm.weight" in named:
+        weights = {ours: named[theirs] for ours, theirs in _CAUSAL_ENDS.items()}
+        prefixes = [f"model.layers.{number}" for number in range(layers)]
+        weights["qkv"] = torch.stack(
+            [
+                torch.cat([named[f"{prefix}.self_attn.{name}_proj.weight"] for name in "qkv"])
+                for prefix in prefixes
+            ]
+        )
+        for ours, theirs in _CAUSAL_LAYERED.items():
+            weights[ours] = torch.stack([named[f"{prefix}.{theirs}.weight"] for prefix in prefixes])
+        return weights
     weights = {ours: named[theirs] for ours, theirs in _ENDS.items()}
     prefixes = [f"bert.encoder.layer.{number}" for number in range(layers)]
     for kind, suffix in (("weight", ""), ("bias", "_bias")):
@@ -109,10 +163,34 @@ def export(recipe: Recipe, weights: dict[str, Tensor], tokenizer: Path, folder: 
         file.write(save_tensors(half, metadata={"format": "pt"}))
     with replace_file(folder / "config.json") as file:
         file.write((json.dumps(configuration(recipe), indent=2) + "\n").encode())
-    for name in TOKENIZER_FILES:
+    copied = TOKENIZER_FILES[:2] if recipe.kind == "causal" else TOKENIZER_FILES
+    for name in copied:
         shutil.copyfile(tokenizer / name, folder / name)
-    names = ("model.safetensors", "config.json", *TOKENIZER_FILES)
+    names = ("model.safetensors", "config.json", *copied)
     return sum((folder / name).stat().st_size for name in names)
+
+
+def write_card(recipe: Recipe, step: int, weights: int, size: int, folder: Path) -> None:
+    """Write the facts of a model and of its training to README.md."""
+    family = "Llama (causal)" if recipe.kind == "causal" else "BERT (masked)"
+    rates = f"AdamW ({recipe.lr:g})"
+    if recipe.optimizer == "muon":
+        rates = f"Muon for the matrices ({recipe.matrix_lr:g}), {rates} for the rest"
+    text = f"""# {folder.name}
+
+A small {recipe.kind} language model, trained for {step:,} steps by `tools/pretrain.py`.
+
+| | |
+| --- | --- |
+| architecture | {family}, {recipe.layers} layers × {recipe.width}, {recipe.heads} heads, inner {recipe.inner:,}, {recipe.max_positions} positions, {weights:,} weights |
+| vocabulary | {recipe.vocabulary:,} tokens |
+| files | float16, {size:,} bytes |
+| rows | {recipe.shares} (length limit : part of the tokens; 1 means single sentences) |
+| optimizer | {rates}, weight decay {recipe.weight_decay:g}, {recipe.warmup:,} steps of warm-up, linear decay over the last {recipe.decay:.0%} |
+| tokens | {recipe.batch_tokens:,} per step, {step * recipe.batch_tokens:,} in all |
+"""  # noqa: E501
+    with replace_file(folder / "README.md") as file:
+        file.write(text.encode())
 
 
 def load_exported(folder: Path) -> Model:
@@ -121,6 +199,7 @@ def load_exported(folder: Path) -> Model:
         config = json.loads((folder / "config.json").read_text())
         named = load_tensors((folder / "model.safetensors").read_bytes())
         recipe = Recipe(
+            kind="causal" if config["model_type"] == "llama" else "masked",
             vocabulary=config["vocab_size"],
             layers=config["num_hidden_layers"],
             width=config["hidden_size"],
@@ -132,7 +211,7 @@ def load_exported(folder: Path) -> Model:
         weights = from_transformers(named, recipe.layers)
     except (OSError, ValueError, KeyError) as problem:
         raise FileError(folder, f"expected an exported model, got: {problem}") from problem
-    return Model(recipe, {name: value.float() for name, value in weights.items()})
+    return build(recipe, {name: value.float() for name, value in weights.items()})
 
 
 @torch.no_grad()
@@ -140,15 +219,20 @@ def difference(model: Model, folder: Path) -> float:
     """The largest difference of a logit between our model and transformers' on random rows; nan
     where a logit is none.
     """
-    from transformers import AutoModelForMaskedLM
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-    theirs = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
     recipe = model.recipe
+    causal = recipe.kind == "causal"
+    family = AutoModelForCausalLM if causal else AutoModelForMaskedLM
+    theirs = family.from_pretrained(folder, dtype=torch.float32).eval()
     generator = torch.Generator().manual_seed(5)
     worst = torch.zeros(())
     for size in (3, 17, recipe.max_positions):
         row = torch.randint(len(SPECIAL), recipe.vocabulary, (size,), generator=generator)
-        row[0], row[size // 2], row[-1] = CLS, MASK, SEP
+        if causal:
+            row[0] = 0
+        else:
+            row[0], row[size // 2], row[-1] = CLS, MASK, SEP
         places = torch.arange(size)
         batch = Batch(row, places, torch.tensor([0, size], dtype=torch.int32), size)
         ours = model.logits(model.here(batch), places.to(model.device)).cpu()

@@ -1,4 +1,7 @@
-"""Gathering a batch on the device and hiding some of its tokens (Devlin et al. 2019)."""
+"""Gathering a batch on the device, and what is to be predicted in it.
+
+Masked models predict some hidden tokens (Devlin et al. 2019), causal ones every next token.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,21 @@ from torch import Tensor
 from .model import Batch
 from .tokenizer import CLS, MASK, PAD, SEP, SPECIAL
 
+MARKS = (CLS, SEP, PAD)
+CAUSAL_MARKS = (0, 0, 0)
+IGNORED = -100
+"""The label of a token after which nothing is predicted."""
 
-def gather(text: Tensor, starts: Tensor, bounds: Tensor, tokens: int, longest: int) -> Batch:
-    """Cut the rows out of the text and put `[CLS]` and `[SEP]` around each.
+
+def gather(
+    text: Tensor,
+    starts: Tensor,
+    bounds: Tensor,
+    tokens: int,
+    longest: int,
+    marks: tuple[int, int, int] = MARKS,
+) -> Batch:
+    """Cut the rows out of the text and put `[CLS]` and `[SEP]` around each, or other marks.
 
     `tokens` is the number of tokens in the batch, `longest` the length that no row exceeds.
 
@@ -25,9 +40,30 @@ def gather(text: Tensor, starts: Tensor, bounds: Tensor, tokens: int, longest: i
     offset = torch.arange(tokens, device=text.device) - bounds[row]
     begin = starts[row]
     ids = text[(begin + offset - 1).clamp(0, len(text) - 1)].long()
-    ids = torch.where(offset == 0, CLS, ids)
-    ids = torch.where(offset == lengths[row] - 1, SEP, ids)
-    return Batch(torch.where(begin < 0, PAD, ids), offset, bounds, longest)
+    first, last, padding = marks
+    ids = torch.where(offset == 0, first, ids)
+    ids = torch.where(offset == lengths[row] - 1, last, ids)
+    return Batch(torch.where(begin < 0, padding, ids), offset, bounds, longest)
+
+
+def next_tokens(batch: Batch) -> Tensor:
+    """The label of every token: the next one of its row.
+
+    The mark after a row is no label: documents have one of their own, rows that were full end
+    anywhere. Padding has no labels; only there two marks are neighbours.
+
+    >>> text = torch.tensor([11, 12, 13, 14, 0])
+    >>> starts, bounds = torch.tensor([3, 0, -1]), torch.tensor([0, 4, 8, 11])
+    >>> batch = gather(text, starts, bounds, 11, 4, CAUSAL_MARKS)
+    >>> batch.tokens.tolist()
+    [0, 14, 0, 0, 0, 11, 12, 0, 0, 0, 0]
+    >>> next_tokens(batch).tolist()
+    [14, 0, -100, -100, 11, 12, -100, -100, -100, -100, -100]
+    """
+    tokens, positions = batch.tokens, batch.positions
+    following = tokens.roll(-1)
+    within = positions.roll(-2) == positions + 2
+    return torch.where(within & ((tokens != 0) | (following != 0)), following, IGNORED)
 
 
 def hide(

@@ -24,7 +24,7 @@ LAYER = (
     "qkv", "qkv_bias", "out", "out_bias", "norm1", "norm1_bias",
     "up", "up_bias", "down", "down_bias", "norm2", "norm2_bias",
 )  # fmt: skip
-MATRICES = ("qkv", "out", "up", "down", "transform")
+MATRICES = ("qkv", "out", "gate", "up", "down", "transform")
 
 Weights = dict[str, Tensor]
 
@@ -32,6 +32,18 @@ Weights = dict[str, Tensor]
 def shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
     """The shape of every weight tensor."""
     vocabulary, width, inner, layers = recipe.vocabulary, recipe.width, recipe.inner, recipe.layers
+    if recipe.kind == "causal":
+        return {
+            "words": (vocabulary, width),
+            "qkv": (layers, 3 * width, width),
+            "out": (layers, width, width),
+            "norm1": (layers, width),
+            "gate": (layers, inner, width),
+            "up": (layers, inner, width),
+            "down": (layers, width, inner),
+            "norm2": (layers, width),
+            "norm3": (width,),
+        }
     return {
         "words": (vocabulary, width),
         "positions": (recipe.max_positions, width),
@@ -112,14 +124,14 @@ class Model:
 
     def hidden(self, batch: Batch) -> Tensor:
         """The last layer's output, (tokens, width)."""
-        weights, layer = self.weights, _fused(_layer) if self.compiled else _layer
+        weights, layer = self.weights, fused(_layer) if self.compiled else _layer
         mixed = (
             functional.embedding(batch.tokens, weights["words"])
             + functional.embedding(batch.positions, weights["positions"])
             + weights["types"][0]
         )
         state = _norm(mixed, weights["norm0"], weights["norm0_bias"], self.dtype)
-        stacks = [self._cast(name).unbind() for name in LAYER]
+        stacks = [self.cast(name).unbind() for name in LAYER]
         for parts in zip(*stacks, strict=True):
             state = layer(
                 state, batch.bounds, self.attention, self.recipe.heads, batch.longest, *parts
@@ -128,9 +140,9 @@ class Model:
 
     def _head(self) -> list[Tensor]:
         names = ("transform", "transform_bias", "norm3", "norm3_bias", "words", "decoder_bias")
-        return [self._cast(name) for name in names]
+        return [self.cast(name) for name in names]
 
-    def _cast(self, name: str) -> Tensor:
+    def cast(self, name: str) -> Tensor:
         """A weight as the layers use it: norms stay in float32."""
         weight = self.weights[name]
         return weight if name.startswith("norm") else weight.to(self.dtype)
@@ -141,7 +153,7 @@ class Model:
 
     def loss(self, batch: Batch, places: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy of the labels at the places."""
-        head = _fused(_loss) if self.compiled else _loss
+        head = fused(_loss) if self.compiled else _loss
         return head(self.hidden(batch), places, labels, *self._head())
 
 
@@ -199,7 +211,7 @@ def _loss(state: Tensor, places: Tensor, labels: Tensor, *head: Tensor) -> Tenso
 
 
 @cache
-def _fused(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def fused(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The function compiled: one graph serves all layers, since weights are its arguments."""
     torch._dynamo.config.recompile_limit = 64
     return torch.compile(function, dynamic=False)

@@ -68,7 +68,7 @@ class Optimizer:
         self.recipe = recipe
         self.weights = weights
         muon = recipe.optimizer == "muon"
-        matrices = {name: weights[name] for name in MATRICES} if muon else {}
+        matrices = {name: weights[name] for name in MATRICES if name in weights} if muon else {}
         rest = {name: weight for name, weight in weights.items() if name not in matrices}
         decayed = [name for name in rest if name in (*MATRICES, "words")]
         self.muon = Muon(matrices, decay=recipe.weight_decay)

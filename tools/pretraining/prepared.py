@@ -59,6 +59,14 @@ class Text:
         by_token = np.repeat(by_sentence, self.lengths)
         return Text(self.tokens[by_token], self.lengths[by_sentence], self.documents[chosen])
 
+    def closed(self, token: int) -> Text:
+        """The text with a token at the end of every document, as part of its last sentence."""
+        last = np.cumsum(self.documents) - 1
+        ends = np.cumsum(self.lengths)[last]
+        lengths = self.lengths.copy()
+        lengths[last] += 1
+        return Text(np.insert(self.tokens, ends, token), lengths, self.documents)
+
 
 @dataclass(frozen=True)
 class Prepared:

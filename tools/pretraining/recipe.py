@@ -15,6 +15,8 @@ from evenhand.errors import InputError, UnknownNameError
 class Recipe:
     """The shape of the model, the mixture of rows, the masking and the optimizer."""
 
+    kind: str = "masked"
+    """`masked` (BERT) or `causal` (Llama): that of the tokenizer."""
     vocabulary: int = 12_000
     layers: int = 10
     width: int = 256
@@ -43,6 +45,8 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.kind not in ("masked", "causal"):
+            raise UnknownNameError("kind of model", self.kind, ["masked", "causal"])
         if self.optimizer not in ("adamw", "muon"):
             raise UnknownNameError("optimizer", self.optimizer, ["adamw", "muon"])
         if self.width % self.heads:

@@ -16,14 +16,19 @@ from evenhand.errors import EvenhandError, InputError
 from . import checkpoints
 from .attention import choose
 from .checkpoints import Checkpoint
+from .decoder import build
 from .evaluation import Task, losses, validation_tasks
-from .masking import gather, hide
+from .masking import CAUSAL_MARKS, MARKS, gather, hide, next_tokens
 from .model import Batch, Model, Weights, fresh_weights
 from .optimizers import Optimizer
 from .packing import Packer, pack, sentence_ends
 from .prepared import Prepared, Text
 from .recipe import Recipe
+from .tokenizer import BETWEEN
 
+FINAL = frozenset(".!?")
+CLOSING = "\"')]"
+"""Marks that end a sentence, and those that may follow them."""
 _SETTLE, _TIMED, _NO_END = 10, 30, 10**9
 
 
@@ -38,18 +43,20 @@ class Data:
 
     @classmethod
     def of(cls, prepared: Prepared, pieces: list[str], recipe: Recipe) -> Data:
-        held = prepared.validation()
+        held, causal = prepared.validation(), recipe.kind == "causal"
         tasks = (
-            validation_tasks(held, len(pieces), recipe.max_positions) if len(held.tokens) else []
+            validation_tasks(held, len(pieces), recipe.max_positions, causal=causal)
+            if len(held.tokens)
+            else []
         )
         return cls(prepared.training(), tasks, pieces)
 
     def packer(self, recipe: Recipe) -> Packer:
         """The maker of batches for a recipe."""
         number = {piece: token for token, piece in enumerate(self.pieces)}
-        final = np.array([number[mark] for mark in ".!?" if mark in number])
-        closing = np.array([number[mark] for mark in "\"')]" if mark in number])
-        ends = sentence_ends(self.training, final, closing)
+        final = [i for i, piece in enumerate(self.pieces) if piece.rstrip(CLOSING)[-1:] in FINAL]
+        closing = [number[mark] for mark in (*CLOSING, BETWEEN) if mark in number]
+        ends = sentence_ends(self.training, np.array(final), np.array(closing))
         mixture, longest = recipe.mixture(), recipe.max_positions
         sizes = pack(self.training, mixture, ends, longest, recipe.seed).sizes
         rows = int(recipe.batch_tokens / float(np.mean(sizes + 2)))
@@ -99,10 +106,17 @@ class Run:
         say: Callable[[str], None] = print,
     ) -> None:
         self.data, self.recipe, self.device, self.say = data, recipe, device, say
-        attention, why = choose(device)
+        self.causal = recipe.kind == "causal"
+        attention, why = choose(device, causal=self.causal)
         say(f"attention: {why}")
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-        self.model = Model(recipe, fresh_weights(recipe, device), attention, dtype, compiled)
+        self.model = build(
+            recipe,
+            fresh_weights(recipe, device),
+            attention=attention,
+            dtype=dtype,
+            compiled=compiled,
+        )
         self.optimizer = Optimizer(recipe, self.weights)
         self.step = self.epoch = self.batch = 0
         self.packer = data.packer(recipe)
@@ -178,6 +192,9 @@ class Run:
 
     def _loss(self, batch: Batch, late: bool) -> Tensor:
         recipe = self.recipe
+        if self.causal:
+            every = torch.arange(recipe.batch_tokens, device=self.device)
+            return self.model.loss(batch, every, next_tokens(batch))
         rate = recipe.late_mask if late else recipe.mask
         count = int(rate * (recipe.batch_tokens - 2 * self.packer.rows)) // 8 * 8
         generator = torch.Generator(self.device).manual_seed(recipe.seed * 1_000_003 + self.step)
@@ -199,6 +216,7 @@ class Run:
                     bounds[place],
                     self.recipe.batch_tokens,
                     self.recipe.max_positions,
+                    CAUSAL_MARKS if self.causal else MARKS,
                 )
             self.epoch, self.batch = self.epoch + 1, 0
 

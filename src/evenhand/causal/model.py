@@ -1,15 +1,17 @@
-"""A causal language model by name: a folder, `hf:NAME` from the hub, or a GGUF file.
+"""A causal language model by name: embedded, a folder, `hf:NAME` from the hub, or a GGUF file.
 
-torch and transformers are imported when a model is loaded, not before. Nothing is ever fetched
-unless the name begins with `hf:`.
+torch is imported when a model is loaded, not before; transformers too, but for embedded models only
+when its own network is asked for. Nothing is ever fetched unless the name begins with `hf:`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -17,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.masked.model import choose_device, fingerprint_of, name_of, quiet, refusing
+from evenhand.masked.model import (
+    NetworkField,
+    Networks,
+    choose_device,
+    fingerprint_of,
+    name_of,
+    quiet,
+    refusing,
+)
 from evenhand.masked.sources import bounded, check_model_folder, fetch
 
 if TYPE_CHECKING:
@@ -25,8 +35,14 @@ if TYPE_CHECKING:
 
     from evenhand.causal.decoder import Decoder
 
-__all__ = ["CausalLM", "Model", "load"]
+__all__ = ["EMBEDDED", "CausalLM", "Model", "load"]
 
+EMBEDDED = tuple(
+    name
+    for name in ("tiny-causal",)
+    if resources.files("evenhand.assets").joinpath(name, "config.json").is_file()
+)
+"""Names of the models that come with the package."""
 LONGEST = 1 << 20
 BETWEEN = "<|endoftext|>"
 
@@ -63,7 +79,7 @@ class Model:
 
     name: str
     network: Any = field(repr=False)
-    """The network of transformers."""
+    """The network of transformers. An embedded model loads it on first use."""
     tokenizer: Any = field(repr=False)
     subject_kind: ClassVar[str] = "causal"
 
@@ -72,12 +88,17 @@ class Model:
         """The network as `scoring` computes it; None for a family that is not known there."""
         from evenhand.causal.decoder import read_decoder
 
-        weights = {name: weight.detach() for name, weight in self.network.state_dict().items()}
-        return read_decoder(self.network.config.to_dict(), weights)
+        weights = {name: weight.detach() for name, weight in self.core.state_dict().items()}
+        return read_decoder(self.__dict__["_networks"].settings(), weights)
+
+    @property
+    def core(self) -> Any:
+        """The network of transformers, or the one that was read without it."""
+        return self.__dict__["_networks"].core
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = self.network.device
+        device: torch.device = self.core.device
         return device
 
     @property
@@ -99,15 +120,22 @@ class Model:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the results depend on."""
-        settings = self.network.config.to_dict()
+        settings = self.__dict__["_networks"].settings()
         for irrelevant in ("_name_or_path", "transformers_version"):
             settings.pop(irrelevant, None)
-        return fingerprint_of(sorted(self.network.state_dict().items()), settings, self.tokenizer)
+        weights = dict(self.core.state_dict())
+        if settings.get("tie_word_embeddings"):
+            weights.pop("lm_head.weight", None)
+        return fingerprint_of(sorted(weights.items()), settings, self.tokenizer)
 
     def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
         """The logits (tokens, vocabulary) of the token after each token of a row."""
         import torch
 
+        if isinstance(self.core, ReadNetwork) and self.decoder is not None:
+            from evenhand.causal.scoring import row_logits
+
+            return row_logits(self.decoder, row)
         with torch.inference_mode():
             ids = torch.tensor([list(map(int, row))], device=self.device)
             return np.asarray(self.network(input_ids=ids).logits[0].float().cpu().numpy())
@@ -121,6 +149,24 @@ class Model:
         return encoded
 
 
+Model.network = NetworkField()
+
+
+@dataclass(frozen=True, eq=False)
+class ReadNetwork:
+    """The configuration and the weights of a folder, read without transformers."""
+
+    settings: dict[str, Any]
+    weights: dict[str, torch.Tensor]
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.weights.values())).device
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return self.weights
+
+
 def load(
     source: str | os.PathLike[str],
     *,
@@ -132,8 +178,9 @@ def load(
     Parameters
     ----------
     source : str or path
-        A folder in the transformers layout, `hf:NAME` for a model of the hub (the only case in
-        which something may be downloaded), or a GGUF file (needs the extra `gguf`).
+        The name of an embedded model, a folder in the transformers layout, `hf:NAME` for a model
+        of the hub (the only case in which something may be downloaded), or a GGUF file (needs the
+        extra `gguf`).
     device : str
         `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
     dtype : {"float32", "bfloat16", "float16"}
@@ -144,6 +191,9 @@ def load(
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
     torch_device = choose_device(device)
+    if name in EMBEDDED:
+        with resources.as_file(resources.files("evenhand.assets") / name) as folder:
+            return read_folder(name, folder, torch_device, dtype)
     if name.startswith("hf:"):
         return _loaded(name, name, fetch(name[3:]), torch_device, dtype)
     path = Path(name)
@@ -153,10 +203,38 @@ def load(
         with refusing(name, "causal"):
             return _loaded_gguf(path, torch_device, dtype)
     if not path.is_dir():
+        embedded = f"embedded: {', '.join(EMBEDDED)}; " if EMBEDDED else ""
         raise InputError(
-            f"model '{name}': no such folder or file; a model of the hub is named hf:NAME"
+            f"model '{name}': no such folder or file; {embedded}a model of the hub is named hf:NAME"
         )
     return _loaded(name_of(path), str(path), path, torch_device, dtype)
+
+
+def read_folder(name: str, folder: Path, device: torch.device, dtype: str) -> Model:
+    """Load a folder of a known family without transformers, as embedded models are."""
+    import torch
+    from safetensors.torch import load_file
+
+    from evenhand.masked.tokenizer import read_tokenizer
+
+    place = str(folder)
+    check_model_folder(folder, place, "causal")
+
+    def complete() -> Any:
+        return _loaded(name, place, folder, device, dtype).network
+
+    with refusing(place, "causal"):
+        settings = json.loads((folder / "config.json").read_bytes())
+        weights = {
+            key: weight.to(device, getattr(torch, dtype))
+            for key, weight in load_file(folder / "model.safetensors").items()
+        }
+        tokenizer = read_tokenizer(folder, settings["model_type"])
+        networks: Any = Networks(ReadNetwork(settings, weights), complete)
+        model = Model(name, networks, tokenizer)
+        if tokenizer is None or model.decoder is None:
+            raise FileError(place, "expected a decoder of a known family with its tokenizer")
+        return _checked_run(place, model)
 
 
 def _loaded(name: str, place: str, folder: Path, device: torch.device, dtype: str) -> Model:
@@ -230,7 +308,7 @@ def _loaded_gguf(path: Path, device: torch.device, dtype: str) -> Model:
 
 
 def _checked(place: str, model: Model) -> Model:
-    """Check that the model reads a text and predicts with finite numbers."""
+    """Check that the tokenizer belongs to the model, which predicts with finite numbers."""
     from transformers import PreTrainedTokenizerFast
 
     if not isinstance(model.tokenizer, PreTrainedTokenizerFast):
@@ -244,6 +322,10 @@ def _checked(place: str, model: Model) -> Model:
             f"expected a tokenizer of the model's {size:,} tokens, got one of {largest + 1:,}: "
             "they do not belong together",
         )
+    return _checked_run(place, model)
+
+
+def _checked_run(place: str, model: Model) -> Model:
     [coded] = model.encode(["She reads."])
     if not coded.ids or not np.isfinite(model.logits(np.array(coded.ids))).all():
         raise FileError(place, "expected finite predictions of a text, got none")

@@ -221,6 +221,17 @@ def _states(decoder: Decoder, trees: Sequence[Tree]) -> torch.Tensor:
     return states
 
 
+def row_logits(decoder: Decoder, row: NDArray[Any]) -> NDArray[np.float32]:
+    """Compute the logits (tokens, vocabulary) of the token after each token of a row."""
+    import torch
+
+    [tree] = grow([np.array([*map(int, row), 0])], largest=len(row))  # the last one is not read
+    with torch.inference_mode():
+        states = decoder.norm(_states(decoder, [tree]))
+        logits = torch.nn.functional.linear(states, decoder.head).float()
+        return np.asarray(logits.cpu().numpy())
+
+
 def _tensor(numbers: NDArray[Any], decoder: Decoder) -> torch.Tensor:
     import torch
 

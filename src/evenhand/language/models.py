@@ -33,19 +33,20 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     'model'
 
     """
-    from evenhand.masked.model import EMBEDDED
+    from evenhand.causal.model import EMBEDDED as CAUSAL
+    from evenhand.masked.model import EMBEDDED as MASKED
 
     name = os.fspath(source)
-    if name in EMBEDDED:
+    if name in MASKED:
         return "model"
-    if name.lower().endswith(".gguf"):
+    if name in CAUSAL or name.lower().endswith(".gguf"):
         return "causal"
     folder = fetch(name[3:]) if name.startswith("hf:") else Path(name)
     path = folder / "config.json"
     if not folder.is_dir():
         raise InputError(
             f"model '{name}': no such folder or GGUF file, and not embedded "
-            f"({', '.join(EMBEDDED)}); a model of the hub is named hf:NAME"
+            f"({', '.join(MASKED + CAUSAL)}); a model of the hub is named hf:NAME"
         )
     if not path.is_file():
         raise FileError(name, "expected config.json and the weights of a model, got none")

@@ -118,7 +118,7 @@ class Model:
         """
         from evenhand.masked.network import parameters_of
 
-        networks: _Networks = self.__dict__["_networks"]
+        networks: Networks = self.__dict__["_networks"]
         tensors = list(parameters_of(self.core))
         versions = [(name, tensor.data_ptr(), tensor._version) for name, tensor in tensors]
         settings = networks.settings()
@@ -209,7 +209,7 @@ FOLDER_SETTINGS = "_evenhand_settings"
 """The attribute of a network with the settings of its folder, and as transformers shows them."""
 
 
-class _Networks:
+class Networks:
     """The network of a model: that of transformers, or one read without it until it is asked for.
 
     Parameters
@@ -242,18 +242,18 @@ class _Networks:
         return dict(of_folder) if then == now else now
 
 
-class _NetworkField:
+class NetworkField:
     """The field `network` of a model."""
 
     def __get__(self, model: Model | None, owner: type | None = None) -> Any:
         return self if model is None else model.__dict__["_networks"].complete()
 
     def __set__(self, model: Model, network: Any) -> None:
-        known = network if isinstance(network, _Networks) else _Networks(network)
+        known = network if isinstance(network, Networks) else Networks(network)
         model.__dict__["_networks"] = known
 
 
-Model.network = _NetworkField()  # type: ignore[assignment]
+Model.network = NetworkField()  # type: ignore[assignment]
 
 
 _FINGERPRINTS: WeakKeyDictionary[Any, tuple[Any, str]] = WeakKeyDictionary()
@@ -415,11 +415,11 @@ def _built(
                 network.to(torch_device)  # type: ignore[arg-type]
                 return network
 
-        networks = _Networks(core, complete)
+        networks = Networks(core, complete)
     else:
         network, tokenizer = _read_complete(place, folder, dtype, head, name)
         core = network.to(torch_device)
-        networks = _Networks(core)
+        networks = Networks(core)
     if torch_device.type == "cpu" and dtype != "float32":
         guard_half()
     stages = int8_stages(core) if int8 else None
