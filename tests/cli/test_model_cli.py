@@ -64,7 +64,10 @@ def test_measure_gives_the_same_document_for_every_kind(source, causal, items, c
 def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
     assert run(["model", "measure", causal, "--metric", "pronouns"]) == 2
     error = capsys.readouterr().err
-    assert "'pronouns' does not measure a causal language model; these do: bbq, gest, stereoset" in error
+    assert (
+        "'pronouns' does not measure a causal language model; these do: bbq, gest, stereoset"
+        in error
+    )
 
 
 def test_a_causal_model_without_data_says_what_it_needs(causal, capsys):
