@@ -80,6 +80,14 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--minutes", type=float, help="stop so long after the start")
     command.add_argument("--carry", type=Path, help="folder for a smaller copy of the checkpoint")
     command.add_argument("--carry-kind", choices=["compact", "weights"], default="compact")
+    command.add_argument(
+        "--snapshot",
+        type=int,
+        action="append",
+        default=[],
+        metavar="STEP",
+        help="also write the weights after this step to CHECKPOINT-STEP; may be repeated",
+    )
     command.set_defaults(run=run_train)
 
     command = commands.add_parser("evaluate", help="the whole evaluation")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+import warnings
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 from small_causal import FAMILIES, small_network, small_tokenizer
 
-from evenhand.causal.model import load
+from evenhand.causal.model import EMBEDDED, load
 from evenhand.causal.scoring import log_likelihoods, sentence_log_likelihoods
 from evenhand.errors import FileError, InputError
 
+ENGLISH = ["The nurse took her coat and went home.", "home coat The and her nurse went took."]
 SHARED = Path(__file__).parents[3] / "shared"
 
 
@@ -87,6 +90,26 @@ def test_missing_weights_are_named(folders, tmp_path):
         load(folder)
 
 
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_an_embedded_model_predicts_english(name, capfd):
+    from transformers import AutoModelForCausalLM
+
+    model = load(name, device="cpu")
+    values, tokens = sentence_log_likelihoods(model, ENGLISH)
+    sentence, shuffled = np.exp(-values / tokens)
+    assert sentence < shuffled / 4
+    folder = resources.files("evenhand.assets") / name
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        network, report = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values())
+    assert "warn" not in capfd.readouterr().err.lower()
+    row = [model.begin, *model.encode(ENGLISH[:1])[0].ids]
+    plain = sum(_log_softmax(network, row)[t - 1, row[t]].item() for t in range(1, len(row)))
+    assert values[0] == pytest.approx(plain, rel=1e-5)
+    assert sum(entry.stat().st_size for entry in folder.iterdir()) < 20_000_000
+
+
 @pytest.mark.slow
 def test_a_real_gguf_file_predicts_english():
     script = SHARED / "models" / "get"
@@ -98,12 +121,11 @@ def test_a_real_gguf_file_predicts_english():
     [path] = Path(done.stdout.strip()).glob("*.gguf")
     model = load(path, device="cpu")
     assert model.decoder is not None
-    texts = ["The nurse took her coat and went home.", "home coat The and her nurse went took."]
-    values, tokens = sentence_log_likelihoods(model, texts)
+    values, tokens = sentence_log_likelihoods(model, ENGLISH)
     assert model.tokenizer.convert_ids_to_tokens(model.begin) == "<|endoftext|>"
     sentence, shuffled = np.exp(-values / tokens)
     assert sentence < shuffled / 4
-    rows = [[model.begin, *coded.ids] for coded in model.encode(texts)]
+    rows = [[model.begin, *coded.ids] for coded in model.encode(ENGLISH)]
     plain = [
         sum(_log_softmax(model.network, row)[t - 1, row[t]].item() for t in range(1, len(row)))
         for row in rows

@@ -160,7 +160,7 @@ def exported(folder, tmp_path_factory):
     made = tmp_path_factory.mktemp("exported")
     place = [f"--data={folder}/data", f"--tokenizer={folder}/tokenizer", "--device=cpu"]
     train = ["train", *place, *RECIPE.split(), f"--checkpoint={made}/run"]
-    assert pretrain.main([*train, "--steps=150"]) == 0
+    assert pretrain.main([*train, "--steps=150", "--snapshot=10", "--snapshot=50"]) == 0
     export_to = [f"--tokenizer={folder}/tokenizer", f"--out={made}/tiny"]
     assert pretrain.main(["export", f"{made}/run", *export_to]) == 0
     return made
@@ -186,6 +186,18 @@ def test_exported_model_is_that_of_transformers(exported, recwarn):
 
 
 SENTENCES = ["The nurse said that she was tired.", "The king lost his keys."]
+
+
+def test_snapshots_are_models_of_earlier_steps(folder, exported):
+    values = []
+    for name in ("run-10", "run-50", "run"):
+        target = exported / f"exported-{name}"
+        out = [f"--tokenizer={folder}/tokenizer", f"--out={target}"]
+        assert pretrain.main(["export", f"{exported}/{name}", *out]) == 0
+        model = read_folder(name, target, CPU, "float32")
+        values.append(sentence_log_likelihoods(model, SENTENCES)[0].sum())
+    assert values == sorted(values)
+    assert "trained for 10 steps" in (exported / "exported-run-10" / "README.md").read_text()
 
 
 def test_likelihoods_are_those_of_training(exported):

@@ -97,7 +97,7 @@ def train(
         run.resume(options.checkpoint)
         say(f"going on from step {run.step:,}")
     run.rehearse()
-    outcome = run.train(limits, folder=options.checkpoint)
+    outcome = run.train(limits, folder=options.checkpoint, snapshots=options.snapshot)
     if options.carry:
         checkpoints.save(run.checkpoint(), options.carry, options.carry_kind)
     state = "finished" if outcome.finished else "to be continued"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -148,9 +148,18 @@ class Run:
         )
 
     def train(
-        self, limits: Limits, *, folder: Path | None = None, report: int = 500, check: int = 2500
+        self,
+        limits: Limits,
+        *,
+        folder: Path | None = None,
+        report: int = 500,
+        check: int = 2500,
+        snapshots: Collection[int] = (),
     ) -> Outcome:
-        """Train until the limits; report, and validate and write a checkpoint, every so often."""
+        """Train until the limits; report, and validate and write a checkpoint, every so often.
+
+        The weights after the steps in `snapshots` are written to `folder` with the step's number.
+        """
         clock = _Clock(limits, self)
         stream = self._batches(ahead=self.device.type == "cuda")
         recent = torch.zeros((), device=self.device)
@@ -162,6 +171,9 @@ class Run:
             self.step += 1
             count += 1
             clock.tick(late)
+            if folder and self.step in snapshots:
+                target = folder.with_name(f"{folder.name}-{self.step}")
+                checkpoints.save(self.checkpoint(), target, "weights")
             if self.step % report == 0 or self.step == clock.steps:
                 mean, count = float(recent) / count, 0
                 recent.zero_()
