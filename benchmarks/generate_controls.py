@@ -446,16 +446,15 @@ def answer(result: Row, title: str) -> str:
     """Whether the generated sentences helped more than each control, by the rule above."""
     before = result["before"]["held_out"]["bias"]
     after = before + result["arms"]["generated"]["bias"][0]
+    crossed = (before - 0.5) * (after - 0.5) < 0
+    more = "more than" if not crossed else "to less distance from .5, but on its other side, than"
     kinds: dict[str, list[str]] = {}
     for arm, outcomes in result["differences"].items():
         if outcomes:
             _, low, high = outcomes["distance"]
-            verdict = (
-                "more than" if high < 0 else "less than" if low > 0 else "not clearly more than"
-            )
+            verdict = more if high < 0 else "less than" if low > 0 else "not clearly more than"
             kinds.setdefault(verdict, []).append(LABELS[arm])
     parts = [f"{verdict} {', '.join(arms)}" for verdict, arms in kinds.items()]
-    crossed = (before - 0.5) * (after - 0.5) < 0
     side = f"; the mean bias went to the other side of .5 ({after:.3f})" if crossed else ""
     return f"**With {title}, generated sentences helped {'; '.join(parts)}**{side}."
 

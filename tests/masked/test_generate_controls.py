@@ -77,6 +77,7 @@ def test_more_is_said_where_the_interval_excludes_0_and_the_other_side_is_named(
     assert "less than seeds" in study.answer(result(0.01, 0.03, -0.1), "care")
     crossed = study.answer(result(-0.03, -0.01, -0.3), "care")
     assert "the mean bias went to the other side of .5 (0.400)" in crossed
+    assert "more than" not in crossed
 
 
 @pytest.mark.slow

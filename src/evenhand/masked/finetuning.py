@@ -789,8 +789,9 @@ class _Training:
             )
         every = planned / self.settings.evaluations
         due = int((state.tokens + tokens) / every) > int(state.tokens / every)
-        if state.side and state.tokens + tokens < every:  # after 1, 2, 4 … steps: bias moves fast
-            due = (state.step + 1).bit_count() == 1
+        # after 1, 2, 4 … steps too, since the bias moves fast at first
+        early = bool(state.side) and not due and state.tokens + tokens < every
+        early = early and (state.step + 1).bit_count() == 1
         state.batch, state.step, state.tokens = (
             state.batch + 1,
             state.step + 1,
@@ -802,8 +803,8 @@ class _Training:
             state.ended = "epochs" if last else "max_tokens"
         if state.step == self.until:
             state.ended = "steps"
-        if due or state.ended:
-            self.evaluate()
+        if due or early or state.ended:
+            self.evaluate(watch_only=early and not state.ended)
         if self.progress is not None:
             self.progress(min(state.tokens, planned), planned, self.status(number))
         if state.ended or self.interrupt.pressed or self.checkpoint.due:
@@ -811,8 +812,11 @@ class _Training:
         if self.interrupt.pressed and not state.ended:
             raise KeyboardInterrupt
 
-    def evaluate(self) -> None:
-        """Add a point to the curve; copy the weights if it is the best, stop after `patience`."""
+    def evaluate(self, *, watch_only: bool = False) -> None:
+        """Add a point to the curve; copy the weights if it is the best, stop after `patience`.
+
+        With `watch_only` the point is there for the bias alone: it is not compared by its loss.
+        """
         state = self.state
         evaluation = self.evaluation_loss()
         training = state.loss_sum / state.loss_count if state.loss_count else None
@@ -831,7 +835,7 @@ class _Training:
         closer = None if bias is None or nearest is None else state.side * (bias - nearest) <= 0
         if state.side and closer:
             state.nearest, self.nearest = len(state.points) - 1, copy_weights(self.weights)
-        if not state.step:
+        if watch_only or not state.step:
             return
         best = None if state.best is None else state.points[state.best].evaluation
         if best is None or state.points[-1].evaluation < best:
