@@ -307,7 +307,7 @@ def test_importing_it_is_cheap():
     ("name", "cells", "digest"),
     [
         ("simulated", 576, "3b236ed5c1854ca6"),
-        ("wikibios", 576, "b25eaf0cbd5ef3e3"),
+        ("wikibios-mini", 576, "b25eaf0cbd5ef3e3"),
         ("wikibios-tuned", 24, "b4903d40d96c1918"),
         ("events", 144, "c225651fe109d6f8"),
     ],
