@@ -93,3 +93,8 @@ def test_wrong_input_is_one_line(arguments, message, capsys):
 def test_int8_is_for_masked_models(causal, capsys):
     assert run(["model", "info", causal, "--int8"]) == 2
     assert "only masked language models" in capsys.readouterr().err
+
+
+def test_masked_measure_refuses_a_causal_model(causal, capsys):
+    assert run(["masked", "measure", causal, "--metric", "pronouns"]) == 2
+    assert "expected model_type to be a family with a masked head" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.model import measure_model
+from evenhand.cli.model import measure_model, measure_options, measure_with
 from evenhand.cli.options import (
     ModelLoader,
     configure,
@@ -25,7 +25,6 @@ from evenhand.cli.options import (
     format_options,
     json_option,
     load_vectors,
-    metric_option,
     model_option,
     model_options,
     models_option,
@@ -105,37 +104,9 @@ Examples:
 
 
 @masked.command(short_help="Measure a model by any declared metric.", help=MEASURE_HELP)
-@click.argument("source", metavar="MODEL")
-@metric_option
-@click.option(
-    "--data",
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
-    help="The material of the metrics; each reads it in its own format.",
-)
-@declared_options(*METRICS)
-@model_options
-@run_options
-@json_option
-def measure(
-    source: str,
-    metrics: list[str] | None,
-    data: str | None,
-    load: ModelLoader,
-    run: Run,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    measure_model("masked measure", "model", source, metrics, data, load, run, as_json, options)
-
-
-def _measure(
-    instrument: Any, model: Any, material: Any, run: Run, load: ModelLoader
-) -> list[Measurement]:
-    with progress_bar(f"{instrument.declaration.name}, {model.name}") as progress:
-        own = replace(run, cache=load.cache, progress=progress)
-        measured = instrument.measure(model, material, own)
-    return measured if isinstance(measured, list) else [measured]
+@measure_options(METRICS)
+def measure(source: str, load: ModelLoader, **given: Any) -> None:
+    measure_model("masked measure", "model", source, load, load.cache, **given)
 
 
 def _save(
@@ -387,7 +358,9 @@ def associate(
     sentences, incomplete = _design(file, own)
     loaded = load.each(models)
     results = [
-        m for model in loaded for m in _measure(ASSOCIATE(), model, sentences, Run(prob=prob), load)
+        m
+        for model in loaded
+        for m in measure_with(ASSOCIATE(), model, sentences, Run(prob=prob), load.cache)
     ]
     changes = [ASSOCIATE.compare(results[0], other) for other in results[1:]]
     if folder:
@@ -575,7 +548,7 @@ def phrases(
     effects: list[Measurement] = []
     correlations: list[Measurement] = []
     for model in loaded:
-        for m in _measure(instrument, model, lists, run, load):
+        for m in measure_with(instrument, model, lists, run, load.cache):
             if m.metric != PHRASES.declaration.name:
                 correlations.append(m)
             elif (m.subject, m.query) not in {(known.subject, known.query) for known in effects}:
@@ -710,7 +683,7 @@ def _measure_models(
     """Measure each model once, and compare each with the first."""
     results: list[Measurement] = []
     for source in dict.fromkeys(models):
-        [m] = _measure(instrument, load(source), material, run, load)
+        [m] = measure_with(instrument, load(source), material, run, load.cache)
         results.append(replace(m, subject=source))
     return results, [instrument.compare(results[0], other) for other in results[1:]]
 

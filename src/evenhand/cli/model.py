@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from evenhand.cache import Cache
 from evenhand.cli.options import (
+    F,
     ModelLoader,
+    combine,
     configure,
     declared_options,
     describe,
@@ -95,45 +98,44 @@ Examples:
 """
 
 
+def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
+    """The arguments and options of commands that measure a model by these metrics."""
+    return combine(
+        click.argument("source", metavar="MODEL"),
+        metric_option,
+        click.option(
+            "--data",
+            metavar="FILE",
+            type=click.Path(allow_dash=True),
+            help="The material of the metrics; each reads it in its own format.",
+        ),
+        declared_options(*metrics),
+        model_options,
+        run_options,
+        json_option,
+    )
+
+
 @model.command(short_help="Measure a model by any declared metric.", help=MEASURE_HELP)
-@click.argument("source", metavar="MODEL")
-@metric_option
-@click.option(
-    "--data",
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
-    help="The material of the metrics; each reads it in its own format.",
-)
-@declared_options(*METRICS)
-@model_options
-@run_options
-@json_option
-def measure(
-    source: str,
-    metrics: list[str] | None,
-    data: str | None,
-    load: ModelLoader,
-    run: Run,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@measure_options(METRICS)
+def measure(source: str, load: ModelLoader, **given: Any) -> None:
     from evenhand.language.models import kind_of
 
-    measure_model(
-        "model measure", kind_of(source), source, metrics, data, load, run, as_json, options
-    )
+    measure_model("model measure", kind_of(source), source, load.any, load.cache, **given)
 
 
 def measure_model(
     command: str,
     kind: str,
     source: str,
+    load: Callable[[str], Any],
+    cache: Cache | None,
+    *,
     metrics: list[str] | None,
     data: str | None,
-    load: ModelLoader,
     run: Run,
     as_json: bool,
-    options: Mapping[str, Any],
+    **options: Any,
 ) -> None:
     """Measure a model of a kind by the metrics named, or by those with built-in material."""
     if data is not None and not metrics:
@@ -159,16 +161,22 @@ def measure_model(
             raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
     configured = [configure(cls, given) for cls in chosen]
     material = [instrument.read(data) if data else None for instrument in configured]
-    loaded = load.any(source)
+    loaded = load(source)
     results: list[Measurement] = []
     for instrument, read in zip(configured, material, strict=True):
-        with progress_bar(f"{instrument.declaration.name}, {loaded.name}") as progress:
-            own = replace(run, cache=load.cache, progress=progress)
-            measured = instrument.measure(loaded, read, own)
-        results += measured if isinstance(measured, list) else [measured]
+        results += measure_with(instrument, loaded, read, run, cache)
     if as_json:
         content = {"model": loaded.name, "kind": KINDS[kind]}
         print_json(command=command, **content, measurements=results)
         return
     print_measurements(source, results, parts=True)
     print_notes(note for m in results for note in m.notes)
+
+
+def measure_with(
+    instrument: Any, model: Any, material: Any, run: Run, cache: Cache | None
+) -> list[Measurement]:
+    """Measure a model by one instrument, with a progress bar."""
+    with progress_bar(f"{instrument.declaration.name}, {model.name}") as progress:
+        measured = instrument.measure(model, material, replace(run, cache=cache, progress=progress))
+    return measured if isinstance(measured, list) else [measured]
