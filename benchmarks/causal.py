@@ -100,7 +100,7 @@ def main() -> None:
     ours = len(rows) / timed(lambda: log_likelihoods(model, rows), model.device)
     plain = len(some) / timed(lambda: usual(model, some), model.device)
     limit = len(rows) / timed(lambda: products(model, rows), model.device)
-    apart = np.abs(log_likelihoods(model, some) - usual(model, some))
+    differences = np.abs(log_likelihoods(model, some) - usual(model, some))
     tokens = sum(map(len, rows))
     distinct = sum(len(tree) for tree in grow([np.array(row) for row in rows]))
     print(f"{model.name}: {len(rows):,} sentences, {tokens:,} tokens, {distinct:,} distinct")
@@ -109,9 +109,8 @@ def main() -> None:
         f"{'usual way: one call per sentence':<40}{plain:>10.1f}  ours is {ours / plain:.1f} times"
     )
     print(f"{'limit: matrix products alone':<40}{limit:>10.1f}  ours is {ours / limit:.2f} of it")
-    print(
-        f"log-likelihoods differ by {apart.max():.1e} at most, of {tokens / len(rows):.0f} tokens"
-    )
+    length = tokens / len(rows)
+    print(f"log-likelihoods differ by {differences.max():.1e} at most, of {length:.0f} tokens")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ __all__ = [
     "map_texts",
     "open_rows",
     "parse_json",
+    "parse_json_line",
     "plain",
     "public",
     "public_arguments",
@@ -117,6 +118,14 @@ def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
         raise FileError(path, "not valid JSON: nested too deeply") from None
     except ValueError as error:  # a number of more digits than Python reads
         raise FileError(path, f"not valid JSON: {error}") from None
+
+
+def parse_json_line(line: str | bytes, path: str | os.PathLike[str], number: int) -> Any:
+    """The value of one line of a file of JSON lines; the error names the line."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"not valid JSON: {error}", line=number) from None
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:

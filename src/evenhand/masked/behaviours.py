@@ -8,7 +8,6 @@ of a male pronoun at the mask of the same sentence.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import parse_json_line
 from evenhand.instruments import Run
 from evenhand.masked.metrics.phrases import (
     PERMUTATIONS,
@@ -119,10 +119,7 @@ def read_behaviours(path: str | os.PathLike[str]) -> list[Behaviour]:
 
 
 def _row(name: str, number: int, line: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileError(name, f"not valid JSON: {error}", line=number) from None
+    row = parse_json_line(line, name, number)
     needed = {"sentence": str, "masked": str, "pronoun": str, "offset": int, "antecedent": str}
     if not isinstance(row, dict) or any(
         not isinstance(row.get(key), kind) for key, kind in needed.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import FileError
+from evenhand.files import parse_json_line
 from evenhand.masked.words import MASKS
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 
@@ -80,10 +80,7 @@ def read_sentences(
 
 
 def _fields(name: str, number: int, line: str) -> tuple[str, str]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileError(name, f"not valid JSON: {error}", line=number) from None
+    value = parse_json_line(line, name, number)
     if not isinstance(value, dict) or not isinstance(value.get("masked"), str):
         problem = "expected an object with the sentence as 'masked', as the filter writes it"
         raise FileError(name, problem, line=number)

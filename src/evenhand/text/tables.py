@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.files import current_reading
+from evenhand.files import current_reading, parse_json_line
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 
 if TYPE_CHECKING:
@@ -241,10 +241,7 @@ def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
     for number, line in lines:
         if not line.strip():
             continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FileError(name, f"not valid JSON: {error}", line=number) from None
+        value = parse_json_line(line, name, number)
         if not isinstance(value, dict):
             kind = type(value).__name__
             raise FileError(name, f"expected a JSON object, got {kind}", line=number)

@@ -13,7 +13,6 @@ Both are 0 without bias. Parrish et al. (2022).
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import parse_json_line
 from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
 from evenhand.language.likelihood import LanguageModel, end_likelihoods
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -84,10 +84,7 @@ def _question(line: str, name: str, number: int) -> BbqQuestion:
     def wrong(problem: str) -> FileError:
         return FileError(name, problem, line=number)
 
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise wrong(f"not valid JSON: {error}") from None
+    row = parse_json_line(line, name, number)
     if not isinstance(row, dict):
         raise wrong(f"expected an object, got {type(row).__name__}")
     for key in ("question_index", "category", "context", "question", *ANSWERS):
@@ -189,8 +186,8 @@ class Bbq:
         for question in questions:
             for order in chosen:
                 listed = "".join(f"- {question.answers[i]}\n" for i in order)
-                asked = f"Question: {question.question}\nAnswers:\n{listed}Answer:"
-                for prompt in (f"{question.context}\n{asked}", asked):
+                without = f"Question: {question.question}\nAnswers:\n{listed}Answer:"
+                for prompt in (f"{question.context}\n{without}", without):
                     prompts += [prompt] * 3
                     ends += [f" {answer}" for answer in question.answers]
         values, _ = end_likelihoods(model, prompts, ends, cache=run.cache, progress=run.progress)

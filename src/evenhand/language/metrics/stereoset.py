@@ -13,7 +13,6 @@ The scores are means over terms, and $\mathrm{icat} = \mathrm{lms} \cdot \min(\m
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import parse_json_line
 from evenhand.instruments import (
     Declaration,
     Run,
@@ -101,10 +101,7 @@ def read_triples(path: str | os.PathLike[str]) -> list[Triple]:
 
 
 def _triple(line: str, name: str, number: int) -> Triple:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileError(name, f"not valid JSON: {error}", line=number) from None
+    row = parse_json_line(line, name, number)
     if not isinstance(row, dict):
         raise FileError(name, f"expected an object, got {type(row).__name__}", line=number)
     for key in ("type", "target", "bias_type", "context", *ROLES):
