@@ -182,7 +182,7 @@ class Whole(Table):
     """A table that gives all its features for any rows."""
 
     def points(self, rows):
-        return self._features, rows
+        return self.features, rows
 
     table = points
 
