@@ -1,5 +1,6 @@
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
+from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
@@ -9,6 +10,7 @@ __all__ = [
     "GestSentence",
     "Triple",
     "bbq",
+    "crows",
     "end_likelihoods",
     "gest",
     "kind_of",
