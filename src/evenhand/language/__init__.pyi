@@ -1,3 +1,4 @@
+from .encoders import SentenceEncoder
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
 from .metrics.gest import GestSentence, gest, read_gest
@@ -7,6 +8,7 @@ from .models import kind_of, load
 __all__ = [
     "BbqQuestion",
     "GestSentence",
+    "SentenceEncoder",
     "Triple",
     "bbq",
     "end_likelihoods",
