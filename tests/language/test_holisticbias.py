@@ -71,7 +71,7 @@ def simulated(rng, spread, interaction, *, descriptors=8, nouns=6, templates=8):
 def test_by_hand():
     """Two descriptors differ in every sentence by the same amount, nonsense words in none."""
     nouns = {plural: 1.0 for of in NOUNS.values() for pair in of for plural in pair}
-    against = {word: -1.0 for word in nouns}
+    against = dict.fromkeys(nouns, -1.0)
     model = biased_model({"tall": nouns, "short": against}, bias=2.0, noise=0.0)
     ends = tuple(f"{word} {{plural_noun_phrase}}" for word in ("I like", "We saw", "They met"))
     words = replace(WORDS, templates=ends)
@@ -192,7 +192,6 @@ def test_a_masked_model_is_read_by_pseudo_perplexity():
         ("I like {plural_noun_phrase}.", "I am {noun_phrase}."),
     )
     m = holisticbias(model, words, sentences=4)
-    row = m.items[0]
     sums, counts = pseudo_log_likelihoods(model, ["I like old friends."])
     same = [
         row
@@ -224,7 +223,7 @@ def test_what_cannot_be_crossed_is_refused():
     few = HolisticWords(WORDS.descriptors, {"neutral": NOUNS["neutral"][:1]}, TEMPLATES)
     with pytest.raises(InputError, match="two nouns and two templates or more, got 1 and"):
         holisticbias(biased_model({}), few)
-    with pytest.raises(InputError, match="expected a folder with descriptors.json"):
+    with pytest.raises(InputError, match="expected a folder with descriptors"):
         HolisticBias().measure(biased_model({}))
 
 
@@ -262,14 +261,14 @@ def test_files_are_read_and_what_is_wrong_is_named(tmp_path):
             read_holisticbias(tmp_path)
         write(tmp_path)
     (tmp_path / "nouns.json").unlink()
-    with pytest.raises(FileError, match="got no nouns.json"):
+    with pytest.raises(FileError, match=r"got no nouns\.json"):
         read_holisticbias(tmp_path)
     with pytest.raises(FileError, match="got no folder"):
         read_holisticbias(tmp_path / "descriptors.json")
 
 
 def test_the_published_files_are_read(shared):
-    words = read_holisticbias(shared / "holisticbias")
+    words = read_holisticbias(shared / "data" / "holisticbias")
     assert len(words.descriptors) == 13
     assert len(words.descriptors["nonce"]) == 8
     assert len(words.templates) == 26

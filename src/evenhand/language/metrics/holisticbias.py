@@ -476,11 +476,16 @@ class _Resampled:
 
     def less(self, other: _Resampled) -> _Resampled:
         """The differences from another model on the same sentences, in the same resamples."""
-        values, draws = (
-            {name: {axis: by[axis] - two[name][axis] for axis in by} for name, by in one.items()}
-            for one, two in ((self.values, other.values), (self.draws, other.draws))
+
+        def subtract(one: Any, two: Any) -> Any:
+            return {
+                name: {axis: own[axis] - two[name][axis] for axis in own}
+                for name, own in one.items()
+            }
+
+        return _Resampled(
+            subtract(self.values, other.values), subtract(self.draws, other.draws), self.sizes
         )
-        return _Resampled(values, draws, self.sizes)
 
     def interval(
         self, statistic: str, weights: Mapping[str, float], prob: float
