@@ -34,10 +34,11 @@ import torch
 from torch.nn import functional
 
 from evenhand.fewshot import Dataset, Episodes, sample
-from evenhand.fewshot.encoders import TOKENS, TokenRows, TunedEncoder, encode
+from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import episode_rows, train
 from evenhand.masked import Model, load
+from evenhand.masked.encoding import TOKENS, TokenRows
 from evenhand.simulate.biographies import biographies
 
 LIMIT = 128

@@ -6,17 +6,17 @@
 docs/data/implicit-verdicts.csv has the judged sentences: corpus, id, line, pronoun, verdict and
 kind of error. An id is the beginning of the SHA-256 of a sentence, so that verdicts can be
 recounted without its text. OUT is the folder of benchmarks/funnel.py, of which the corpora that may
-be published are written, each to docs/data/implicit-NAME.csv.gz.
+be published are written, each to docs/data/implicit-NAME.csv.xz.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import hashlib
 import io
 import json
+import lzma
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from evenhand.statistics.intervals import wilson
 
 PUBLISHED = ("novels", "news", "wikibios")
 """The corpora whose licence allows it."""
-COLUMNS = ("id", "sentence", "masked", "pronoun", "antecedent", "source", "line", "verdict")
+COLUMNS = ("id", "sentence", "start", "pronoun", "antecedent", "source", "line", "verdict")
 ERRORS = {
     "sentence": "no complete sentence",
     "person": "not a person",
@@ -77,10 +77,11 @@ def write_corpus(accepted: Path, verdicts: list[Row], path: Path) -> int:
     rows = [json.loads(line) for line in accepted.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         name = sentence_id(row["sentence"])
-        writer.writerow({**row, "id": name, "verdict": known.pop(name, "")})
+        start = row["masked"].index("[MASK]")
+        writer.writerow({**row, "id": name, "start": start, "verdict": known.pop(name, "")})
     if known:
         raise SystemExit(f"{accepted}: {len(known)} judged sentences are not in it")
-    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    path.write_bytes(lzma.compress(text.getvalue().encode(), preset=9))
     return len(rows)
 
 
@@ -103,7 +104,7 @@ def main() -> None:
         print(f"| {words} | {' | '.join(str(errors[error]) for *_, errors in found.values())} |")
     if options.funnel:
         for name in PUBLISHED:
-            path = options.folder / f"implicit-{name}.csv.gz"
+            path = options.folder / f"implicit-{name}.csv.xz"
             n = write_corpus(options.funnel / f"{name}.jsonl", verdicts, path)
             print(f"{path}: {n:,} sentences, {path.stat().st_size:,} bytes")
 

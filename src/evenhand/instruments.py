@@ -71,14 +71,19 @@ PACKAGES = {
     "vectors": ("evenhand.vectors.metrics",),
     "model": ("evenhand.masked.metrics", "evenhand.language.metrics"),
     "causal": ("evenhand.language.metrics",),
+    "encoder": ("evenhand.language.metrics",),
     "corpus": ("evenhand.text.metrics",),
     "classifier": ("evenhand.fewshot.metrics",),
 }
-"""Where the instruments of each subject are declared; those of `language` measure masked and causal
-models alike."""
+"""Where the instruments of each subject are declared. Those of the subject `language` measure
+language models of several kinds."""
 
-LANGUAGE = ("model", "causal")
-"""The kinds of language models that instruments of the subject `language` measure."""
+LANGUAGE = {
+    "model": "masked language model",
+    "causal": "causal language model",
+    "encoder": "sentence encoder",
+}
+"""The kinds of language models, and what they are called."""
 ENTRY_POINTS = "evenhand.instruments"
 
 Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
@@ -245,8 +250,10 @@ class Declaration:
     Parameters
     ----------
     name, subject, label, question : str
-        Its name, what it measures ("vectors", "model", "corpus", "classifier"), its label in
-        tables, and the question it answers.
+        Its name, what it measures ("vectors", "model", "causal", "encoder", "language", "corpus",
+        "classifier"), its label in tables, and the question it answers.
+    kinds : tuple of str
+        Of the subject "language": the kinds of models that it measures.
     formula : str
         In plain text, as terminals and pages show it.
     source : str
@@ -300,7 +307,12 @@ class Declaration:
     caveats: tuple[str, ...] = ()
     audit: bool = False
     command: str = ""
+    kinds: tuple[str, ...] = ("model", "causal")
     options: tuple[Option, ...] = ()
+
+    def measures(self, kind: str) -> bool:
+        """Whether subjects of the kind are measured."""
+        return self.subject == kind or (self.subject == "language" and kind in self.kinds)
 
     @property
     def required(self) -> bool:
@@ -506,10 +518,9 @@ def instruments(subject: str) -> Mapping[str, Any]:
                         declared[declaration.name] = cls
         for entry in entry_points(group=ENTRY_POINTS):
             cls = entry.load()
-            both = cls.declaration.subject == "language" and subject in LANGUAGE
-            if cls.declaration.subject == subject or both:
-                declared.setdefault(cls.declaration.name, cls)
-        _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
+            declared.setdefault(cls.declaration.name, cls)
+        fitting = {name: cls for name, cls in declared.items() if cls.declaration.measures(subject)}
+        _LOADED[subject] = dict(sorted(fitting.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
 
 
@@ -518,11 +529,19 @@ def _rank(cls: Any) -> int:
 
 
 def lookup(subject: str, name: str) -> Any:
-    """The instrument of that name; an unknown name is an error that suggests the nearest."""
+    """The instrument of that name.
+
+    An unknown name is an error that suggests the nearest, one of another kind of language model an
+    error that says which fit.
+    """
     known = instruments(subject)
-    if name not in known:
-        raise UnknownNameError("metric", name, known)
-    return known[name]
+    if name in known:
+        return known[name]
+    if subject in LANGUAGE and any(name in instruments(kind) for kind in LANGUAGE):
+        raise InputError(
+            f"metric '{name}' does not measure a {LANGUAGE[subject]}; these do: {', '.join(known)}"
+        )
+    raise UnknownNameError("metric", name, known)
 
 
 def find(name: str) -> Any | None:
@@ -623,7 +642,7 @@ def plan(
 
     Parameters
     ----------
-    kind : {"vectors", "model", "corpus", "classifier"}
+    kind : {"vectors", "model", "causal", "encoder", "corpus", "classifier"}
     material, metrics, options
         As for `measure`.
     fitting : bool

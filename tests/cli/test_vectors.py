@@ -159,7 +159,7 @@ def test_debias_writes_vectors_that_gensim_reads(capsys, small, tmp_path):
     assert first["after"]["value"] < 1e-5
 
 
-@pytest.mark.parametrize("method", ["soft", "inlp"])
+@pytest.mark.parametrize("method", ["soft", "inlp", "leace"])
 def test_debias_prints_tables(capsys, small, method):
     text = output(capsys, "vectors", "debias", small, "--method", method)
     assert "Hidden bias" in text

@@ -14,14 +14,15 @@ RUN = """
 import sys
 from pathlib import Path
 from evenhand import training
-from evenhand.fewshot import Dataset, encoders, sample
+from evenhand.fewshot import Dataset, sample
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import evaluate, train
+from evenhand.masked import encoding
 
 kind, folder = sys.argv[1:]
 Path(folder).mkdir(exist_ok=True)
-encoders.TOKENS, encoders.STORED = {"cpu": 128}, {"cpu": 1}
+encoding.TOKENS, encoding.STORED = {"cpu": 128}, {"cpu": 1}
 training.INTERVAL, training.SHARE = 0.0, 1e9
 report = lambda what, done, *more: print(what, done, flush=True)
 

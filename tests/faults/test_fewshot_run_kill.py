@@ -15,9 +15,10 @@ import sys
 from contextlib import contextmanager
 from evenhand.cli import fewshot, run
 from evenhand import training
-from evenhand.fewshot import encoders, runs
+from evenhand.fewshot import runs
+from evenhand.masked import encoding
 
-encoders.TOKENS, encoders.STORED = {"cpu": 512}, {"cpu": 1}
+encoding.TOKENS, encoding.STORED = {"cpu": 512}, {"cpu": 1}
 training.INTERVAL, training.SHARE = 0.0, 1e9
 seen = lambda what, done, *_: print("at", what, done, flush=True)
 

@@ -15,6 +15,7 @@ from evenhand.errors import EvenhandError
 from evenhand.fewshot import answers, data, encoders, episodes, features
 from evenhand.grid.spec import cell_key
 from evenhand.grid.store import Store
+from evenhand.masked import encoding
 from evenhand.results import Measurement
 from evenhand.training import read_tensors, save_tensors
 from evenhand.vectors.cache import SUFFIX
@@ -95,7 +96,7 @@ def test_the_list_of_texts_that_an_interrupted_encoding_lacked(tmp_path, monkeyp
         patch.setattr(Path, "unlink", keep)
         encoders.encode("mini", texts, cache=tmp_path)
     (path,) = requests
-    read = encoders._read_request
+    read = encoding._read_request
     check(path, lambda: read(path, 6), lambda value: np.array_equal(value, np.arange(6)))
     for file in tmp_path.glob("*.npy"):
         file.unlink()

@@ -159,7 +159,7 @@ def test_no_warning_of_vectors_that_overflow(capsys, glove):
         warnings.simplefilter("error")
         output(capsys, "vectors", "info", "large.vec")
         output(capsys, "vectors", "analogies", "large.vec", "man", "king", "woman")
-        for method in ("hard", "soft", "inlp"):
+        for method in ("hard", "soft", "inlp", "leace"):
             calls = ("vectors", "debias", "large.vec", "--method", method, "-o", "out.vec")
             assert run(calls) in (0, 2)
     assert "Warning" not in capsys.readouterr().err

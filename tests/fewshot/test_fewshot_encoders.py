@@ -23,6 +23,7 @@ from transformers import (
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot import encoders
 from evenhand.fewshot.encoders import TunedEncoder, encode
+from evenhand.masked import encoding
 from evenhand.masked.forward import layers_of
 from evenhand.masked.model import Model, load
 
@@ -92,13 +93,14 @@ def plain(model: Model, texts, pooling="mean", limit=40):
 def passes(monkeypatch):
     """How many rows went through the model, pass by pass."""
     counted: list[int] = []
-    forward = encoders.forward_packed
+    forward = encoding.forward_packed
 
     def counting(network, rows):
         counted.append(sum(len(span.ids) for span in rows.spans))
         return forward(network, rows)
 
-    monkeypatch.setattr(encoders, "forward_packed", counting)
+    for module in (encoders, encoding):
+        monkeypatch.setattr(module, "forward_packed", counting)
     return counted
 
 
@@ -190,8 +192,8 @@ def test_a_damaged_file_is_not_used(tmp_path, passes, damage):
 
 
 def test_interrupted_work_resumes_with_the_same_numbers(tmp_path, monkeypatch, passes):
-    monkeypatch.setitem(encoders.TOKENS, "cpu", 12)
-    monkeypatch.setitem(encoders.STORED, "cpu", 1)
+    monkeypatch.setitem(encoding.TOKENS, "cpu", 12)
+    monkeypatch.setitem(encoding.STORED, "cpu", 1)
     model = small()
     expected = encode(model, TEXTS, cache=tmp_path / "whole")
     every = len(passes)
@@ -266,7 +268,7 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
         monkeypatch.setitem(encoders.AT_ONCE, "cpu", 20)
         monkeypatch.setattr(encoders, "_room", lambda model: 20 if "again" in way else 1000)  # noqa: ARG005
     else:
-        monkeypatch.setitem(encoders.BUCKETS, "cpu", 3)
+        monkeypatch.setitem(encoding.BUCKETS, "cpu", 3)
     found, made = gradients()
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     for name, gradient in made.items():
@@ -278,7 +280,7 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
 def test_padded_groups_have_the_same_features(monkeypatch, family, pooling):
     texts = [*TEXTS, "", "one"]
     expected = encode(small(family), texts, pooling=pooling)
-    monkeypatch.setitem(encoders.BUCKETS, "cpu", 3)
+    monkeypatch.setitem(encoding.BUCKETS, "cpu", 3)
     np.testing.assert_allclose(encode(small(family), texts, pooling=pooling), expected, atol=2e-6)
 
 

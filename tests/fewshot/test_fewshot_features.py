@@ -16,6 +16,7 @@ from evenhand.fewshot.mitigation import apply, neutralize, parse, swap_gender
 from evenhand.fewshot.runs import draw_parts, prepare, run
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import Table, train
+from evenhand.masked import encoding
 
 pytestmark = pytest.mark.slow
 
@@ -101,8 +102,8 @@ def test_features_depend_on_no_order(runs, store, tmp_path):
 
 
 def test_a_kill_in_the_middle_of_encoding(runs, store, tmp_path, monkeypatch):
-    monkeypatch.setitem(encoders.TOKENS, "cpu", 512)
-    monkeypatch.setitem(encoders.STORED, "cpu", 1)
+    monkeypatch.setitem(encoding.TOKENS, "cpu", 512)
+    monkeypatch.setitem(encoding.STORED, "cpu", 1)
     expected = fresh(runs, tmp_path / "whole").features("swapped")
 
     class Killed(BaseException):

@@ -181,7 +181,7 @@ class TestFolder:
         def full(*_, **__):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr("evenhand.fewshot.encoders._encode_missing", full)
+        monkeypatch.setattr("evenhand.masked.encoding._encode_missing", full)
         with pytest.raises(PartialFailure, match="saved here: No space left on device"):
             runs.make(chosen(), tmp_path / "run", cache=tmp_path / "saved here")
 

@@ -14,7 +14,7 @@ def biased():
     return made, Vectors.from_arrays(made.words, made.matrix, name="simulated")
 
 
-@pytest.mark.parametrize("method", ["hard", "soft", "inlp"])
+@pytest.mark.parametrize("method", ["hard", "soft", "inlp", "leace"])
 def test_measures_hiding_and_utility_come_with_every_method(biased, method):
     made, v = biased
     options = {"scale": "mean", "lam": 5.0} if method == "soft" else {}
@@ -32,9 +32,10 @@ def test_measures_hiding_and_utility_come_with_every_method(biased, method):
     assert set(done.to_dict()) == {"debias", "measures", "hiding", "utility"}
 
 
-def test_inlp_is_tested_on_words_it_never_saw(biased):
+@pytest.mark.parametrize("method", ["inlp", "leace"])
+def test_a_fitted_method_is_tested_on_words_it_never_saw(biased, method):
     made, v = biased
-    done = mitigate(v, made.topic, "inlp", n=60)
+    done = mitigate(v, made.topic, method, n=60)
     tested = {item["word"] for item in done.hiding[0].before.items}
     assert tested.isdisjoint(done.debiased.fitted_on)
 

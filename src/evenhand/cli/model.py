@@ -35,16 +35,16 @@ from evenhand.results import Measurement
 __all__ = ["model"]
 
 METRICS = list({name: cls for kind in LANGUAGE for name, cls in instruments(kind).items()}.values())
-KINDS = {"model": "masked language model", "causal": "causal language model"}
 
 
 @click.group(short_help="Language models of every kind: what one is, and what it measures.")
 def model() -> None:
     """Language models of every kind: info, measure.
 
-    A model is named mini (embedded, masked), by the path of a folder in the transformers layout, by
-    that of a GGUF file (causal), or as hf:NAME, the only case in which anything is downloaded. Its
-    kind is read from its configuration.
+    A model is named mini (embedded, masked), by the path of a folder in the layout of transformers
+    or sentence-transformers, by that of a GGUF file (causal), or as hf:NAME, the only case in which
+    anything is downloaded. Its kind (masked, causal, sentence encoder) is read from its
+    configuration.
     """
 
 
@@ -61,15 +61,19 @@ def info(source: str, load: ModelLoader, as_json: bool) -> None:
       evenhand model info ./SmolLM2-135M.gguf --json
     """
     loaded = load.any(source)
-    network = loaded.core if loaded.subject_kind == "model" else loaded.network
+    networks = {"model": "core", "causal": "network", "encoder": "base"}
+    network = getattr(loaded, networks[loaded.subject_kind])
     about = {
         "name": loaded.name,
-        "kind": KINDS[loaded.subject_kind],
+        "kind": LANGUAGE[loaded.subject_kind],
         "weights": sum(weight.numel() for weight in network.parameters()),
         "vocabulary": len(loaded.tokenizer),
         "longest_input": loaded.longest,
         "fingerprint": loaded.fingerprint,
     }
+    if loaded.subject_kind == "encoder":
+        about |= {"dimension": loaded.dim, "pooling": loaded.pooling}
+        about["length"] = "1" if loaded.normalize else "any"
     metrics = [cls.declaration for cls in instruments(loaded.subject_kind).values()]
     if as_json:
         print_json(command="model info", model=about, metrics=[each.name for each in metrics])
@@ -140,18 +144,11 @@ def measure_model(
     """Measure a model of a kind by the metrics named, or by those with built-in material."""
     if data is not None and not metrics:
         raise click.UsageError("--data: name the metrics that read it with --metric")
-    known = {cls.declaration.name for cls in METRICS}
-    for name in metrics or ():
-        if name in known and name not in instruments(kind):
-            fitting = ", ".join(instruments(kind)) or "none"
-            raise click.UsageError(
-                f"metric '{name}' does not measure a {KINDS[kind]}; these do: {fitting}"
-            )
     chosen = [lookup(kind, name) for name in metrics or ()]
     chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audit]
     if not chosen:
         raise click.UsageError(
-            f"--metric: no metric of a {KINDS[kind]} has built-in material; name one of "
+            f"--metric: no metric of a {LANGUAGE[kind]} has built-in material; name one of "
             f"{', '.join(instruments(kind))} and its --data"
         )
     given = given_options(options)
@@ -166,7 +163,7 @@ def measure_model(
     for instrument, read in zip(configured, material, strict=True):
         results += measure_with(instrument, loaded, read, run, cache)
     if as_json:
-        content = {"model": loaded.name, "kind": KINDS[kind]}
+        content = {"model": loaded.name, "kind": LANGUAGE[kind]}
         print_json(command=command, **content, measurements=results)
         return
     print_measurements(source, results, parts=True)

@@ -189,7 +189,7 @@ class VectorSettings(MeasureSettings):
     metrics: tuple[str, ...] | None = Field(
         None, description="Only these; by default every metric that fits."
     )
-    debias: Literal["none", "hard", "soft", "inlp"] = Field(
+    debias: Literal["none", "hard", "soft", "inlp", "leace"] = Field(
         "none",
         description="Debias for the topic, then measure; the result also has the measures before "
         "and after, the tests of where bias hides and what usefulness was lost.",

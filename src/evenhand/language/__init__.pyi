@@ -1,23 +1,30 @@
+from .encoders import SentenceEncoder
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
 from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
+from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
 __all__ = [
     "BbqQuestion",
+    "Descriptor",
     "GestSentence",
+    "HolisticWords",
+    "SentenceEncoder",
     "Triple",
     "bbq",
     "crows",
     "end_likelihoods",
     "gest",
+    "holisticbias",
     "kind_of",
     "likelihoods",
     "load",
     "read_bbq",
     "read_gest",
+    "read_holisticbias",
     "read_triples",
     "stereoset",
     "word_likelihoods",

@@ -17,7 +17,7 @@ from evenhand.cache import Cache
 from evenhand.causal.model import CausalLM
 from evenhand.causal.scoring import continuation_log_likelihoods, sentence_log_likelihoods
 from evenhand.errors import InputError
-from evenhand.instruments import Progress
+from evenhand.instruments import LANGUAGE, Progress
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import coded_tokens, encode, hidden_log_probs
 from evenhand.masked.words import WordQuery, row, word_log_probs
@@ -31,8 +31,15 @@ Likelihoods: TypeAlias = tuple[Floats, NDArray[np.int64]]
 
 
 def is_causal(model: Any) -> bool:
-    """Whether the model predicts the next token; otherwise it fills in a masked one."""
-    return getattr(model, "subject_kind", "model") == "causal"
+    """Whether the model predicts the next token; otherwise it fills in a masked one.
+
+    Anything else, such as a sentence encoder, has no likelihoods and is an error.
+    """
+    kind = getattr(model, "subject_kind", "model")
+    if kind not in ("model", "causal"):
+        what = LANGUAGE.get(kind, kind)
+        raise InputError(f"expected a masked or causal language model, got a {what}: {model.name}")
+    return str(kind) == "causal"
 
 
 def likelihoods(

@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
+from evenhand.language.encoders import MODULES
 from evenhand.masked.sources import CAUSAL_FAMILIES, COMMON_FAMILIES, fetch
 
 __all__ = ["Kind", "kind_of", "load"]
 
-Kind = Literal["model", "causal"]
-"""Masked and causal language models, by the names of their instruments' subjects."""
+Kind = Literal["model", "causal", "encoder"]
+"""Masked and causal language models and sentence encoders, by the names of their instruments'
+subjects."""
 
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")
 CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")
@@ -21,6 +23,9 @@ CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")
 
 def kind_of(source: str | os.PathLike[str]) -> Kind:
     """Which kind of language model a source is, by its name and its configuration.
+
+    A folder with `modules.json` (of sentence-transformers), or one with a network of a masked
+    family without a head (`BertModel`), is a sentence encoder.
 
     Parameters
     ----------
@@ -42,12 +47,14 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     if name in CAUSAL or name.lower().endswith(".gguf"):
         return "causal"
     folder = fetch(name[3:]) if name.startswith("hf:") else Path(name)
-    path = folder / "config.json"
     if not folder.is_dir():
         raise InputError(
             f"model '{name}': no such folder or GGUF file, and not embedded "
             f"({', '.join(MASKED + CAUSAL)}); a model of the hub is named hf:NAME"
         )
+    if (folder / MODULES).is_file():
+        return "encoder"
+    path = folder / "config.json"
     if not path.is_file():
         raise FileError(name, "expected config.json and the weights of a model, got none")
     config = parse_json(path.read_bytes(), path)
@@ -62,12 +69,14 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     family = config.get("model_type")
     if family in CAUSAL_FAMILIES:
         return "causal"
+    if names and all(head.endswith("Model") for head in names):
+        return "encoder"
     if family in COMMON_FAMILIES:
         return "model"
     raise FileError(
         path,
-        "expected a masked or a causal language model (architectures that end in ForMaskedLM or "
-        f"ForCausalLM), got {', '.join(names) or family!r}",
+        "expected a masked or a causal language model or a sentence encoder (architectures that "
+        f"end in ForMaskedLM, ForCausalLM or Model), got {', '.join(names) or family!r}",
     )
 
 
@@ -86,9 +95,20 @@ def load(
     device, dtype
         As for `evenhand.masked.load` and `evenhand.causal.load`.
 
+    Returns
+    -------
+    masked.Model, causal.Model or SentenceEncoder
+        All have `name`, `fingerprint`, `tokenizer` and `subject_kind`; a sentence encoder has
+        `encode(texts)`, which gives vectors.
+
     """
     from evenhand.causal.model import load as load_causal
+    from evenhand.language.encoders import load as load_encoder
     from evenhand.masked.model import load as load_masked
 
-    reader = load_causal if kind_of(source) == "causal" else load_masked
-    return reader(source, device=device, dtype=dtype)
+    readers: dict[Kind, Any] = {
+        "model": load_masked,
+        "causal": load_causal,
+        "encoder": load_encoder,
+    }
+    return readers[kind_of(source)](source, device=device, dtype=dtype)

@@ -24,6 +24,8 @@ from evenhand.files import parse_json
 DATA_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """What is downloaded of a model of the hub; pickled weights where it has no others."""
 PICKLED = ("pytorch_model*.bin", "*.index.json")
+MODULE_FILES = ("?_*/*.json", "?_*/*.txt", "?_*/model.safetensors")
+"""What is downloaded besides of a sentence encoder, whose modules have folders of their own."""
 TIMEOUT = 5.0
 """Seconds in which the hub has to answer."""
 ATTENTION = (None, "eager", "sdpa")
@@ -79,13 +81,13 @@ def fetch(name: str) -> Path:
     """
     from huggingface_hub import snapshot_download
 
-    def download(*patterns: str, cached: bool) -> Path:
+    def download(*patterns: str, ignore: str = "*/*") -> Path:
         return Path(
             snapshot_download(
                 name,
                 allow_patterns=list(patterns),
-                ignore_patterns=["*/*"],
-                local_files_only=cached,
+                ignore_patterns=[ignore],
+                local_files_only=not online,
             )
         )
 
@@ -94,9 +96,11 @@ def fetch(name: str) -> Path:
         with ExitStack() as stack:
             if not online:
                 stack.enter_context(offline())
-            folder = download(*DATA_FILES, cached=not online)
-            if not any(folder.glob("*.safetensors")):
-                folder = download(*DATA_FILES, *PICKLED, cached=not online)
+            folder = download(*DATA_FILES)
+            if (folder / "modules.json").is_file():
+                folder = download(*MODULE_FILES, ignore="*/*/*")
+            if not any(any(folder.glob(f"{inner}*.safetensors")) for inner in ("", "0_*/")):
+                folder = download(*DATA_FILES, *PICKLED)
     except Exception as error:  # the library raises errors of many kinds
         reason = first_sentence(error) if online else "the hub does not answer"
         raise InputError(

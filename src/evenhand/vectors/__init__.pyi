@@ -1,5 +1,5 @@
 from . import debias, metrics
-from .debias import Debiased, bias_subspace, hard, inlp, soft
+from .debias import Debiased, bias_subspace, hard, inlp, leace, soft
 from .distances import DistanceTable, distance_table
 from .hiding import cluster_purity, hiding_tests, neighbour_bias, recovery
 from .metrics.analogies import analogies, analogy, analogy_accuracy
@@ -44,6 +44,7 @@ __all__ = [
     "hard",
     "hiding_tests",
     "inlp",
+    "leace",
     "leave_one_out",
     "load",
     "mac",

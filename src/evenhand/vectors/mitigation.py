@@ -23,12 +23,14 @@ METHOD_OPTIONS = {
     "hard": ("k", "neutralize"),
     "soft": ("k", "lam", "scale", "neutralize"),
     "inlp": (),
+    "leace": (),
 }
 """Which fields of `DebiasSettings` each method has."""
 
 _HIDING = 6
-"""One leaning word in six is for the hiding tests, the others are for INLP, which needs many words
-of the same kind: learning from as many as are tested, it leaves a linear trace of .56 on glove.
+"""One leaning word in six is for the hiding tests, the others are for INLP and LEACE, which need
+many words of the same kind: learning from as many as are tested, INLP leaves a linear trace of .56
+on glove.
 """
 
 
@@ -36,9 +38,10 @@ of the same kind: learning from as many as are tested, it leaves a linear trace 
 class DebiasSettings:
     """The options of `mitigate`, as commands and grids have them; None for the default."""
 
-    method: Literal["hard", "soft", "inlp"] = option(
+    method: Literal["hard", "soft", "inlp", "leace"] = option(
         "hard",
-        help="hard: project out and equalise; soft: a linear map; inlp: against a linear probe.",
+        help="hard: project out and equalise; soft: a linear map; inlp: against a linear probe; "
+        "leace: the same by the smallest change.",
     )
     k: int | None = option(
         None, minimum=1, flag="-k", help="hard, soft: dimensions of bias (default: classes - 1)."
@@ -95,7 +98,7 @@ def mitigate(
     ----------
     v : Vectors
     topic : Topic
-    method : {"hard", "soft", "inlp"}
+    method : {"hard", "soft", "inlp", "leace"}
     k : int, optional
         hard, soft: dimensions of bias; by default one less than the topic has classes.
     lam, scale : optional
@@ -115,10 +118,10 @@ def mitigate(
 
     Notes
     -----
-    Hard debiasing leaves the protected words as they are, except those it equalises; soft and
-    INLP map every word. Of the 6n words that lean most to each class the hiding tests use every
-    sixth, and INLP learns from the others: no word is in both. A test for which there are too few
-    words is left out, and the notes say so; the vectors are debiased in any case.
+    Hard debiasing leaves the protected words as they are, except those it equalises; soft, INLP
+    and LEACE map every word. Of the 6n words that lean most to each class the hiding tests use
+    every sixth, and INLP and LEACE learn from the others: no word is in both. A test for which
+    there are too few words is left out, and the notes say so; the vectors are debiased in any case.
 
     Examples
     --------
@@ -151,8 +154,8 @@ def mitigate(
     for name in options:
         if name not in METHOD_OPTIONS[method]:
             raise InputError(f"{name}: not an option of {method} debiasing")
-    if method == "inlp":
-        debiased = METHODS["inlp"](v, fitted, seed=seed, prob=prob)
+    if method in ("inlp", "leace"):
+        debiased = METHODS[method](v, fitted, seed=seed, prob=prob)
     else:
         neutral = _neutral(topic, options.pop("neutralize", "all"))
         options = {"k": len(topic.classes) - 1, "keep": protected, **options}

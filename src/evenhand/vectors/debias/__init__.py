@@ -2,8 +2,8 @@
 
 `hard` projects out the bias subspace and equalises the defining sets, `soft` finds the linear map
 that weighs unchanged similarities against removed bias, `inlp` removes what a linear probe can
-use. None removes all bias: `evenhand.vectors.hiding` measures what is left,
-`evenhand.vectors.utility` the cost.
+use, and `leace` does so by the smallest change. None removes all bias:
+`evenhand.vectors.hiding` measures what is left, `evenhand.vectors.utility` the cost.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from evenhand.errors import UnknownNameError
 from evenhand.vectors.debias.groups import most_biased, word_bias
 from evenhand.vectors.debias.hard import hard
 from evenhand.vectors.debias.inlp import inlp
+from evenhand.vectors.debias.leace import leace
 from evenhand.vectors.debias.soft import soft
 from evenhand.vectors.debias.subspace import Debiased, Subspace, bias_subspace
 from evenhand.vectors.store import Vectors
@@ -27,12 +28,18 @@ __all__ = [
     "debias",
     "hard",
     "inlp",
+    "leace",
     "most_biased",
     "soft",
     "word_bias",
 ]
 
-METHODS: Mapping[str, Callable[..., Debiased]] = {"hard": hard, "inlp": inlp, "soft": soft}
+METHODS: Mapping[str, Callable[..., Debiased]] = {
+    "hard": hard,
+    "inlp": inlp,
+    "leace": leace,
+    "soft": soft,
+}
 
 
 def debias(
@@ -46,9 +53,9 @@ def debias(
     Parameters
     ----------
     v : Vectors
-    method : {"hard", "soft", "inlp"}
+    method : {"hard", "soft", "inlp", "leace"}
     sets : sequence of sequences of str, or Mapping
-        Defining sets; `inlp` also takes a mapping from class to words.
+        Defining sets; `inlp` and `leace` also take a mapping from class to words.
     **options
         Those of the method's function.
 

@@ -96,7 +96,7 @@ def inlp(
     while True:
         left = _left(unit, basis)
         probe = LogisticRegression(max_iter=10_000).fit(left[train], labels[train])
-        rounds.append(_accuracy(probe.predict(left[test]), labels[test], prob))
+        rounds.append(accuracy(probe.predict(left[test]), labels[test], prob))
         if rounds[-1]["low"] <= chance or len(rounds) > max_rounds:
             break
         basis = extended(basis, probe.coef_)
@@ -123,9 +123,9 @@ def inlp(
             "chance": chance,
             "train": int(train.size),
             "test": int(test.size),
-            "fresh": _fresh(_left(unit, basis)[test], labels[test], seed, prob),
-            "rbf_before": _rbf(_left(unit, basis[:0]), labels, train, test, prob),
-            "rbf_after": _rbf(_left(unit, basis), labels, train, test, prob),
+            "fresh": fresh_accuracy(_left(unit, basis)[test], labels[test], seed, prob),
+            "rbf_before": rbf_accuracy(_left(unit, basis[:0]), labels, train, test, prob),
+            "rbf_after": rbf_accuracy(_left(unit, basis), labels, train, test, prob),
             "largest_left": projection.largest_left,
         },
         removed=basis,
@@ -154,20 +154,21 @@ def _left(unit: Floats, basis: Floats) -> Floats:
     return np.asarray((unit - (unit @ basis.T) @ basis) * math.sqrt(unit.shape[1]))
 
 
-def _rbf(
+def rbf_accuracy(
     left: Floats,
     labels: NDArray[np.intp],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
     prob: float,
 ) -> dict[str, float]:
+    """Accuracy of an RBF support vector machine on the test words."""
     from sklearn.svm import SVC
 
     probe = SVC(kernel="rbf", gamma="scale").fit(left[train], labels[train])
-    return _accuracy(probe.predict(left[test]), labels[test], prob)
+    return accuracy(probe.predict(left[test]), labels[test], prob)
 
 
-def _fresh(
+def fresh_accuracy(
     left: Floats, labels: NDArray[np.intp], seed: int, prob: float
 ) -> dict[str, float] | None:
     """Cross-validated accuracy of new linear probes; None where a group has one word only."""
@@ -179,11 +180,12 @@ def _fresh(
         return None
     split = StratifiedKFold(folds, shuffle=True, random_state=seed)
     probe = LogisticRegression(max_iter=10_000)
-    return _accuracy(cross_val_predict(probe, left, labels, cv=split), labels, prob)
+    return accuracy(cross_val_predict(probe, left, labels, cv=split), labels, prob)
 
 
-def _accuracy(
+def accuracy(
     predicted: NDArray[np.intp], labels: NDArray[np.intp], prob: float
 ) -> dict[str, float]:
+    """The share that is right, with its interval."""
     share, low, high = wilson(int((predicted == labels).sum()), labels.size, prob)
     return {"accuracy": share, "low": low, "high": high}

@@ -263,6 +263,8 @@ class Debiased:
         An orthonormal basis of what was projected out.
     transform : array (d, d) or None
         The matrix T of a method that transforms instead.
+    shift : array (d) or None
+        What an affine method adds after that.
     fitted_on : tuple of str
         The words the method learned from. Test on other words.
     left_out, notes : tuple of str
@@ -276,6 +278,7 @@ class Debiased:
     report: Mapping[str, Any]
     removed: Floats | None = field(default=None, repr=False)
     transform: Floats | None = field(default=None, repr=False)
+    shift: Floats | None = field(default=None, repr=False)
     fitted_on: tuple[str, ...] = field(default=(), repr=False)
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

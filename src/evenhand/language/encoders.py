@@ -1,0 +1,331 @@
+"""Sentence encoders: a network whose token states are pooled to one vector per text.
+
+A folder is in the layout of sentence-transformers, whose `modules.json` says how token states are
+pooled and what follows (linear maps, unit length), or a transformers network without a head, whose
+states are averaged over all tokens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.cache import Cache
+from evenhand.errors import FileError
+from evenhand.files import parse_json
+from evenhand.instruments import Progress
+from evenhand.masked.model import Model, name_of
+from evenhand.masked.model import load as load_masked
+from evenhand.masked.sources import fetch, first_sentence
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["SentenceEncoder", "load"]
+
+MODULES = "modules.json"
+"""The file by which a folder is one of sentence-transformers."""
+MODES = {
+    "cls_token": "cls",
+    "max_tokens": "max",
+    "mean_tokens": "mean",
+    "mean_sqrt_len_tokens": "mean_sqrt",
+    "weightedmean_tokens": "weighted_mean",
+    "lasttoken": "last",
+}
+"""The poolings as sentence-transformers names them, in the order in which they are concatenated."""
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu"}
+
+
+class Dense(NamedTuple):
+    """A linear map of the pooled vector with an activation."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    activation: str
+
+    def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
+        from torch.nn import functional
+
+        mapped = functional.linear(vectors, self.weight, self.bias)
+        if self.activation == "identity":
+            return mapped
+        activated: torch.Tensor = getattr(functional, self.activation)(mapped)
+        return activated
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceEncoder:
+    """A loaded sentence encoder.
+
+    Parameters
+    ----------
+    name : str
+    model : Model
+        The network and the tokenizer.
+    pooling : str
+        How token states become a vector, special tokens included: `mean`, `cls`, `max` …, or
+        several joined by +, which are concatenated.
+    limit : int
+        The longest text in tokens; what follows is left out.
+    dense : tuple of Dense
+        Linear maps after pooling.
+    normalize : bool
+        Whether vectors have unit length.
+    lower : bool
+        Whether texts are lower-cased first.
+    prompt : str
+        What is put before each text.
+
+    """
+
+    name: str
+    model: Model = field(repr=False)
+    pooling: str = "mean"
+    limit: int = 512
+    dense: tuple[Dense, ...] = field(default=(), repr=False)
+    normalize: bool = False
+    lower: bool = False
+    prompt: str = ""
+    subject_kind: ClassVar[str] = "encoder"
+
+    @property
+    def tokenizer(self) -> Any:
+        return self.model.tokenizer
+
+    @property
+    def base(self) -> Any:
+        """The network, without a head."""
+        return self.model.core.base_model
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of tokens of an input, special ones included."""
+        return self.limit
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def dim(self) -> int:
+        """The width of a vector."""
+        if self.dense:
+            return len(self.dense[-1].weight)
+        return self.model.dim * len(self.pooling.split("+"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything the vectors depend on."""
+        settings = (self.pooling, self.limit, self.normalize, self.lower, self.prompt)
+        digest = blake2b(repr((self.model.fingerprint, settings)).encode(), digest_size=16)
+        for layer in self.dense:
+            digest.update(layer.activation.encode())
+            for tensor in (layer.weight, layer.bias):
+                if tensor is not None:
+                    digest.update(tensor.float().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
+        """The vectors (n, dim) of texts, in their order.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        cache : Cache or path, optional
+            Stores pooled states by text.
+        progress : callable, optional
+            Called with (tokens done, tokens).
+
+        """
+        import torch
+
+        from evenhand.masked.encoding import encode_texts
+
+        inputs = [f"{self.prompt}{text}" for text in texts]
+        if self.lower:
+            inputs = [text.lower() for text in inputs]
+        report = (
+            None if progress is None else lambda _step, done, total, _text: progress(done, total)
+        )
+        pooled = encode_texts(
+            self.model,
+            inputs,
+            pooling=self.pooling,
+            limit=self.limit,
+            special=True,
+            cache=cache,
+            progress=report,
+        )
+        if not self.dense and not self.normalize:
+            return pooled
+        with torch.inference_mode():
+            vectors = torch.from_numpy(pooled)
+            for layer in self.dense:
+                vectors = layer(vectors)
+            if self.normalize:
+                vectors = torch.nn.functional.normalize(vectors, dim=1)
+            return np.asarray(vectors.numpy())
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+) -> SentenceEncoder:
+    """Load a sentence encoder; raises an error if a part of it is missing or not known.
+
+    Parameters
+    ----------
+    source : str or path
+        A folder in the layout of transformers or sentence-transformers, or `hf:NAME` for a model
+        of the hub (the only case in which something may be downloaded).
+    device : str
+        `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
+    dtype : {"float32", "bfloat16", "float16"}
+        The data type of the network.
+
+    """
+    name = os.fspath(source)
+    hub = name.startswith("hf:")
+    folder = fetch(name[3:]) if hub else Path(name)
+    shown = name if hub else name_of(folder)
+    if not (folder / MODULES).is_file():
+        model = load_masked(folder, device=device, dtype=dtype, head=False)
+        return SentenceEncoder(shown, model, limit=model.longest)
+    steps = _modules(folder)
+    kinds = [kind for kind, _ in steps]
+    if kinds[:2] != ["Transformer", "Pooling"]:
+        raise FileError(
+            folder / MODULES,
+            f"expected a Transformer and its Pooling first, got {', '.join(kinds) or 'none'}",
+        )
+    (_, inner), (_, pooling), *others = steps
+    del kinds[:2]
+    if unknown := [kind for kind in kinds if kind not in ("Dense", "Normalize")]:
+        raise FileError(
+            folder / MODULES,
+            f"expected modules of the types Dense and Normalize after Pooling, got {unknown[0]}",
+        )
+    if "Normalize" in kinds[:-1]:
+        raise FileError(folder / MODULES, "expected Normalize as the last module")
+    settings = _settings(inner / "sentence_bert_config.json")
+    modes, include_prompt = _pooling(pooling / "config.json")
+    prompt = _prompt(folder / "config_sentence_transformers.json")
+    if prompt and not include_prompt:
+        raise FileError(
+            pooling / "config.json",
+            "include_prompt: expected true, got false: pooling without the tokens of the prompt is "
+            "not known",
+        )
+    model = load_masked(inner, device=device, dtype=dtype, head=False)
+    longest = settings.get("max_seq_length")
+    limit = longest if isinstance(longest, int) and longest > 2 else model.longest
+    width, dense = model.dim * len(modes), []
+    for kind, path in others:
+        if kind == "Dense":
+            dense.append(_dense(path, width))
+            width = len(dense[-1].weight)
+    return SentenceEncoder(
+        shown,
+        model,
+        pooling="+".join(modes),
+        limit=min(limit, model.longest),
+        dense=tuple(dense),
+        normalize="Normalize" in kinds,
+        lower=settings.get("do_lower_case") is True,
+        prompt=prompt,
+    )
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """The kind of each module and its folder."""
+    path = folder / MODULES
+    listed = parse_json(path.read_bytes(), path)
+    if not isinstance(listed, list):
+        raise FileError(path, f"expected a list of modules, got {type(listed).__name__}")
+    steps = []
+    for module in listed:
+        kind = module.get("type") if isinstance(module, dict) else None
+        inner = module.get("path", "") if isinstance(module, dict) else None
+        if not isinstance(kind, str) or not isinstance(inner, str):
+            raise FileError(path, f"expected modules with a type and a path, got {module!r:.100}")
+        if not (folder / inner).resolve().is_relative_to(folder.resolve()):
+            raise FileError(path, f"path: expected a folder within the model, got '{inner:.100}'")
+        steps.append((kind.rpartition(".")[2], folder / inner))
+    return steps
+
+
+def _settings(path: Path) -> Mapping[str, Any]:
+    """The settings of a file that may be absent."""
+    if not path.is_file():
+        return {}
+    settings = parse_json(path.read_bytes(), path)
+    if not isinstance(settings, dict):
+        raise FileError(path, f"expected a JSON object, got {type(settings).__name__}")
+    return settings
+
+
+def _pooling(path: Path) -> tuple[list[str], bool]:
+    """The poolings, and whether the tokens of a prompt count."""
+    if not path.is_file():
+        raise FileError(path, "expected the settings of the pooling, got no file")
+    settings = _settings(path)
+    modes = [mode for key, mode in MODES.items() if settings.get(f"pooling_mode_{key}") is True]
+    if not modes:
+        known = ", ".join(f"pooling_mode_{key}" for key in MODES)
+        raise FileError(path, f"expected one of {known} to be true, got none")
+    return modes, settings.get("include_prompt", True) is not False
+
+
+def _prompt(path: Path) -> str:
+    """What is put before every text by default."""
+    settings = _settings(path)
+    prompts, chosen = settings.get("prompts"), settings.get("default_prompt_name")
+    if chosen is None or not isinstance(prompts, dict):
+        return ""
+    prompt = prompts.get(chosen)
+    if not isinstance(prompt, str):
+        raise FileError(path, f"prompts: expected one called '{chosen}', got none")
+    return prompt
+
+
+def _dense(folder: Path, width: int) -> Dense:
+    """The linear map of a folder, for vectors of that width."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    settings = _settings(folder / "config.json")
+    activation = str(settings.get("activation_function", "Identity")).rpartition(".")[2]
+    if activation not in ACTIVATIONS:
+        raise FileError(
+            folder / "config.json",
+            f"activation_function: expected one of {', '.join(ACTIVATIONS)}, got {activation}",
+        )
+    path = folder / "model.safetensors"
+    try:
+        stored = load_file(path)
+    except (OSError, SafetensorError) as error:
+        reason = first_sentence(error)
+        raise FileError(path, f"expected the weights of a linear map: {reason}") from None
+    weights = {name.removeprefix("linear."): value.float() for name, value in stored.items()}
+    shapes = {name: tuple(value.shape) for name, value in weights.items()}
+    outputs = shapes.get("weight", (0,))[0]
+    if shapes != {"weight": (outputs, width)} | ({"bias": (outputs,)} if "bias" in shapes else {}):
+        raise FileError(path, f"expected the weights of a linear map of {width} numbers")
+    return Dense(weights["weight"], weights.get("bias"), ACTIVATIONS[activation])
