@@ -1,7 +1,8 @@
-from .encoders import SentenceEncoder
+from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
 from .metrics.gest import GestSentence, gest, read_gest
+from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
@@ -11,6 +12,7 @@ __all__ = [
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "encode",
     "end_likelihoods",
     "gest",
     "kind_of",
@@ -19,6 +21,7 @@ __all__ = [
     "read_bbq",
     "read_gest",
     "read_triples",
+    "seat",
     "stereoset",
     "word_likelihoods",
 ]
