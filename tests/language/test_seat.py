@@ -176,7 +176,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         eh.language.seat(encoder, one)
     flat = SimulatedEncoder(query, identity=0.0, noise=0.0)
     object.__setattr__(flat, "encode", lambda texts, **_: np.ones((len(texts), 4), np.float32))
-    with pytest.raises(InputError, match="vectors of the words do not differ"):
+    with pytest.raises(InputError, match="expected vectors that differ between words"):
         eh.language.seat(flat, query)
     for model in (
         bigram_model({"a": {"b": 0.5}}),

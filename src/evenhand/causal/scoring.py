@@ -288,8 +288,8 @@ def _mean_states(model: CausalLM, rows: Sequence[NDArray[Any]], begin: int) -> N
         with torch.inference_mode():
             states = decoder.norm(_states(decoder, trees)).float().cpu().numpy()
         for first, tree in zip(firsts, trees, strict=False):
-            for row, path in zip(tree.rows, tree.paths, strict=True):
-                result[row] = states[first + path[begin:]].mean(axis=0)
+            for number, path in zip(tree.rows, tree.paths, strict=True):
+                result[number] = states[first + path[begin:]].mean(axis=0)
     return result
 
 

@@ -2,24 +2,29 @@ from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
 from .metrics.gest import GestSentence, gest, read_gest
+from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
 from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
 __all__ = [
     "BbqQuestion",
+    "Descriptor",
     "GestSentence",
+    "HolisticWords",
     "SentenceEncoder",
     "Triple",
     "bbq",
     "encode",
     "end_likelihoods",
     "gest",
+    "holisticbias",
     "kind_of",
     "likelihoods",
     "load",
     "read_bbq",
     "read_gest",
+    "read_holisticbias",
     "read_triples",
     "seat",
     "stereoset",

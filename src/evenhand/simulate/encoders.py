@@ -96,7 +96,7 @@ class SimulatedEncoder:
 
     def _draw(self, what: str) -> NDArray[np.float64]:
         """Noise of length about one that belongs to something."""
-        return self._generator(what).standard_normal(self.dim) / np.sqrt(self.dim)
+        return np.asarray(self._generator(what).standard_normal(self.dim) / np.sqrt(self.dim))
 
     def _generator(self, what: str) -> np.random.Generator:
         digest = blake2b(f"{self.seed} {what}".encode(), digest_size=8).digest()

@@ -143,7 +143,10 @@ class Seat:
         )
         deviations = scores.std(axis=1, ddof=1)
         if not (deviations > 1e-9).all():
-            raise InputError(f"seat '{query.name}': the model's vectors of the words do not differ")
+            raise InputError(
+                f"seat '{query.name}': expected vectors that differ between words, got equal ones: "
+                f"the tokenizer of '{subject}' may not have these words"
+            )
         scaled = scores / deviations[:, None]
         combined = combine_templates(scores, labels, run.prob)
         mean = scaled.mean(axis=0)
@@ -163,7 +166,13 @@ class Seat:
             for t, template in enumerate(templates)
         ]
         names = np.array([x, y])[labels]
-        own = [*first, *second, *templates]
+        columns: dict[str, Sequence[Any] | Floats] = {
+            "axis": ["target"] * targets + ["template"] * len(templates),
+            "word": [*first, *second, *templates],
+            "group": [*names.tolist(), *[""] * len(templates)],
+            "association": np.concatenate([mean, combined.effects]),
+            "without": np.concatenate([combined.without, without_template]),
+        }
         return self.declaration.result(
             run,
             query.name,
@@ -174,15 +183,7 @@ class Seat:
             interval=INTERVAL,
             test=test.words,
             parts=tuple(by_template),
-            items=Items(
-                {
-                    "axis": ["target"] * targets + ["template"] * len(templates),
-                    "word": own,
-                    "group": [*names.tolist(), *[""] * len(templates)],
-                    "association": np.concatenate([mean, combined.effects]),
-                    "without": np.concatenate([combined.without, without_template]),
-                }
-            ),
+            items=Items(columns),
             details={
                 "topic": TOPICS.get(query.name, ""),
                 "title": query.title,
