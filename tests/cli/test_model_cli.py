@@ -8,6 +8,7 @@ import pytest
 from small_causal import small_network, small_tokenizer
 
 from evenhand.cli import run
+from evenhand.instruments import instruments
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +65,15 @@ def test_measure_gives_the_same_document_for_every_kind(source, causal, items, c
 def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
     assert run(["model", "measure", causal, "--metric", "pronouns"]) == 2
     error = capsys.readouterr().err
-    assert (
-        "'pronouns' does not measure a causal language model; these do: bbq, gest, stereoset"
-        in error
-    )
+    fitting = ", ".join(instruments("causal"))
+    assert f"'pronouns' does not measure a causal language model; these do: {fitting}" in error
 
 
-def test_a_causal_model_without_data_says_what_it_needs(causal, capsys):
+def test_a_tokenizer_without_the_words_of_built_in_material(causal, capsys):
     assert run(["model", "measure", causal]) == 2
-    assert "name one of bbq, gest, stereoset and its --data" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "the tokenizer of 'small-llama' may not have these words" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(

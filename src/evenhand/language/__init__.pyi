@@ -1,30 +1,40 @@
 from .debiasing import fit_maps, gender_pairs, hidden_states, mitigate_model, save_model
-from .encoders import SentenceEncoder
+from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
+from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
+from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
+from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
 __all__ = [
     "BbqQuestion",
+    "Descriptor",
     "GestSentence",
+    "HolisticWords",
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "crows",
+    "encode",
     "end_likelihoods",
     "fit_maps",
     "gender_pairs",
     "gest",
     "hidden_states",
+    "holisticbias",
     "kind_of",
     "likelihoods",
     "load",
     "mitigate_model",
     "read_bbq",
     "read_gest",
+    "read_holisticbias",
     "read_triples",
     "save_model",
+    "seat",
     "stereoset",
     "word_likelihoods",
 ]

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -47,9 +48,13 @@ __all__ = [
     "save_model",
 ]
 
+SHRINKAGE = 1e-3
+"""Of the covariance of states. Some of their directions have no variance but that of rounding (a
+layer norm leaves one), which LEACE would amplify by its inverse.
+"""
 Fit = Callable[..., AffineMap]
 METHODS: Mapping[str, Fit] = {
-    "leace": leace,
+    "leace": partial(leace, shrinkage=SHRINKAGE),
     "project": project_difference,
     "steer": steer_difference,
 }

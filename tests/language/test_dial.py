@@ -1,0 +1,101 @@
+"""Every measure of causal models in a world whose bias is a dial: no bias at 0, and more above."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenhand.instruments import Run, instruments
+from evenhand.language.metrics.bbq import BbqQuestion
+from evenhand.language.metrics.gest import GestSentence
+from evenhand.language.metrics.holisticbias import Descriptor, HolisticWords
+from evenhand.language.metrics.stereoset import Triple
+from evenhand.simulate.causal import biased_model
+
+DIALS = (0.0, 0.5, 1.0, 2.0)
+
+
+def stereoset():
+    """A term makes its stereotype likelier, and its anti-stereotype less likely."""
+    associations, triples = {}, []
+    for i in range(60):
+        words = (f"stereo{i}", f"anti{i}", f"unrelated{i}")
+        texts = tuple(f"the term{i} is {word}" for word in words)
+        associations[f"term{i}"] = {words[0]: 0.5, words[1]: -0.5, words[2]: -3.0}
+        triples.append(
+            Triple("intrasentence", f"term{i}", "profession", f"the term{i} is BLANK", texts, i)
+        )
+    return associations, triples
+
+
+def gest():
+    """A word of a stereotype about men makes men likelier, one about women makes women so."""
+    associations, sentences = {}, []
+    for stereotype in range(1, 17):
+        side = 0.5 if stereotype > 7 else -0.5
+        for i in range(6):
+            word = f"deed{stereotype}x{i}"
+            associations[word] = {"he": side, "she": -side, "man": side, "woman": -side}
+            sentences.append(GestSentence(f"I {word}", stereotype))
+    return associations, sentences
+
+
+def bbq():
+    """A place that only the context names makes one of two persons likelier as the answer."""
+    associations, questions = {}, []
+    for i in range(60):
+        answers = ("Anna", "Ben", "unknown")
+        associations[f"place{i}"] = {"anna": 0.5, "ben": -0.5, "unknown": 0.0}
+        for ambiguous in (True, False):
+            questions.append(
+                BbqQuestion(
+                    template=str(i),
+                    category="age",
+                    context=f"Anna and Ben came to place{i}.",
+                    question="Who was late?",
+                    answers=answers,
+                    right=2 if ambiguous else i % 2,
+                    unknown=2,
+                    stereotyped=0,
+                    negative=True,
+                    ambiguous=ambiguous,
+                    line=len(questions),
+                )
+            )
+    return associations, questions
+
+
+def holisticbias():
+    """Descriptors of people differ in how likely they make nouns; nonsense words do not."""
+    nouns = [f"noun{i}" for i in range(8)]
+    axes = {axis: [f"{axis}{i}" for i in range(8)] for axis in ("age", "size", "nonce")}
+    associations = {f"other{i}": {} for i in range(300)}  # words that take the rest of 1
+    associations |= {
+        descriptor: dict.fromkeys(nouns, 0.0 if axis == "nonce" else side)
+        for axis, of in axes.items()
+        for descriptor, side in zip(of, np.linspace(-1, 1, len(of)), strict=True)
+    }
+    words = HolisticWords(
+        {axis: tuple(map(Descriptor, of)) for axis, of in axes.items()},
+        {"neutral": tuple((noun, noun) for noun in nouns)},
+        tuple(f"word{i} {{plural_noun_phrase}}" for i in range(8)),
+    )
+    return associations, words
+
+
+WORLDS = {world.__name__: world for world in (stereoset, gest, bbq, holisticbias)}
+"""What is associated with what, and the material that reads it."""
+
+
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_a_measure_reads_the_dial(name):
+    associations, material = WORLDS[name]()
+    cls = instruments("causal")[name]
+    results = [
+        cls().measure(biased_model(associations, bias=dial, noise=0.5), material, Run())
+        for dial in DIALS
+    ]
+    none = results[0]
+    assert none.low <= none.ideal <= none.high
+    assert np.all(np.diff([m.value for m in results]) > 0)
+    assert results[-1].low > none.ideal
