@@ -74,6 +74,7 @@ PACKAGES = {
     "encoder": ("evenhand.language.metrics",),
     "corpus": ("evenhand.text.metrics",),
     "classifier": ("evenhand.fewshot.metrics",),
+    "predictions": ("evenhand.classifier.metrics",),
 }
 """Where the instruments of each subject are declared. Those of the subject `language` measure
 language models of several kinds."""
