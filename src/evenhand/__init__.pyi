@@ -1,5 +1,6 @@
 from . import (
     causal,
+    classifier,
     errors,
     fewshot,
     instruments,
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "audit",
     "causal",
+    "classifier",
     "compare",
     "errors",
     "fewshot",

@@ -756,7 +756,9 @@ def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
     if "without" not in measurement.items.columns:
         return {}
     return {
-        (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]
+        (item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")): item[
+            "without"
+        ]
         for item in measurement.items
         if math.isfinite(item["without"])
     }

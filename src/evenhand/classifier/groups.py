@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.classifier.predictions import Labels, Predictions
 from evenhand.errors import InputError
+from evenhand.results import Items
 from evenhand.statistics.intervals import Floats
 
 Rate: TypeAlias = Literal["tpr", "fpr", "parity"]
@@ -118,6 +119,24 @@ class Contrast:
         ones = np.ones(len(cells), dtype=np.int64)
         of = np.zeros(0, dtype=np.intp) if self.clusters is None else self.clusters
         return csr_array((ones, (of, cells)), shape=(int(of.max()) + 1, size))
+
+
+def unit_items(predictions: Predictions, value: float, influence: Floats) -> Items:
+    """The value with each text, or cluster of texts, left out, from the influence of every row."""
+    names, codes = predictions.units()
+    own = np.bincount(codes, influence, len(names))
+    n = max(2, len(names))
+    return Items({"item": names, "without": value - own * n / (n - 1)})
+
+
+def rate_influence(contrast: Contrast, rate: Rate, c: int) -> Floats:
+    """The influence of each row of a contrast on the gap of a class."""
+    of = members(contrast, rate, c)
+    hit = contrast.pred == c
+    influence = np.zeros(len(contrast.rows))
+    for side, sign in ((contrast.first & of, 1.0), (~contrast.first & of, -1.0)):
+        influence[side] = sign * (hit[side] - hit[side].mean()) / side.sum()
+    return influence
 
 
 def contrasts(predictions: Predictions) -> list[Contrast]:

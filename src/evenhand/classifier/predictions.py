@@ -43,7 +43,8 @@ class Predictions:
     clusters : tuple of str
         What texts have in common, such as a person or a document; empty if nothing.
     items, versions : tuple of str
-        Of counterfactual texts: which texts are versions of one, and which version each is.
+        The names of the texts, by which two classifiers are paired; of counterfactual texts, which
+        are versions of one, and which version each is.
     name : str
 
     """
@@ -88,6 +89,15 @@ class Predictions:
         joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
         return {**self.groups, INTERSECTION.join(self.groups): joined}
 
+    def units(self) -> tuple[Labels, NDArray[np.intp]]:
+        """The names of what is sampled, clusters or single texts, and that of each row by number.
+
+        Rows have the names of their items, or their numbers.
+        """
+        given = self.clusters or self.items or tuple(str(i) for i in range(1, len(self) + 1))
+        names, codes = np.unique(given, return_inverse=True)
+        return tuple(names.tolist()), codes
+
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Predictions:
         """Some of the rows."""
 
@@ -112,7 +122,7 @@ def read_predictions(
     true: str | None = None,
     pred: str | None = None,
     group: str | Sequence[str] = (),
-    score: Mapping[str, str] | None = None,
+    score: Mapping[str, str] | str | None = None,
     cluster: str | None = None,
     item: str | None = None,
     version: str | None = None,
@@ -128,8 +138,9 @@ def read_predictions(
         of counterfactual texts.
     group : str or sequence of str
         The columns of groups of people. With several, their intersection is measured too.
-    score : Mapping of str to str, optional
-        For each class the column of its score. Without `pred`, the class with the highest score
+    score : Mapping of str to str, or str, optional
+        For each class the column of its score, or a pattern with * for the class, such as "p *",
+        for all columns that fit. Without `pred`, the class with the highest score
         is the prediction.
     cluster : str, optional
         The column of what texts have in common, such as a person or a document.
@@ -148,6 +159,7 @@ def read_predictions(
     """
     wanted = [group] if isinstance(group, str) else list(group)
     with open_table(source) as table:
+        by_class = _score_columns(table, score) if isinstance(score, str) else dict(score or {})
         columns = {
             role: _column(table, role, given)
             for role, given in (
@@ -157,9 +169,9 @@ def read_predictions(
                 ("version", version),
             )
         }
-        for name in (*wanted, *(score or {}).values(), *([cluster] if cluster else [])):
+        for name in (*wanted, *by_class.values(), *([cluster] if cluster else [])):
             _known(table, name)
-        if columns["pred"] is None and not score:
+        if columns["pred"] is None and not by_class:
             raise FileError(table.name, _which("prediction", "--pred", table))
         counterfactual = columns["version"] is not None and columns["item"] is not None
         if not wanted and not counterfactual:
@@ -169,7 +181,7 @@ def read_predictions(
         used = list(
             dict.fromkeys(
                 name
-                for name in (*columns.values(), *wanted, *(score or {}).values(), cluster)
+                for name in (*columns.values(), *wanted, *by_class.values(), cluster)
                 if name is not None
             )
         )
@@ -183,7 +195,7 @@ def read_predictions(
 
     scores = {
         label: np.array([_score(cell, column, i, name) for i, cell in enumerate(cells[column], 1)])
-        for label, column in (score or {}).items()
+        for label, column in by_class.items()
     }
     predicted = labels("pred") or _highest(scores)
     return Predictions(
@@ -192,7 +204,7 @@ def read_predictions(
         groups={column: tuple(cells[column]) for column in wanted},
         scores=scores,
         clusters=_complete(cells[cluster], cluster, name) if cluster else (),
-        items=labels("item") if counterfactual else (),
+        items=labels("item"),
         versions=labels("version") if counterfactual else (),
         name=name,
     )
@@ -282,6 +294,22 @@ def _column(table: Table, role: str, given: str | None) -> str | None:
         return given
     lower = {name.lower(): name for name in table.columns}
     return next((lower[name] for name in USUAL[role] if name in lower), None)
+
+
+def _score_columns(table: Table, pattern: str) -> dict[str, str]:
+    """The columns that a pattern with * fits, by what stands for it."""
+    before, star, after = pattern.partition("*")
+    if not star or "*" in after:
+        raise InputError(f"score: expected a pattern with one * for the class, got '{pattern}'")
+    found = {
+        name[len(before) : len(name) - len(after)]: name
+        for name in table.columns
+        if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
+    }
+    if not found:
+        columns = ", ".join(table.columns)
+        raise FileError(table.name, f"no column fits '{pattern}' (columns: {columns})")
+    return found
 
 
 def _known(table: Table, name: str) -> None:

@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evenhand.classifier.groups import Contrast, contrasts
+from evenhand.classifier.groups import Contrast, contrasts, unit_items
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Run, correct_p_values, instrument, option
-from evenhand.results import Measurement
+from evenhand.results import Items, Measurement
 from evenhand.statistics.crossed import Mean, clustered
+from evenhand.statistics.intervals import Floats
 from evenhand.statistics.shrinkage import root_mean_square
 
 DRAWS = 2000
@@ -118,8 +119,21 @@ class CalibrationGap:
             p_value=min(1.0, len(means) * min((m.p_value or 1.0) for m in means)),
             test="the smallest p of the classes, corrected for their number",
             parts=(*correct_p_values(parts), *sides),
+            items=self._items(subject, contrast, errors, values, value),
             details={"without_noise": corrected, "classes": len(names)},
         )
+
+    @staticmethod
+    def _items(
+        subject: Predictions, contrast: Contrast, errors: Floats, values: Floats, value: float
+    ) -> Items:
+        """What is sampled, and the root mean square without each of them."""
+        influence = np.zeros(len(subject))
+        if value:
+            for side, sign in ((contrast.first, 1.0), (~contrast.first, -1.0)):
+                centred = sign * (errors[side] - errors[side].mean(axis=0)) / side.sum()
+                influence[contrast.rows[side]] = centred @ values / (len(values) * value)
+        return unit_items(subject, value, influence)
 
     @staticmethod
     def _covariance(errors: Any, first: Any, clusters: Any, means: list[Mean]) -> Any:

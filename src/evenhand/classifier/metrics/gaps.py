@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evenhand.classifier.groups import Contrast, Rate, contrasts, gap_table, members
+from evenhand.classifier.groups import (
+    Contrast,
+    Rate,
+    contrasts,
+    gap_table,
+    members,
+    rate_influence,
+    unit_items,
+)
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Run, correct_p_values, instrument, option
@@ -83,21 +91,6 @@ class _Gaps:
         return replace(
             measured,
             parts=(*measured.parts, *parts),
-            items=Items(
-                [
-                    {
-                        "class": gap.name,
-                        "rate": rate,
-                        "score": gap.estimate[0],
-                        "n_first": gap.sizes[0],
-                        "n_second": gap.sizes[1],
-                        "rate_first": gap.hits[0] / gap.sizes[0],
-                        "rate_second": gap.hits[1] / gap.sizes[1],
-                    }
-                    for rate, gaps in found.items()
-                    for gap in gaps
-                ]
-            ),
             left_out=tuple(
                 f"{name}: no people of both groups"
                 for name in self._wanted(contrast)
@@ -208,6 +201,9 @@ class _Gaps:
             test=f"{self.permutations:,} random exchanges of the groups"
             + (" within true classes" if rate != "parity" else ""),
             parts=tuple(parts),
+            items=self._items(
+                subject, contrast, value, {(rate, g.name): g.estimate[0] for g in gaps}
+            ),
             details={
                 "classes": len(gaps),
                 "mean_gap": float(values.mean()),
@@ -215,6 +211,17 @@ class _Gaps:
                 "without_noise": corrected,
             },
         )
+
+    @staticmethod
+    def _items(
+        subject: Predictions, contrast: Contrast, value: float, gaps: dict[tuple[Rate, str], float]
+    ) -> Items:
+        """What is sampled, and the root mean square of these gaps without each of them."""
+        influence = np.zeros(len(subject))
+        for (rate, name), gap in gaps.items() if value else ():
+            own = rate_influence(contrast, rate, contrast.classes.index(name))
+            influence[contrast.rows] += gap / (len(gaps) * value) * own
+        return unit_items(subject, value, influence)
 
     def _p_value(
         self, contrast: Contrast, rate: Rate, chosen: list[int], value: float, run: Run
@@ -391,5 +398,8 @@ class EqualizedOdds(_Gaps):
             p_value=min(1.0, min(tested) * len(tested)) if tested else None,
             test="the smallest p of all gaps, corrected for their number",
             parts=(part,),
+            items=self._items(
+                subject, contrast, value, {(rate, largest.name): largest.estimate[0]}
+            ),
             details={"class": largest.name, "rate": rate, "gaps": len(every)},
         )

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.classifier.groups import unit_items
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Run, instrument, option
@@ -112,6 +113,7 @@ class _GroupAuc:
             subject.name,
             parts=tuple(parts),
             left_out=tuple(left_out),
+            items=unit_items(subject, float(np.mean(values)), total / len(values)),
             details={"classes": len(values)},
         )
 
