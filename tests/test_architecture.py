@@ -31,6 +31,7 @@ NAMELESS = (
 )
 """What reads declarations and names no instrument."""
 OTHER_MEANINGS = {
+    "accuracy": {"scores/reading.py": "a usual name of a column"},
     "association": {
         "fewshot/answers.py": "a measure of few-shot bias",
         "fewshot/metrics/bias.py": "a measure of few-shot bias",

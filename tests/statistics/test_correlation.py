@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.statistics.correlation import agreement, average_ranks, split_half
+from evenhand.statistics.correlation import agreement, average_ranks, kendall, split_half
 
 
 def test_reliability_of_known_tables():
@@ -44,3 +44,40 @@ def test_ranks_are_those_of_scipy(axis):
     expected = stats.rankdata(x, axis=axis)
     assert np.array_equal(average_ranks(x, axis=axis), expected, equal_nan=True)
     assert average_ranks(np.empty((0, 3)), axis=1).shape == (0, 3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kendall_equals_that_of_scipy_with_and_without_ties(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 15))
+    for one, two in ((x, y), (np.round(x), np.round(x + y))):
+        expected = stats.kendalltau(one, two).statistic
+        assert kendall(one, two)[0] == pytest.approx(expected)
+
+
+def test_kendall_of_equal_orders_and_of_scores_that_do_not_vary():
+    value, low, high = kendall([1, 2, 3, 4, 5, 6, 7], [2, 3, 5, 7, 11, 13, 17])
+    assert value == high == pytest.approx(1)
+    assert 0.3 < low < 0.9
+    assert np.isnan(kendall([1, 1, 1], [1, 2, 3])[0])
+    assert kendall([1, 1, 1], [1, 2, 3])[1:] == (-1, 1)
+    assert kendall([1, 2, 3], [1, 2, 3])[1:] == (-1, 1)  # three items show nothing
+
+
+@pytest.mark.parametrize(("families", "size"), [(12, 1), (29, 1), (6, 4), (12, 2)])
+@pytest.mark.parametrize("rho", [0.0, 0.7])
+def test_kendall_intervals_cover_the_truth_for_models_and_for_families(families, size, rho):
+    rng = np.random.default_rng(7)
+    truth, covered, naive = 2 / np.pi * np.arcsin(rho), 0, 0
+    shape = np.linalg.cholesky(np.array([[1, rho], [rho, 1]]))
+    own = np.repeat(np.arange(families), size)
+    for _ in range(400):
+        common, rest = (shape @ rng.normal(size=(2, n)) for n in (families, families * size))
+        x, y = common[:, own] + 0.3 * rest
+        _, low, high = kendall(x, y, own.tolist())
+        covered += low <= truth <= high
+        _, low, high = kendall(x, y)
+        naive += low <= truth <= high
+    assert 0.93 < covered / 400 <= 1
+    if size > 2:
+        assert naive < covered - 30

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
-from evenhand.statistics.crossed import crossed, noise_of_one, pooled
-from evenhand.statistics.intervals import crossed_mean, t_mean
+from evenhand.statistics.crossed import clustered, crossed, noise_of_one, pooled
+from evenhand.statistics.intervals import crossed_mean, t_mean, welch
 
 
 def simulated(rng, shape, scales, value=0.3):
@@ -146,3 +147,71 @@ def test_pooled_spread_by_hand():
     mean = crossed(table, [1, -1 / 3, -1 / 3, -1 / 3], [0, 1, 1, 1])
     assert mean.variance == pytest.approx(7 * (1 + 1 / 3))
     assert mean.freedom == pytest.approx(2)
+
+
+def test_clustered_means_equal_the_formulas_for_complete_tables():
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(7, 4)) + rng.normal(size=(7, 1)) + rng.normal(size=4)
+    rows, columns = (axis.ravel() for axis in np.indices(table.shape))
+    mean = clustered(table.ravel(), {"item": rows, "template": columns})
+    value, low, high = crossed_mean(table)
+    assert mean.over == ("item", "template")
+    assert mean.value == pytest.approx(value)
+    assert mean.variance == pytest.approx(
+        ((high - low) / 2 / float(stdtrit(mean.freedom, 0.975))) ** 2, rel=0.02
+    )
+    single = clustered(table[:, 0], {"item": range(7)})
+    assert single.variance == pytest.approx(table[:, 0].var(ddof=1) / 7)
+    assert single.freedom == pytest.approx(6)
+    own = clustered(table.ravel(), {"item": rows, "template": columns}, fixed=True)
+    assert own.variance == pytest.approx(table.mean(axis=1).var(ddof=1) / 7)
+    assert own.over == ("item",)
+    assert math.isnan(clustered([1.0, 2.0], {"item": ["a", "a"]}).variance)
+
+
+def test_differences_of_groups_equal_welchs():
+    rng = np.random.default_rng(4)
+    y, groups = rng.normal(size=30), np.arange(30) < 12
+    mean = clustered(y, {"item": range(30)}, groups=groups)
+    value, low, high = welch(y[groups], y[~groups])
+    assert mean.value == pytest.approx(value)
+    assert mean.interval(0.95) == pytest.approx((low, high))
+    # a template that both groups have: its effect cancels
+    twice = np.concatenate([y, y + 5])
+    both = {"item": np.tile(np.arange(30), 2), "template": np.repeat([0, 1], 30)}
+    paired = clustered(twice, both, groups=np.tile(groups, 2))
+    assert paired.variance == pytest.approx(mean.variance)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[4] * 15, [40, 20, 10, 5, 5, 3, 2, 2, 1, 1], [1] * 12],
+    ids=["equal", "unequal", "single"],
+)
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_intervals_of_clustered_means_cover_the_truth(sizes, share):
+    rng = np.random.default_rng(5)
+    own, covered = np.repeat(np.arange(len(sizes)), sizes), 0
+    for _ in range(500):
+        y = share**0.5 * rng.normal(size=len(sizes))[own]
+        y = y + (1 - share) ** 0.5 * rng.normal(size=len(own))
+        low, high = clustered(y, {"document": own}).interval(0.95)
+        covered += low <= 0 <= high
+    assert 0.92 <= covered / 500 <= 1
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("spreads", [(1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (1.0, 0.5, 0.5)])
+def test_intervals_of_crossed_means_cover_the_truth_with_scores_missing(missing, spreads):
+    rng = np.random.default_rng(6)
+    covered, items, templates = 0, 25, 8
+    rows, columns = (axis.ravel() for axis in np.indices((items, templates)))
+    for _ in range(400):
+        a, b, c = (
+            s * rng.normal(size=n) for s, n in zip(spreads, (items, templates, 200), strict=True)
+        )
+        y, shown = a[rows] + b[columns] + c, rng.random(200) >= missing
+        mean = clustered(y[shown], {"item": rows[shown], "template": columns[shown]})
+        low, high = mean.interval(0.95)
+        covered += low <= 0 <= high
+    assert 0.92 <= covered / 400 <= 0.99

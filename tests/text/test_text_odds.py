@@ -202,7 +202,7 @@ def test_other_bad_arguments():
         odds(FRAME, "job", "sex", prob=95)
     with pytest.raises(InputError, match="unknown column 'jobs': did you mean 'job'"):
         odds(FRAME, "jobs", "sex")
-    with pytest.raises(InputError, match="expected a path or a pandas DataFrame, got list"):
+    with pytest.raises(InputError, match="expected a path or a DataFrame, got list"):
         odds([1], "job", "sex")
     with pytest.raises(InputError, match=r"expected label, .* \(columns: job, sex\)"):
         odds(FRAME)

@@ -28,6 +28,7 @@ COMMANDS = {
     "model": "Measure language models of every kind, masked and causal.",
     "posterior": "Posteriors of cosine bias, and how many words a study needs.",
     "report": "Write the page of an audit again, or compare audits.",
+    "scores": "Compare models by item scores of any tool: intervals, ranks, power.",
     "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",
     "vectors": "Inspect, measure and debias static word vectors.",
 }

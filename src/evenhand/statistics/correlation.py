@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand.statistics.intervals import Floats, fisher_z
+from evenhand.statistics.intervals import Floats, fisher_z, jackknife
 
 RELIABLE = 0.5
 """Below this reliability of either score no correlation is corrected for it."""
@@ -130,6 +131,68 @@ def agreement(
         corrected=_corrected(coefficients["pearson"].value, reliability),
         **coefficients,
     )
+
+
+def kendall(
+    x: ArrayLike,
+    y: ArrayLike,
+    clusters: Sequence[object] | None = None,
+    *,
+    prob: float = 0.95,
+) -> tuple[float, float, float]:
+    r"""Kendall's τ-b of two scores of the same items, with its interval.
+
+    Parameters
+    ----------
+    x, y : array (items)
+    clusters : sequence, optional
+        What items have in common, such as the family of a model: its items are sampled together.
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    value, low, high : float
+        NaN, with ends of -1 and 1, where one of the scores is the same for every item.
+
+    Notes
+    -----
+    The jackknife over clusters on the scale of $\operatorname{artanh} τ$, or the interval of
+    Fieller, Hartley & Pearson (1957), whose variance is $.437 / (n - 4)$, where that is longer: the
+    jackknife can be far too short where items are few.
+
+    Examples
+    --------
+    >>> [round(v, 2) for v in kendall([1, 2, 3, 4, 5, 6, 7, 8], [1, 3, 2, 4, 6, 5, 8, 7])]
+    [0.79, 0.39, 0.94]
+    """
+    pairs = [np.sign(np.subtract.outer(v, v)) for v in (np.asarray(x, float), np.asarray(y, float))]
+    products = np.stack([pairs[0] * pairs[1], pairs[0] ** 2, pairs[1] ** 2])
+    n = len(pairs[0])
+    labels = list(range(n) if clusters is None else clusters)
+    value = _tau(products)
+    if math.isnan(value):
+        return value, -1.0, 1.0
+    limit = 1 - 2 / (n * (n - 1))  # the next value below 1, whose artanh is finite
+    without = []
+    for cluster in dict.fromkeys(labels):
+        others = [i for i, label in enumerate(labels) if label != cluster]
+        tau = _tau(products[np.ix_(range(3), others, others)])
+        if not math.isnan(tau):
+            without.append(np.clip(tau, -limit, limit))
+    centre = math.atanh(min(limit, max(-limit, value)))
+    low, high = jackknife(math.tanh(centre), without, prob, scale=(np.arctanh, np.tanh))
+    normal = (
+        NormalDist().inv_cdf((1 + prob) / 2) * math.sqrt(0.437 / (n - 4)) if n > 4 else math.inf
+    )
+    low, high = min(low, math.tanh(centre - normal)), max(high, math.tanh(centre + normal))
+    return value, max(-1.0, min(low, value)), min(1.0, max(high, value))
+
+
+def _tau(products: Floats) -> float:
+    """τ-b from the signs of differences: their products, and the squares of each."""
+    both, one, two = products.sum(axis=(1, 2))
+    return float(both / math.sqrt(one * two)) if one and two else math.nan
 
 
 def split_half(table: Floats, seed: int = 0) -> float:

@@ -1,17 +1,19 @@
-"""Means of a table of templates, professions and pairs of persons, all three of them samples.
+"""Means of scores that are not independent, since they share templates, professions or documents.
 
-Every template is combined with every profession and every pair, so the cells are not independent:
-the variance of a mean comes from the mean squares of the crossed random-effects table.
+Where every template is combined with every profession and every pair of persons, the variance of a
+mean comes from the mean squares of the crossed random-effects table; scores in clusters of any
+sizes, or in two kinds of clusters, from the jackknife over clusters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.statistics.intervals import Floats
 
@@ -103,6 +105,107 @@ def crossed(
         max(1.0, variance**2 / squares) if squares else 1.0,
         tuple(name for name, entered in over.items() if entered),
     )
+
+
+def clustered(
+    values: ArrayLike,
+    factors: Mapping[str, Sequence[object] | NDArray[Any]],
+    *,
+    groups: ArrayLike | None = None,
+    fixed: bool = False,
+) -> Mean:
+    r"""The mean of scores that come in clusters, or in two kinds of clusters that are crossed.
+
+    Parameters
+    ----------
+    values : array (scores)
+    factors : Mapping of str to sequence
+        For each score its cluster: one factor, or two that are crossed (item and template).
+    groups : array of bool, optional
+        Of which scores the mean is taken; that of the others is subtracted.
+    fixed : bool
+        Whether the levels of the second factor are the only ones of interest.
+
+    Returns
+    -------
+    Mean
+        Its variance is NaN where a factor that counts has a single level.
+
+    Notes
+    -----
+    The variance is the jackknife's over the clusters of each factor; two of them add up, less the
+    share of single scores, which is in both: $V = V_a + V_b - s^2 \sum w^2$, $s^2$ the mean square
+    of the residuals of additive effects. A table that is complete has the variance of the two-way
+    random-effects table. A factor has one degree of freedom less than its effective number of
+    clusters, $1 / \sum w_c^2$ with the shares $w_c$ of the scores; two are joined by the rule of
+    Satterthwaite (1946).
+
+    Examples
+    --------
+    >>> mean = clustered([1.0, 3.0, 2.0, 6.0], {"document": ["a", "a", "b", "b"]})
+    >>> mean.value, mean.variance, mean.freedom
+    (3.0, 1.0, 1.0)
+    """
+    y = np.asarray(values, dtype=float)
+    first = np.ones(len(y), bool) if groups is None else np.asarray(groups, dtype=bool)
+    sides = [first] if groups is None else [first, ~first]
+    codes = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in factors.values()]
+    value = float(y[first].mean() - (y[~first].mean() if len(sides) == 2 else 0.0))
+    shared = 0.0
+    if len(codes) == 2:
+        effects, residual = _additive(y, *codes)
+        freedom = len(y) - sum(int(code.max()) + 1 for code in codes) + 1
+        if freedom > 0 and not fixed:
+            shared = float(residual @ residual) / freedom * sum(1 / side.sum() for side in sides)
+        if fixed:
+            y, codes = y - effects[codes[1]], codes[:1]
+    parts = [part for code in codes for part in _left_out(y, code, sides)]
+    variances = [variance for variance, _ in parts]
+    if any(map(math.isnan, variances)):
+        return Mean(value, math.nan, math.nan)
+    variance = max(sum(variances) - shared, *variances)
+    squares = sum(own**2 / free for own, free in parts)
+    over = tuple(factors)[: len(codes)]
+    return Mean(value, variance, max(1.0, variance**2 / squares) if squares else 1.0, over)
+
+
+def _left_out(
+    y: Floats, code: NDArray[np.intp], sides: Sequence[NDArray[np.bool_]]
+) -> list[tuple[float, float]]:
+    """The jackknife variance over one factor, and its degrees of freedom.
+
+    Where every cluster is on one side only, each side has a variance of its own.
+    """
+    clusters = int(code.max()) + 1
+    sizes = np.stack([np.bincount(code[side], minlength=clusters) for side in sides])
+    sums = np.stack([np.bincount(code[side], y[side], clusters) for side in sides])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = (sums.sum(axis=1, keepdims=True) - sums) / (
+            sizes.sum(axis=1, keepdims=True) - sizes
+        )
+    shares = sizes / sizes.sum(axis=1, keepdims=True)
+    if len(sides) == 2 and (np.count_nonzero(sizes, axis=0) == 2).any():
+        without, shares = without[:1] - without[1:], shares.mean(axis=0, keepdims=True)
+    parts = []
+    for replicates, weight in zip(without, shares, strict=True):
+        own = replicates[weight > 0]
+        spread = (own.size - 1) * float(own.var()) if own.size > 1 else math.nan
+        parts.append((spread, max(1.0, 1 / float(weight @ weight) - 1)))
+    return parts
+
+
+def _additive(
+    y: Floats, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
+    """The effects of the columns, and the residuals, of additive effects of rows and columns."""
+    counts = [np.bincount(code) for code in (rows, columns)]
+    by_row, by_column = np.zeros(len(counts[0])), np.zeros(len(counts[1]))
+    for _ in range(200):
+        by_row = np.bincount(rows, y - by_column[columns]) / counts[0]
+        before, by_column = by_column, np.bincount(columns, y - by_row[rows]) / counts[1]
+        if np.abs(by_column - before).max() <= 1e-12 * max(1.0, float(np.abs(y).max())):
+            break
+    return by_column - by_column.mean(), y - by_row[rows] - by_column[columns]
 
 
 def pooled(table: ArrayLike) -> tuple[Floats, list[Mean]]:

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
-"""A path ("-" is standard input) or a pandas DataFrame."""
+"""A path ("-" is standard input) or a DataFrame of pandas or polars."""
 
 Cell = str | None
 Row = tuple[Cell, ...]
@@ -316,7 +316,7 @@ def _frame(frame: object) -> Table:
     columns = getattr(frame, "columns", None)
     if columns is None:
         kind = type(frame).__name__
-        raise InputError(f"source: expected a path or a pandas DataFrame, got {kind}")
+        raise InputError(f"source: expected a path or a DataFrame, got {kind}")
     data = cast("pd.DataFrame", frame)
     labels = {str(label): label for label in columns}
 
@@ -329,6 +329,8 @@ def _frame(frame: object) -> Table:
 
 
 def _values(column: pd.Series[Any]) -> list[object]:
+    if not hasattr(column, "isna"):  # a Series of polars: null is None already
+        return column.to_list()
     pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
     return [None if missing else value for value, missing in pairs]
 

@@ -1,0 +1,223 @@
+"""`evenhand scores`: models compared by the scores of items, whoever made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from evenhand.cli.options import json_option, prob_option
+from evenhand.cli.output import interval, number, p_text, print_json, print_notes, table
+from evenhand.results import Comparison
+
+if TYPE_CHECKING:
+    from evenhand.scores import ScoreAnalysis
+
+__all__ = ["scores"]
+
+SHOWN = 10
+"""With more pairs of models than this, only those with the first-ranked model are shown."""
+
+
+@click.command(short_help="Compare models by item scores of any tool, with certainty.")
+@click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True)
+@click.option("--item", metavar="COLUMN", help="The column with the items' names.")
+@click.option("--model", metavar="COLUMN", help="The column with the models' names.")
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="The column with the scores; the metric or scorer of a log (METRIC or METRIC,FILTER).",
+)
+@click.option(
+    "--cluster",
+    multiple=True,
+    metavar="COLUMN",
+    help="What items have in common: a document they are from, or a template that all of them "
+    "were asked in; repeatable.",
+)
+@click.option("--group", metavar="COLUMN", help="Groups of items to show apart.")
+@click.option(
+    "--best",
+    type=click.Choice(["highest", "lowest"]),
+    default="highest",
+    show_default=True,
+    help="Which mean is ranked first.",
+)
+@click.option(
+    "--gap",
+    is_flag=True,
+    help="Compare models by the difference of two groups' means, not by the mean.",
+)
+@click.option(
+    "--fixed",
+    is_flag=True,
+    help="Templates that all items were asked in are the only ones of interest, not a sample.",
+)
+@prob_option()
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write everything: a page (.html) or JSON (.json).",
+)
+@json_option
+def scores(
+    sources: tuple[str, ...],
+    item: str | None,
+    model: str | None,
+    score: str | None,
+    cluster: tuple[str, ...],
+    group: str | None,
+    best: Literal["highest", "lowest"],
+    gap: bool,
+    fixed: bool,
+    prob: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare models by scores of the same items that any tool has made.
+
+    \b
+    FILE or FOLDER is one of
+      a table of item scores: CSV, TSV, JSONL or Parquet; columns that are named item, model,
+        score, cluster (or template) and group, or alike, are recognised
+      samples_*.jsonl of lm-evaluation-harness, or the folder of a run
+      a JSON log of inspect, or a folder of them
+      a folder of text files with one score a line, one file per model (MODEL.txt), or one per
+        model and template (MODEL_template-0.txt)
+
+    Every mean has an interval that respects clusters: items of one document are not independent,
+    and items that were all asked in the same templates are crossed with these, so that intervals
+    hold for other items and other templates. All pairs of models are compared on the items that
+    both have, corrected by Holm. The ranking says which ranks each model could have, and the power
+    how many items would decide between two models.
+
+    \b
+    Examples:
+      evenhand scores results.csv --score accuracy --cluster document
+      evenhand scores output/ --score acc_norm -o comparison.html
+      evenhand scores gest/scores/english_mlm --best lowest --json
+    """
+    from evenhand.scores import analyze
+
+    kinds = (".html", ".json")
+    if output is not None and output.suffix.lower() not in kinds:
+        raise click.UsageError(f"--output: expected a file that ends in {' or '.join(kinds)}")
+    found = analyze(
+        *sources,
+        item=item,
+        model=model,
+        score=score,
+        cluster=cluster,
+        group=group,
+        best=best,
+        gap=gap,
+        fixed=fixed,
+        prob=prob,
+    )
+    if output is not None and output.suffix.lower() == ".html":
+        from evenhand.report.scores import write_scores
+
+        write_scores(found, output)
+    elif output is not None:
+        found.save(output)
+    if as_json:
+        print_json(command="scores", **found.to_dict())
+        return
+    _print_means(found)
+    _print_differences(found)
+    if len(found.ranking) > 1:
+        ranks = [
+            (m.query, f"{m.value:g}", f"{m.low:g} to {m.high:g}", number(m.details["mean"]))
+            for m in found.ranking
+        ]
+        table("Ranks", ("model", "rank", "could be", "mean"), ranks)
+    if found.agreement:
+        taus = [
+            (m.by, m.query, number(m.value, 2), interval(m.low, m.high, 2), f"{m.n}")
+            for m in found.agreement
+        ]
+        table("Agreement of ranks (Kendall's τ)", ("by", "between", "τ", "interval", "n"), taus)
+    print_notes([*found.notes, *(note for c in found.comparisons for note in c.notes)])
+    if output is not None:
+        click.echo(f"written: {output}")
+    click.echo(found.summary)
+
+
+def _print_means(found: ScoreAnalysis) -> None:
+    """The means by rank, with the groups' and those for the templates at hand."""
+    order = {m.query: place for place, m in enumerate(found.ranking)}
+    measured = sorted(found.measurements, key=lambda m: order[m.query])
+    scoped = any(m.select("scope") for m in measured)
+    rows = []
+    for m in measured:
+        [ends] = [interval(s.low, s.high) for s in m.select("scope")] or ["–"]
+        rows.append([m.query, number(m.value), interval(m.low, m.high), ends, f"{m.n:,}"])
+        rows += [
+            [
+                f"  {part.query}",
+                number(part.value),
+                interval(part.low, part.high),
+                "",
+                f"{part.n:,}",
+            ]
+            for part in m.parts
+            if part.by in ("group", "contrast")
+        ]
+    headers = ["model", "mean", "interval", "these only", "n"]
+    used = [i for i in range(5) if scoped or i != 3]
+    table(
+        "Means" if found.measurements[0].metric != "gap" else "Gaps",
+        [headers[i] for i in used],
+        ([row[i] for i in used] for row in rows),
+    )
+    first = measured[0]
+    text = f"interval: {100 * first.prob:g}%, {first.interval}."
+    if scoped:
+        text += f" these only: {first.select('scope')[0].query} as the only ones of interest."
+    click.echo(text)
+
+
+def _print_differences(found: ScoreAnalysis) -> None:
+    """All pairs, or those with the first-ranked model where there are many."""
+    best = found.ranking[0].query
+    chosen, many = found.comparisons, len(found.comparisons) > SHOWN
+    if many:
+        chosen = tuple(c for c in chosen if best in (c.before.query, c.after.query))
+    if not chosen:
+        return
+    rows = []
+    for c in chosen:
+        names, sign = (c.after.query, c.before.query), 1.0
+        if c.after.query == best:
+            names, sign = names[::-1], -1.0
+        low, high = sorted((sign * c.change.low, sign * c.change.high))
+        p = p_text(c.details.get("p_holm"))
+        rows.append(
+            (
+                names[0] if many else " - ".join(names),
+                number(sign * c.change.value),
+                interval(low, high),
+                p,
+                _needed(c),
+            )
+        )
+    title = f"Differences from {best}" if many else "Differences"
+    table(title, ("model" if many else "models", "difference", "interval", "p", "needed"), rows)
+    click.echo(
+        f"p: corrected for all {len(found.comparisons)} pairs (Holm). needed: what would find a "
+        "difference as large with a power of 80%, that pair alone."
+    )
+    if many:
+        rest = len(found.comparisons) - len(chosen)
+        click.echo(f"{rest} further pairs of models: --json, or -o FILE.")
+
+
+def _needed(c: Comparison) -> str:
+    if c.details["needed"] is None:
+        return f"not by {c.details['of']}" if c.change.value else "–"
+    if c.details["needed"] <= c.details["now"]:
+        return "enough"
+    return f"{c.details['needed']:,} {c.details['of']}"

@@ -1,0 +1,144 @@
+"""The page of models compared by item scores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from evenhand.charts import BLUE, ORANGE, forest
+from evenhand.files import replace_file
+from evenhand.report.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Section,
+    Table,
+    Text,
+    cell,
+    count,
+    p_cell,
+    render_page,
+    result_table,
+    span,
+    value_columns,
+)
+from evenhand.results import Comparison
+from evenhand.scores import ScoreAnalysis
+
+SERIES = {"": "for other templates", "scope": "for these templates"}
+LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
+
+
+def write_scores(found: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
+    """Write the page of an analysis; its path."""
+    sections = [part for part in score_sections(found) if part.blocks]
+    text = render_page("scores.html", summary=found.summary, sections=sections)
+    with replace_file(path) as file:
+        file.write(text.encode())
+    return Path(path)
+
+
+def score_sections(found: ScoreAnalysis) -> list[Section]:
+    """The page's sections, in the order of reading."""
+    return [_means(found), _ranks(found), _differences(found), _agreement(found)]
+
+
+def _means(found: ScoreAnalysis) -> Section:
+    order = {m.query: place for place, m in enumerate(found.ranking)}
+    measured = sorted(found.measurements, key=lambda m: order[m.query])
+    prob = measured[0].prob
+    scoped = any(m.select("scope") for m in measured)
+    rows = [
+        {
+            "label": m.query,
+            "value": part.value,
+            "low": part.low,
+            "high": part.high,
+            **({"series": SERIES[part.by]} if scoped else {}),
+        }
+        for m in measured
+        for part in (m, *m.select("scope"))
+    ]
+    chart = forest(rows, x="mean score", looks=LOOKS if scoped else None, beside=scoped)
+    about = f"Mean scores with {100 * prob:g}% intervals: {measured[0].interval}."
+    listed = [
+        (m.query, "" if part is m else part.query, part) for m in measured for part in (m, *m.parts)
+    ]
+    columns = {**value_columns(prob), "Scores": lambda m: count(m.n)}
+    words = "A row for each model with its mean score and interval; the table has the numbers."
+    return Section(
+        "means",
+        "Means",
+        [
+            Figure.of("means-forest", chart, about, words),
+            result_table("Means", ("Model", "Part"), listed, columns, words=True),
+            *(Text(note, "warning") for note in found.notes),
+        ],
+    )
+
+
+def _ranks(found: ScoreAnalysis) -> Section:
+    if len(found.ranking) < 2:
+        return Section("ranks", "Ranks")
+    rows = [
+        (m.query, cell(m.value, 0), Cell(f"{m.low:g} to {m.high:g}"), cell(m.details["mean"]))
+        for m in found.ranking
+    ]
+    text = (
+        "A model's lowest possible rank is one more than the number of models that are clearly "
+        "better, its highest the number of models less those that are clearly worse; clearly after "
+        "correcting for all pairs (Holm), so that all ranks together are right with the stated "
+        "probability."
+    )
+    return Section(
+        "ranks",
+        "Ranks",
+        [Text(text), Table.of("Ranks", ("Model", "Rank", "Could be", "Mean"), rows)],
+    )
+
+
+def _needed(c: Comparison) -> Cell:
+    if c.details["needed"] is None:
+        return Cell(f"not by {c.details['of']}" if c.change.value else "–")
+    enough = c.details["needed"] <= c.details["now"]
+    return Cell("enough" if enough else f"{c.details['needed']:,} {c.details['of']}")
+
+
+def _differences(found: ScoreAnalysis) -> Section:
+    rows = [
+        (
+            c.after.query,
+            c.before.query,
+            cell(c.change.value),
+            span(c.change.low, c.change.high),
+            p_cell(c.details.get("p_holm")),
+            count(c.paired),
+            _needed(c),
+        )
+        for c in found.comparisons
+    ]
+    if not rows:
+        return Section("differences", "Differences")
+    headers = ("Model", "Less", "Difference", "Interval", "p (Holm)", "Paired", "Needed")
+    blocks: list[Block] = [
+        Text(
+            "Each pair on the scores that both have. Needed: what would find a difference as large "
+            "as that observed with a power of 80%, that pair alone."
+        ),
+        Table.of("Differences of all pairs", headers, rows, words=True),
+    ]
+    notes = dict.fromkeys(note for c in found.comparisons for note in c.notes)
+    return Section("differences", "Differences", [*blocks, *(Text(note) for note in notes)])
+
+
+def _agreement(found: ScoreAnalysis) -> Section:
+    rows = [(f"{m.by} {m.query}", m) for m in found.agreement]
+    if not rows:
+        return Section("agreement", "Agreement of ranks")
+    columns = {**value_columns(found.agreement[0].prob, "τ"), "Models": lambda m: count(m.n)}
+    text = "Kendall's τ of the models' means: 1 where both rank the models alike, 0 if unrelated."
+    return Section(
+        "agreement",
+        "Agreement of ranks",
+        [Text(text), result_table("Agreement of ranks", ("Between",), rows, columns)],
+    )

@@ -1,0 +1,413 @@
+"""Scores of items by model, read from any table and from the logs of other tools.
+
+| source | item | model | score |
+| --- | --- | --- | --- |
+| CSV, TSV, JSONL, Parquet, DataFrame | columns, named or recognised by their names | | |
+| `samples_*.jsonl` of lm-evaluation-harness | task and `doc_id` | the folder's name | a metric |
+| a JSON log of inspect | task and `id` | `eval.model` | a scorer; epochs are averaged |
+| a folder of text files, one number a line | line | the file's name | the line |
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import parse_json, read_limited
+from evenhand.statistics.intervals import Floats
+from evenhand.text.corpus.compression import open_content, source_name, text_lines
+from evenhand.text.tables import Source, Table, json_objects, open_table
+
+Role = Literal["item", "model", "score", "cluster", "group"]
+NAMES: Mapping[Role, tuple[str, ...]] = {
+    "item": ("item", "item_id", "id", "doc_id", "sample_id", "question_id", "example_id"),
+    "model": ("model", "model_name", "model_id", "system"),
+    "score": ("score", "value", "correct", "is_correct", "acc", "accuracy", "exact_match"),
+    "cluster": ("cluster", "template", "document", "passage"),
+    "group": ("group", "category"),
+}
+"""The names by which a column is recognised, the first of them that there is."""
+WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+INSPECT_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+"""Correct, incorrect, partially correct, no answer, as inspect's own metrics count them."""
+HARNESS_KEYS = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *("doc_hash", "prompt_hash", "target_hash"),
+}
+"""What a sample of lm-evaluation-harness has besides its metrics."""
+FACTOR = re.compile(r"(?P<model>.+)_(?P<factor>[A-Za-z]+)[-=](?P<level>\w+)")
+"""A file's name such as gpt2_template-0: scores of the model gpt2 with template 0."""
+
+
+class _Row(NamedTuple):
+    item: str
+    model: str
+    score: float
+    clusters: tuple[str, ...] = ()
+    group: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """One row per item, model and, where there are any, cluster.
+
+    Parameters
+    ----------
+    items, models : tuple of str
+    scores : array of float
+    clusters : Mapping of str to tuple of str
+        By the name of a column: documents that items belong to, templates they were asked in.
+    groups : tuple of str
+        Of each row, or none.
+    name : str
+        Where they are from.
+    left_out : tuple of str
+        Rows without a score.
+
+    """
+
+    items: tuple[str, ...]
+    models: tuple[str, ...]
+    scores: Floats
+    clusters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    name: str = "scores"
+    left_out: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+def read(
+    *sources: Source,
+    item: str | None = None,
+    model: str | None = None,
+    score: str | None = None,
+    cluster: str | Sequence[str] | None = None,
+    group: str | None = None,
+) -> Scores:
+    """Read the scores of items by model.
+
+    Parameters
+    ----------
+    *sources : path or DataFrame
+        Tables, logs or folders as in the table above; their rows are joined.
+    item, model, score, group : str, optional
+        The names of columns; by default recognised by usual names. For logs, `score` is the metric
+        (lm-evaluation-harness: also `metric,filter`) or scorer. A table without a column for the
+        model has the scores of one, named like the file.
+    cluster : str or sequence of str, optional
+        Columns of what items have in common: a document they are from, or a template that all of
+        them were asked in.
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("q1", "a", 1), ("q2", "a", 0), ("q1", "b", 1), ("q2", "b", 1)]
+    >>> found = read(pd.DataFrame(rows, columns=["question_id", "model", "correct"]))
+    >>> found.scores.tolist(), found.models
+    ([1.0, 0.0, 1.0, 1.0], ('a', 'a', 'b', 'b'))
+    """
+    if not sources:
+        raise InputError("scores: expected a table, a log or a folder, got none")
+    clusters = [cluster] if isinstance(cluster, str) else list(cluster or ())
+    chosen: dict[Role, str | None] = {"item": item, "model": model, "score": score, "group": group}
+    parts = [part for source in sources for part in _parts(source, chosen, clusters)]
+    factors = {part.factors for part in parts}
+    if len(factors) > 1:
+        shown = " and ".join(", ".join(names) or "none" for names in sorted(factors))
+        raise InputError(f"scores: expected the same clusters in every source, got {shown}")
+    name = parts[0].name if len(parts) == 1 else "scores"
+    rows = [(part, row) for part in parts for row in part.rows]
+    known = [(part, row) for part, row in rows if not math.isnan(row.score)]
+    if not known:
+        raise FileError(name, "expected scores, got none")
+    _refuse_repeated(known, parts[0].factors)
+    left_out = [f"{row.item} ({row.model}): no score" for _, row in rows if math.isnan(row.score)]
+    return Scores(
+        tuple(row.item for _, row in known),
+        tuple(row.model for _, row in known),
+        np.array([row.score for _, row in known]),
+        {
+            factor: tuple(row.clusters[i] for _, row in known)
+            for i, factor in enumerate(parts[0].factors)
+        },
+        tuple(row.group for _, row in known) if any(row.group for _, row in known) else (),
+        name,
+        tuple(left_out),
+    )
+
+
+class _Part(NamedTuple):
+    name: str
+    rows: list[_Row]
+    factors: tuple[str, ...] = ()
+
+
+def _refuse_repeated(known: Iterable[tuple[_Part, _Row]], factors: Sequence[str]) -> None:
+    seen: set[tuple[str, str, tuple[str, ...]]] = set()
+    for part, row in known:
+        key = (row.model, row.item, row.clusters)
+        if key in seen:
+            other = f" with the same {' and '.join(factors)}" if factors else ""
+            raise FileError(
+                part.name,
+                f"{row.where}item '{row.item}' has several scores of model "
+                f"'{row.model}'{other}: name the column that distinguishes them with --cluster, or "
+                "average them",
+            )
+        seen.add(key)
+
+
+def _parts(
+    source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> Iterator[_Part]:
+    if not isinstance(source, str | os.PathLike):
+        yield _from_table(source, chosen, clusters)
+        return
+    path = Path(source)
+    if path.is_dir():
+        yield from _from_folder(path, chosen, clusters)
+    elif _is_harness(path.name):
+        yield _from_harness(path, chosen["score"])
+    elif path.suffix.lower() == ".eval":
+        raise FileError(path, "expected a JSON log; inspect log convert --to json makes one of it")
+    elif path.suffix.lower() == ".json":
+        yield _from_inspect(path, chosen["score"])
+    else:
+        yield _from_table(source, chosen, clusters)
+
+
+def _is_harness(name: str) -> bool:
+    return name.startswith("samples_") and ".jsonl" in name
+
+
+def _from_folder(
+    folder: Path, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> Iterator[_Part]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    logs = [path for path in files if _is_harness(path.name)]
+    if logs:
+        yield from (_from_harness(path, chosen["score"]) for path in logs)
+        return
+    for ending in (".json", ".txt"):
+        fitting = [path for path in files if ending in [s.lower() for s in path.suffixes[-2:]]]
+        if fitting and ending == ".json":
+            yield from (_from_inspect(path, chosen["score"]) for path in fitting)
+            return
+        if fitting:
+            yield _from_lines(folder, fitting)
+            return
+    tables = [path for path in files if path.suffix.lower() in (".csv", ".jsonl", ".parquet")]
+    if not tables:
+        raise FileError(
+            folder,
+            "expected samples_*.jsonl of lm-evaluation-harness, JSON logs of inspect, tables, or "
+            "text files with one score a line, got none of them",
+        )
+    yield from (_from_table(path, chosen, clusters) for path in tables)
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+def _column(table: Table, role: Role, given: str | None) -> str | None:
+    """The column that is named or recognised; None where there is none."""
+    if given is not None:
+        if given not in table.columns:
+            raise FileError(table.name, str(UnknownNameError("column", given, table.columns)))
+        return given
+    lower = {name.lower(): name for name in table.columns}
+    return next((lower[name] for name in NAMES[role] if name in lower), None)
+
+
+def _from_table(
+    source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> _Part:
+    with open_table(source) as table:
+        columns: dict[Role, str | None] = {
+            role: _column(table, role, given) for role, given in chosen.items()
+        }
+        for role in ("item", "score"):
+            if columns[role] is None:
+                raise FileError(
+                    table.name,
+                    f"which column is the {role}? Name it with --{role} (columns: "
+                    f"{', '.join(table.columns)})",
+                )
+        recognised = _column(table, "cluster", None)
+        free = recognised is not None and recognised not in columns.values()
+        factors = tuple(clusters) or ((recognised,) if recognised and free else ())
+        for factor in factors:
+            _column(table, "cluster", factor)
+        used = [name for name in (*columns.values(), *factors) if name is not None]
+        if len(set(used)) < len(used):
+            twice = next(name for name in used if used.count(name) > 1)
+            raise FileError(table.name, f"column '{twice}': expected one role, got several")
+        alone = Path(table.name).name.split(".")[0]
+        rows = []
+        for number, cells in enumerate(table.rows(*used), 1):
+            row = dict(zip(used, cells, strict=True))
+            values = {role: None if name is None else row[name] for role, name in columns.items()}
+            names = [values["item"], *(row[factor] for factor in factors)]
+            if columns["model"] is not None:
+                names.append(values["model"])
+            if None in names:
+                what = [columns["item"], *factors, columns["model"]][names.index(None)]
+                raise FileError(table.name, f"row {number}: '{what}': expected a name, got none")
+            rows.append(
+                _Row(
+                    values["item"] or "",
+                    values["model"] or alone,
+                    _number(values["score"], table.name, f"row {number}: "),
+                    tuple(row[factor] or "" for factor in factors),
+                    values["group"] or "",
+                    f"row {number}: ",
+                )
+            )
+    return _Part(table.name, rows, factors)
+
+
+def _number(cell: Any, name: str | os.PathLike[str], where: str = "") -> float:
+    """A cell as a number; NaN where it is empty."""
+    if cell is None or cell == "":
+        return math.nan
+    try:
+        value = WORDS[cell.lower()] if str(cell).lower() in WORDS else float(cell)
+    except (ValueError, TypeError, AttributeError):
+        raise FileError(name, f"{where}expected a number as score, got {cell!r}") from None
+    if math.isinf(value):
+        raise FileError(name, f"{where}expected a finite score, got {cell!r}")
+    return value
+
+
+def _from_lines(folder: Path, paths: Sequence[Path]) -> _Part:
+    """Files of one number a line; a factor in every name is a cluster (`FACTOR`)."""
+    stems = [path.name.split(".txt")[0] for path in paths]
+    matches = [FACTOR.fullmatch(stem) for stem in stems]
+    names = {match["factor"] if match else "" for match in matches}
+    factor = names.pop() if len(names) == 1 else ""
+    several = len({path.parent for path in paths}) > 1
+    rows, lengths = [], dict[str, int]()
+    for path, stem, match in zip(paths, stems, matches, strict=True):
+        model, level = (match["model"], match["level"]) if match and factor else (stem, "")
+        if several and factor:  # templates of one folder are not those of another
+            level = f"{path.parent.relative_to(folder)}/{level}"
+        name = source_name(os.fspath(path))
+        with closing(open_content(os.fspath(path))) as file:
+            own = [
+                _number(line.strip(), name, f"line {number}: ")
+                for number, line in text_lines(name, file)
+            ]
+        lengths[name] = len(own)
+        if len(set(lengths.values())) > 1:
+            first, expected = next(iter(lengths.items()))
+            raise FileError(
+                name, f"expected as many lines as {first} has ({expected:,}), got {len(own):,}"
+            )
+        clusters = (level,) if factor else ()
+        rows += [_Row(str(i), model, score, clusters) for i, score in enumerate(own, 1)]
+    return _Part(source_name(os.fspath(folder)), rows, (factor,) if factor else ())
+
+
+# ------------------------------------------------------------------------------------------ logs
+
+
+def _from_harness(path: Path, wanted: str | None) -> _Part:
+    """The samples of one task; items of different tasks are different, tasks are groups."""
+    task = re.sub(r"_\d{4}-\d\d-\d\dT.*$", "", path.name[len("samples_") :].split(".jsonl")[0])
+    model = path.absolute().parent.name.replace("__", "/")
+    metric, _, rule = (wanted or "").partition(",")
+    rows: list[_Row] = []
+    rules: set[str] = set()
+    for number, line in json_objects(path):
+        filtered = str(line.get("filter", "none"))
+        if rule and filtered != rule:
+            rules.add(filtered)
+            continue
+        if "doc_id" not in line:
+            raise FileError(path, "expected 'doc_id', got none", line=number)
+        known = [key for key, value in line.items() if key not in HARNESS_KEYS and _scalar(value)]
+        name = _chosen(path, metric, known, "metric", number)
+        rows.append(
+            _Row(
+                f"{task}/{line['doc_id']}",
+                model,
+                _number(line[name], path, f"line {number}: "),
+                (),
+                task,
+            )
+        )
+        rules.add(filtered)
+        if not rule and len(rules) > 1:
+            raise FileError(
+                path,
+                f"which filter? Name it as --score {name},FILTER (filters: "
+                f"{', '.join(sorted(rules))})",
+            )
+    if not rows:
+        found = f"; filters: {', '.join(sorted(rules))}" if rules else ""
+        raise FileError(path, f"expected samples, got none{found}")
+    return _Part(source_name(os.fspath(path)), rows)
+
+
+def _scalar(value: Any) -> bool:
+    return isinstance(value, int | float) or value is None
+
+
+def _chosen(
+    path: Path, wanted: str, known: Sequence[str], kind: str, line: int | None = None
+) -> str:
+    if wanted:
+        if wanted not in known:
+            raise FileError(path, str(UnknownNameError(kind, wanted, known)), line=line)
+        return wanted
+    if len(known) == 1:
+        return known[0]
+    usual = next((name for name in NAMES["score"] if name in known), None)
+    if usual is not None:
+        return usual
+    shown = ", ".join(known) or "none with a number"
+    raise FileError(path, f"which {kind}? Name it with --score ({shown})", line=line)
+
+
+def _from_inspect(path: Path, wanted: str | None) -> _Part:
+    """The samples of one log; a sample's epochs are averaged."""
+    log = parse_json(read_limited(path), path)
+    about = log.get("eval") if isinstance(log, dict) else None
+    samples = log.get("samples") if isinstance(log, dict) else None
+    if not isinstance(about, dict) or not isinstance(samples, list) or not samples:
+        raise FileError(path, "expected a JSON log of inspect with 'eval' and 'samples'")
+    model, task = str(about.get("model", path.stem)), str(about.get("task", path.stem))
+    values: dict[str, list[float]] = {}
+    for number, sample in enumerate(samples, 1):
+        scores = sample.get("scores") if isinstance(sample, dict) else None
+        if not isinstance(scores, dict) or "id" not in sample:
+            raise FileError(path, f"sample {number}: expected 'id' and 'scores', got none")
+        if not scores:  # the sample failed
+            values.setdefault(str(sample["id"]), [])
+            continue
+        scorer = _chosen(path, wanted or "", list(scores), "scorer")
+        grade = scores[scorer].get("value") if isinstance(scores[scorer], dict) else None
+        value = INSPECT_GRADES.get(grade) if isinstance(grade, str) else None
+        own = _number(grade if value is None else value, path, f"sample {number}: ")
+        values.setdefault(str(sample["id"]), []).append(own)
+    rows = [
+        _Row(f"{task}/{name}", model, float(np.mean(own)) if own else math.nan, (), task)
+        for name, own in values.items()
+    ]
+    return _Part(source_name(os.fspath(path)), rows)
