@@ -23,15 +23,13 @@ any benchmark survive `negate`. Either way the score is no evidence of a stereot
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from evenhand.cache import Cache
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run
 from evenhand.language.likelihood import LanguageModel
@@ -41,11 +39,7 @@ from evenhand.language.metrics.stereoset import BLANK, Triple
 from evenhand.lexicon import names
 from evenhand.masked.pairs import Pair
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.text.rewrite import rewrite_all
-from evenhand.text.rewrite.negate import negate
-from evenhand.text.rewrite.swap import Swap
-from evenhand.text.tagger import FUNCTION_WORDS
-from evenhand.text.tokens import match_case
+from evenhand.text.rewrite import Rewritten
 
 __all__ = ["CONTROLS", "Control", "Controlled", "check_control", "controls", "mark_control"]
 
@@ -73,7 +67,7 @@ Rewriting: TypeAlias = Callable[[Sequence[Any], int], Iterator[Any]]
 """Yields for each item its control, or a reason (str) why there is none."""
 
 
-def controls(material: Sequence[Any], kind: Control, *, seed: int = 0) -> Controlled:
+def controls(material: Sequence[Any] | None, kind: Control, *, seed: int = 0) -> Controlled:
     """Rewrite the items of a benchmark.
 
     Parameters
@@ -101,18 +95,16 @@ def controls(material: Sequence[Any], kind: Control, *, seed: int = 0) -> Contro
     """
     if kind not in CONTROLS:
         raise UnknownNameError("control", kind, CONTROLS)
-    items = list(material) if isinstance(material, Sequence) else []
-    types = {type(item) for item in items}
-    [cls] = types if len(types) == 1 else [None]
-    if cls not in REWRITINGS:
+    items: list[Any] = list(material) if isinstance(material, Sequence) else []
+    cls: Any = type(items[0]) if items else None
+    if cls not in REWRITINGS or any(type(item) is not cls for item in items):
         expected = ", ".join(known.__name__ for known in REWRITINGS)
         raise InputError(f"control '{kind}': expected items of one type ({expected}), got others")
     rewriting = REWRITINGS[cls].get(kind)
     if rewriting is None:
-        fitting = ", ".join(REWRITINGS[cls])
         raise InputError(
-            f"control '{kind}': it would only exchange what {cls.__name__} items compare, or they "
-            f"name no groups to replace; {fitting} fits"
+            f"control '{kind}': expected {' or '.join(REWRITINGS[cls])} for items of this kind; "
+            f"'{kind}' would only exchange what they compare"
         )
     pairs, reasons = [], Counter[str]()
     for item, control in zip(items, rewriting(items, seed), strict=True):
@@ -131,7 +123,7 @@ def controls(material: Sequence[Any], kind: Control, *, seed: int = 0) -> Contro
 def check_control(
     instrument: Any,
     model: LanguageModel,
-    material: Sequence[Any],
+    material: Sequence[Any] | None,
     kind: Control,
     run: Run = Run(),
 ) -> Comparison:
@@ -163,11 +155,11 @@ def check_control(
         )
     before = instrument.measure(model, originals, run)
     after = instrument.measure(model, rewritten, run)
-    comparison = instrument.compare(before, _with_texts_of(originals, after))
-    comparison = replace(comparison, after=after)
+    comparison: Comparison = instrument.compare(before, _with_texts_of(originals, after))
     outcome = judge(before, after, comparison.change)
     return replace(
         comparison,
+        after=after,
         details={
             **comparison.details,
             "control": kind,
@@ -242,26 +234,10 @@ def mark_control(measurement: Measurement, check: Comparison) -> Measurement:
         parts=(*measurement.parts, *parts),
         details={
             **measurement.details,
-            "control": {
-                **{key: check.details[key] for key in ("control", "outcome", "expected")},
-                "change": check.change.value,
-                "low": check.change.low,
-                "high": check.change.high,
-            },
+            **{key: check.details[key] for key in ("control", "outcome", "expected")},
         },
         notes=(check.notes[0], *measurement.notes),
     )
-
-
-def with_cache(run: Run) -> tuple[Run, Any]:
-    """The run with a cache, so that items that are measured twice are computed once.
-
-    The second value is a folder to be cleaned up, or None.
-    """
-    if run.cache is not None:
-        return run, None
-    folder = tempfile.TemporaryDirectory()
-    return replace(run, cache=Cache(folder.name)), folder
 
 
 # ---- the rewritings
@@ -276,16 +252,31 @@ NO_TERM = "does not name its group"
 NO_OTHER = "too few other groups of its form"
 
 
+def _negated(sentence: str) -> Rewritten | None:
+    """The sentence negated, if it says one thing."""
+    from evenhand.text.rewrite.negate import negate
+
+    return negate(sentence, simple=True)
+
+
+def _with_texts(triple: Triple, context: str, texts: Iterable[str]) -> Triple:
+    first, second, third = texts
+    return replace(triple, context=context, texts=(first, second, third))
+
+
 def _about_gender(category: str) -> bool:
     return category.lower().startswith("gender")
 
 
 def _swap_triples(triples: Sequence[Triple], seed: int) -> Iterator[Triple | str]:  # noqa: ARG001
+    from evenhand.text.rewrite import rewrite_all
+    from evenhand.text.rewrite.swap import Swap
+
     texts = [text for triple in triples for text in (triple.context, *triple.texts)]
     swapped = [str(text) for text in rewrite_all(texts, Swap(names="fixed"))]
     for i, triple in enumerate(triples):
         context, *own = swapped[4 * i : 4 * i + 4]
-        control = replace(triple, context=context, texts=tuple(own))
+        control = _with_texts(triple, context, own)
         if not _about_gender(triple.category):
             yield NOT_ABOUT_GENDER
         elif (context, tuple(own)) == (triple.context, triple.texts):
@@ -302,8 +293,9 @@ def _negate_triples(triples: Sequence[Triple], seed: int) -> Iterator[Triple | s
     """Within a sentence the word in the blank has to follow the verb that is negated."""
     for triple in triples:
         if triple.kind == "intersentence":
-            negated = [negate(text, simple=True) for text in triple.texts]
-            yield replace(triple, texts=tuple(map(str, negated))) if all(negated) else NO_VERB
+            negated = [_negated(text) for text in triple.texts]
+            fits = all(negated)
+            yield _with_texts(triple, triple.context, map(str, negated)) if fits else NO_VERB
         else:
             yield _negate_before_blank(triple)
 
@@ -311,7 +303,7 @@ def _negate_triples(triples: Sequence[Triple], seed: int) -> Iterator[Triple | s
 def _negate_before_blank(triple: Triple) -> Triple | str:
     texts, contexts = [], set()
     for text in triple.texts:
-        parts, negated = triple.parts(text), negate(text, simple=True)
+        parts, negated = triple.parts(text), _negated(text)
         if parts is None:
             return NO_FIT
         if negated is None:
@@ -326,7 +318,7 @@ def _negate_before_blank(triple: Triple) -> Triple | str:
         contexts.add(f"{before}{BLANK}{after}")
     if len({context.lower() for context in contexts}) > 1:
         return NO_VERB
-    return replace(triple, context=min(contexts), texts=tuple(texts))
+    return _with_texts(triple, min(contexts), texts)
 
 
 def _identity_triples(triples: Sequence[Triple], seed: int) -> Iterator[Triple | str]:
@@ -352,7 +344,7 @@ def _identity_triples(triples: Sequence[Triple], seed: int) -> Iterator[Triple |
         if (context, tuple(texts)) == (triple.context, triple.texts):
             yield NO_TERM
         else:
-            yield replace(triple, context=context, texts=tuple(texts))
+            yield _with_texts(triple, context, texts)
 
 
 def _form(term: str) -> tuple[bool, bool, bool, bool]:
@@ -367,6 +359,7 @@ def _form(term: str) -> tuple[bool, bool, bool, bool]:
 
 def _put(text: str, term: str, other: str) -> str:
     """The text with another group in place of a term, with its plural and article."""
+    from evenhand.text.tokens import match_case
 
     def change(found: re.Match[str]) -> str:
         article, space, word, plural = found.groups()
@@ -381,7 +374,7 @@ def _put(text: str, term: str, other: str) -> str:
 
 def _negate_pairs(pairs: Sequence[Pair], seed: int) -> Iterator[Pair | str]:  # noqa: ARG001
     for pair in pairs:
-        negated = [negate(text, simple=True) for text in (pair.more, pair.less)]
+        negated = [_negated(text) for text in (pair.more, pair.less)]
         edits = {own and (own.edits[0].before, own.edits[0].after) for own in negated}
         if None in edits or len(edits) > 1:
             yield NO_VERB
@@ -424,6 +417,8 @@ def _identity_pairs(pairs: Sequence[Pair], seed: int) -> Iterator[Pair | str]:
 
 def _differing(pair: Pair) -> tuple[str, str] | None:
     """The words in which the sentences of a pair differ, if it is one of each."""
+    from evenhand.text.tagger import FUNCTION_WORDS
+
     more, less = pair.more.split(), pair.less.split()
     different = [(a, b) for a, b in zip(more, less, strict=False) if a != b]
     different = [(a, b) for a, b in different if {a.lower(), b.lower()} != {"a", "an"}]
@@ -439,7 +434,7 @@ def _negate_gest(
     seed: int,  # noqa: ARG001
 ) -> Iterator[GestSentence | str]:
     for sentence in sentences:
-        negated = negate(sentence.text, simple=True)
+        negated = _negated(sentence.text)
         yield NO_VERB if negated is None else replace(sentence, text=str(negated))
 
 
@@ -449,7 +444,7 @@ def _negate_bbq(
 ) -> Iterator[BbqQuestion | str]:
     """The question asks for the other person; what agrees with the stereotype stays."""
     for question in questions:
-        negated = negate(question.question, simple=True)
+        negated = _negated(question.question)
         if negated is None:
             yield NO_VERB
             continue

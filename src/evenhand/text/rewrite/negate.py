@@ -110,7 +110,7 @@ def _main_verb(lower: Sequence[str], tags: Sequence[str]) -> int | None:
     for i in range(begin, len(lower)):
         if tags[i] in "RS" and i > begin:
             others += 1
-        elif tags[i] in "AMV" and lower[i] not in NOT_FINITE and tags[max(i - 1, 0)] != "T":
+        elif _is_finite(lower, tags, i):
             if skip and tags[i] == "V":
                 skip = False
             elif others:
@@ -121,11 +121,19 @@ def _main_verb(lower: Sequence[str], tags: Sequence[str]) -> int | None:
     return None
 
 
+def _is_finite(lower: Sequence[str], tags: Sequence[str], i: int) -> bool:
+    """Whether a word is a finite verb; the tagger takes "like" for a preposition."""
+    if i and lower[i] == "like":
+        return lower[i - 1] in ("i", "you", "we", "they")
+    after_to = i > 0 and tags[i - 1] == "T"
+    return tags[i] in "AMV" and lower[i] not in NOT_FINITE and not after_to
+
+
 def finite_verbs(lower: Sequence[str], tags: Sequence[str]) -> int:
     """The number of finite verbs; an auxiliary and the verb after it are one."""
     count, helped = 0, False
-    for i, word in enumerate(lower):
-        if tags[i] in "AMV" and word not in NOT_FINITE and tags[max(i - 1, 0)] != "T":
+    for i in range(len(lower)):
+        if _is_finite(lower, tags, i):
             count += not (helped and tags[i] in "AV")
             helped = tags[i] in "AM"
         else:
