@@ -157,12 +157,7 @@ def measure_model(
     if data is not None and not metrics:
         raise click.UsageError("--data: name the metrics that read it with --metric")
     chosen = [lookup(kind, name) for name in metrics or ()]
-    chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audit]
-    if not chosen:
-        raise click.UsageError(
-            f"--metric: no metric of a {LANGUAGE[kind]} has built-in material; name one of "
-            f"{', '.join(instruments(kind))} and its --data"
-        )
+    chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audits(kind)]
     given = given_options(options)
     accepted = {option.name for cls in chosen for option in cls.declaration.options}
     for name in given:
