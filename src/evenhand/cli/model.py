@@ -34,7 +34,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
-from evenhand.language.controls import CONTROLS, check_control, controls, mark_control
+from evenhand.language.control import CONTROLS, check_control, controls, mark_control
 from evenhand.results import Comparison, Measurement
 
 __all__ = ["model"]

@@ -75,7 +75,7 @@ def controls(material: Sequence[Any] | None, kind: Control, *, seed: int = 0) ->
     material : sequence of Triple, Pair, GestSentence or BbqQuestion
         As `read_triples`, `read_pairs`, `read_gest` and `read_bbq` read them.
     kind : {"swap", "negate", "identity"}
-        See `evenhand.language.controls`. `swap` and `identity` are refused where they would only
+        See `evenhand.language.control`. `swap` and `identity` are refused where they would only
         exchange the texts that are compared, so that any score reverses.
     seed : int
         For the groups that `identity` draws.

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instruments
-from evenhand.language.controls import check_control, controls, judge, mark_control
+from evenhand.instruments import Run
+from evenhand.language.control import check_control, controls, judge, mark_control
 from evenhand.language.metrics.bbq import Bbq, BbqQuestion
+from evenhand.language.metrics.crows import Crows
 from evenhand.language.metrics.gest import Gest, GestSentence
 from evenhand.language.metrics.stereoset import StereoSet, Triple
 from evenhand.masked.pairs import Pair
@@ -176,9 +177,6 @@ def pairs():
 @pytest.mark.parametrize("kind", ["negate", "identity"])
 @pytest.mark.parametrize("world", ["reads", "likes words"])
 def test_sentence_pairs(kind, world):
-    crows = instruments("causal").get("crows")
-    if crows is None:
-        pytest.skip("sentence pairs are measured by masked models only")
     attributes = [f"attribute{pair.line}" for pair in pairs()]
     if world == "reads":
         associations = {}
@@ -190,7 +188,7 @@ def test_sentence_pairs(kind, world):
         liked = {pair.more.split()[1]: 1.0 for pair in pairs()}
         disliked = {pair.less.split()[1]: -1.0 for pair in pairs()}
         model = biased_model({}, bias=2.0, preferences=liked | disliked)
-    check = check_control(crows(), model, pairs(), kind)
+    check = check_control(Crows(), model, pairs(), kind)
     assert check.details["outcome"] == ("responds" if world == "reads" else "survives")
     assert check.paired > 0
 
