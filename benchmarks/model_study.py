@@ -4,9 +4,9 @@
     python benchmarks/model_study.py tables OUT [--publish docs/results/models.csv.gz]
 
 DATA has the benchmarks as their authors publish them (stereoset/, crows/, gest/, bbq/,
-holisticbias/, winogender/). Each model is measured by every measure that fits its kind, StereoSet, CrowS-Pairs and
-GEST also with their controls; one JSON file per model and measure, so that a run goes on where it
-ended. Models of one FAMILY (checkpoints, fine-tuned copies) are sampled together.
+holisticbias/, winogender/). Each model is measured by every measure that fits its kind, StereoSet,
+CrowS-Pairs and GEST also with their controls; one JSON file per model and measure, so that a run
+goes on where it ended. Models of one FAMILY (checkpoints, fine-tuned copies) are sampled together.
 """
 
 from __future__ import annotations
