@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     json_option,
     metric_option,
     model_options,
+    output_option,
     run_options,
 )
 from evenhand.cli.output import (
@@ -30,7 +31,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
-from evenhand.results import Measurement
+from evenhand.results import Measurement, Measurements
 
 __all__ = ["model"]
 
@@ -114,6 +115,7 @@ def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
             help="The material of the metrics; each reads it in its own format.",
         ),
         declared_options(*metrics),
+        output_option("Write everything, items included, as JSON (as a gate reads it)."),
         model_options,
         run_options,
         json_option,
@@ -137,6 +139,7 @@ def measure_model(
     *,
     metrics: list[str] | None,
     data: str | None,
+    output: str | None,
     run: Run,
     as_json: bool,
     **options: Any,
@@ -162,6 +165,8 @@ def measure_model(
     results: list[Measurement] = []
     for instrument, read in zip(configured, material, strict=True):
         results += measure_with(instrument, loaded, read, run, cache)
+    if output:
+        Measurements(results).save(output)
     if as_json:
         content = {"model": loaded.name, "kind": LANGUAGE[kind]}
         print_json(command=command, **content, measurements=results)
