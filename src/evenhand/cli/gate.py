@@ -151,7 +151,13 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
         click.echo(f"note: {note}")
     for rule, reason in found.unplanned:
         click.echo(f"not planned: {rule}: {reason}")
+    if found.prob is not None:
+        click.echo(
+            f"note: several rules raise more false alarms together; prob = {found.prob:.4g} in the "
+            "policy widens all intervals for their number (Bonferroni)"
+        )
     click.echo(
         f"the policy fails a model that has not changed in {100 * found.false_alarms:.1f}% of "
-        f"cases at most; by values alone it would in {100 * found.false_alarms_by_value:.1f}%"
+        "cases if the errors of its rules are independent, in fewer if they are alike; by values "
+        f"alone in {100 * found.false_alarms_by_value:.1f}%"
     )

@@ -89,6 +89,9 @@ class Plan:
     false_alarms, false_alarms_by_value : float
         How often at least one rule fails a model that has not changed, for rules whose errors are
         independent; where rules share items it is less, but at least that of the worst rule.
+    prob : float or None
+        The probability of intervals that would correct for the number of rules (Bonferroni), where
+        there are several and the policy has none of its own.
     unplanned : tuple of (str, str)
         Rules that cannot be planned, and why.
     draws, seed : int
@@ -98,6 +101,7 @@ class Plan:
     rows: tuple[RulePlan, ...] = field(repr=False)
     false_alarms: float
     false_alarms_by_value: float
+    prob: float | None = None
     unplanned: tuple[tuple[str, str], ...] = ()
     draws: int = DRAWS
     seed: int = 0
@@ -164,6 +168,7 @@ def plan(
     before = None if baseline is None else read_results(baseline)
     rows: list[RulePlan] = []
     unplanned: list[tuple[str, str]] = []
+    probs: list[float] = []
     for rule in read.rules:
         targets = _targets(read, rule, after, before)
         if not targets:
@@ -172,13 +177,17 @@ def plan(
             if target.estimate is None:
                 unplanned.append((rule.label, target.problem))
                 continue
+            probs.append(target.estimate.prob)
             rng = np.random.default_rng([seed, len(rows)])
             rows.append(_plan_target(read, rule, target, note, worsenings, draws, rng))
     if not rows:
         reasons = "; ".join(f"{rule}: {reason}" for rule, reason in unplanned)
         raise InputError(f"gate: expected a rule that can be planned, got none ({reasons})")
+    corrected = 1 - (1 - max(probs)) / len(rows)
+    own = read.prob is not None or any(rule.prob is not None for rule in read.rules)
     return Plan(
         rows=tuple(rows),
+        prob=None if own or len(rows) == 1 else corrected,
         false_alarms=1 - math.prod(1 - row.false_alarms for row in rows),
         false_alarms_by_value=1 - math.prod(1 - row.false_alarms_by_value for row in rows),
         unplanned=tuple(unplanned),
