@@ -281,8 +281,9 @@ class Declaration:
     scale : str
         What the value axis of a chart is called; measures with the same scale share an axis.
     caveats : tuple of str
-    audit : bool
-        Whether an audit runs it on its default material.
+    audit : bool or tuple of str
+        Whether an audit runs it on its default material; of the subject "language", or only for
+        which kinds of models.
     command : str
         Its command on the command line where that has another name.
 
@@ -305,7 +306,7 @@ class Declaration:
     reading: str = ""
     scale: str = ""
     caveats: tuple[str, ...] = ()
-    audit: bool = False
+    audit: bool | tuple[str, ...] = False
     command: str = ""
     kinds: tuple[str, ...] = ("model", "causal")
     options: tuple[Option, ...] = ()
@@ -313,6 +314,12 @@ class Declaration:
     def measures(self, kind: str) -> bool:
         """Whether subjects of the kind are measured."""
         return self.subject == kind or (self.subject == "language" and kind in self.kinds)
+
+    def audits(self, kind: str) -> bool:
+        """Whether an audit of subjects of the kind runs it."""
+        return self.measures(kind) and (
+            self.audit if isinstance(self.audit, bool) else kind in self.audit
+        )
 
     @property
     def required(self) -> bool:

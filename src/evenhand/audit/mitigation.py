@@ -278,7 +278,9 @@ def _others(
     deciding = [
         cls()
         for cls in instruments("model").values()
-        if cls.declaration.audit and cls.declaration.decides and cls.declaration.role != "leads"
+        if cls.declaration.audits("model")
+        and cls.declaration.decides
+        and cls.declaration.role != "leads"
     ]
     parts = len(models) * len(deciding)
 

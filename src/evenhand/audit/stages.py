@@ -174,7 +174,7 @@ def instrument_stages(
     subject: Subject = "data" if kind == "corpus" else kind  # type: ignore[assignment]
     for name, cls in instruments(kind).items():
         chosen = cls()
-        if not cls.declaration.audit or (
+        if not cls.declaration.audits(kind) or (
             not hasattr(cls, "audit") and any(chosen.misfit(topic) is None for topic in topics)
         ):
             continue
@@ -234,7 +234,9 @@ def _measure_topic(
 ) -> dict[str, Any]:
     from evenhand.vectors.distances import distance_table
 
-    names = [name for name, cls in instruments("vectors").items() if cls.declaration.audit]
+    names = [
+        name for name, cls in instruments("vectors").items() if cls.declaration.audits("vectors")
+    ]
     run = options.run(progress)
     done = run_jobs(v, run.steps(plan("vectors", topic, names, fitting=True)), run)
     try:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "continuation_log_likelihoods",
     "log_likelihoods",
+    "mean_states",
     "next_log_probs",
     "sentence_log_likelihoods",
 ]
@@ -219,6 +220,77 @@ def _states(decoder: Decoder, trees: Sequence[Tree]) -> torch.Tensor:
         states = states + layer.out(flat if full else flat[places])
         states = states + layer.feed(layer.after(states))
     return states
+
+
+def mean_states(
+    model: CausalLM,
+    texts: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """Compute the mean of the last states of each text's tokens, after the norm (texts, width).
+
+    The token that begins a text is read but not averaged: its state is the same for all texts, and
+    far longer than the others.
+    """
+    before = [] if model.begin is None else [model.begin]
+    rows = [np.array([*before, *coded.ids], dtype=np.int64) for coded in model.encode(texts)]
+    for text, row in zip(texts, rows, strict=True):
+        if not len(before) < len(row) <= model.longest:
+            raise InputError(
+                f"'{text[:60]}': expected 1 to {model.longest - len(before)} tokens for model "
+                f"'{model.name}', got {len(row) - len(before)}"
+            )
+    distinct = {row.tobytes(): row for row in rows}
+    known: dict[bytes, NDArray[Any]] = {}
+    keys: dict[bytes, bytes] = {}
+    fingerprint = None if cache is None else getattr(model, "fingerprint", None)
+    if cache is not None and fingerprint is not None:
+        keys = dict(zip(distinct, content_keys(f"{fingerprint} mean state", distinct), strict=True))
+        answers = zip(distinct, cache.get(list(keys.values())), strict=True)
+        known = {content: answer for content, answer in answers if answer is not None}
+    missing = sorted((c for c in distinct if c not in known), key=lambda c: distinct[c].tolist())
+    for first in range(0, len(missing), STEP):
+        chosen = missing[first : first + STEP]
+        states = _mean_states(model, [distinct[content] for content in chosen], len(before))
+        known |= dict(zip(chosen, states, strict=True))
+        if keys and cache is not None:
+            cache.store([keys[content] for content in chosen], states)
+        if progress is not None:
+            progress(len(known), len(distinct))
+    return np.stack([known[row.tobytes()] for row in rows])
+
+
+def _mean_states(model: CausalLM, rows: Sequence[NDArray[Any]], begin: int) -> NDArray[np.float32]:
+    import torch
+
+    decoder = model.decoder
+    if decoder is None:
+        network: Any = getattr(model, "network", None)
+        if network is None:
+            raise InputError(
+                f"model '{model.name}': expected a network with inner states, got none"
+            )
+        means = []
+        with torch.inference_mode():
+            for row in rows:
+                ids = torch.from_numpy(row)[None].to(network.device)
+                states = network(input_ids=ids, output_hidden_states=True).hidden_states[-1][0]
+                means.append(states[begin:].float().mean(dim=0).cpu().numpy())
+        return np.stack(means)
+    width = decoder.head.shape[1]
+    result = np.empty((len(rows), width), dtype=np.float32)
+    limit = GPU_BATCH_TOKENS if decoder.head.is_cuda else BATCH_TOKENS
+    longer = [np.append(row, 0) for row in rows]  # the last token of a row is not read
+    for trees in _batches(sorted(grow(longer), key=len), limit):
+        firsts = np.cumsum([0, *map(len, trees)])
+        with torch.inference_mode():
+            states = decoder.norm(_states(decoder, trees)).float().cpu().numpy()
+        for first, tree in zip(firsts, trees, strict=False):
+            for number, path in zip(tree.rows, tree.paths, strict=True):
+                result[number] = states[first + path[begin:]].mean(axis=0)
+    return result
 
 
 def row_logits(decoder: Decoder, row: NDArray[Any]) -> NDArray[np.float32]:

@@ -120,13 +120,16 @@ def _read(source: str | os.PathLike[str]) -> Results:
 
 
 def _walk(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The measurements and comparisons of a document, at any depth, none of their own parts."""
+    """The measurements and comparisons of a document, at any depth, not their own parts.
+
+    Controls compare a benchmark with its control, not one model with another.
+    """
     if isinstance(value, dict):
         if set(value) >= MEASUREMENT or set(value) >= COMPARISON:
             yield value
         elif value.get("measures", True) is not False:  # a stage that measures what it was given
-            for item in value.values():
-                yield from _walk(item)
+            for key, item in value.items():
+                yield from _walk(item) if key != "controls" else ()
     elif isinstance(value, list):
         for item in value:
             yield from _walk(item)

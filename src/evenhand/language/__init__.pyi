@@ -1,8 +1,11 @@
-from .encoders import SentenceEncoder
+from .control import check_control, controls
+from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
+from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
+from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
@@ -14,6 +17,10 @@ __all__ = [
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "check_control",
+    "controls",
+    "crows",
+    "encode",
     "end_likelihoods",
     "gest",
     "holisticbias",
@@ -24,6 +31,7 @@ __all__ = [
     "read_gest",
     "read_holisticbias",
     "read_triples",
+    "seat",
     "stereoset",
     "word_likelihoods",
 ]

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.cache import Cache
-from evenhand.errors import FileError
+from evenhand.causal.scoring import mean_states
+from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
 from evenhand.instruments import Progress
 from evenhand.masked.model import Model, name_of
@@ -29,7 +30,9 @@ from evenhand.masked.sources import fetch, first_sentence
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["SentenceEncoder", "load"]
+    from evenhand.masked.encoding import StepProgress
+
+__all__ = ["SentenceEncoder", "encode", "load"]
 
 MODULES = "modules.json"
 """The file by which a folder is one of sentence-transformers."""
@@ -159,9 +162,6 @@ class SentenceEncoder:
         inputs = [f"{self.prompt}{text}" for text in texts]
         if self.lower:
             inputs = [text.lower() for text in inputs]
-        report = (
-            None if progress is None else lambda _step, done, total, _text: progress(done, total)
-        )
         pooled = encode_texts(
             self.model,
             inputs,
@@ -169,7 +169,7 @@ class SentenceEncoder:
             limit=self.limit,
             special=True,
             cache=cache,
-            progress=report,
+            progress=_steps(progress),
         )
         if not self.dense and not self.normalize:
             return pooled
@@ -180,6 +180,54 @@ class SentenceEncoder:
             if self.normalize:
                 vectors = torch.nn.functional.normalize(vectors, dim=1)
             return np.asarray(vectors.numpy())
+
+
+def encode(
+    model: Any,
+    texts: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """Compute one vector per text by a model of any kind.
+
+    A sentence encoder pools as its folder says. Of masked and causal models it is the mean of the
+    last layer's states of the text's own tokens, without special tokens: the first token of a
+    masked model is trained for nothing, and the last one of a causal model is mostly a full stop.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, masked.Model or causal.Model
+    texts : sequence of str
+    cache, progress
+        As for `Run`.
+
+    Returns
+    -------
+    array (n, dim)
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> eh.language.encode(eh.language.load("mini"), ["She sings.", "He cooks."]).shape
+    (2, 256)
+
+    """
+    kind = getattr(model, "subject_kind", "model")
+    if kind == "causal":
+        return mean_states(model, texts, cache=cache, progress=progress)
+    if kind == "encoder":
+        vectors: NDArray[np.float32] = model.encode(texts, cache=cache, progress=progress)
+        return vectors
+    if not isinstance(model, Model):
+        raise InputError(f"model '{model.name}': expected a network with inner states, got none")
+    from evenhand.masked.encoding import encode_texts
+
+    return encode_texts(model, texts, cache=cache, progress=_steps(progress))
+
+
+def _steps(progress: Progress | None) -> StepProgress | None:
+    return None if progress is None else lambda _step, done, total, _text: progress(done, total)
 
 
 def load(

@@ -126,6 +126,22 @@ class _WefatFile:
     wefat: Rows[_Facts]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _SentenceTemplates:
+    __pydantic_config__ = STRICT
+    provenance: Text
+    templates: Rows[Text]
+
+
+def sentence_templates() -> tuple[str, ...]:
+    """Return sentences with {word} in them, each of which mentions any word.
+
+    >>> sentence_templates()[0]
+    'This is {word}.'
+    """
+    return read_toml(data("sentence_templates.toml"), _SentenceTemplates).templates
+
+
 def weat_queries() -> tuple[Query, ...]:
     """Return the ten tests of Caliskan, Bryson & Narayanan (2017), in their order."""
     content = read_toml(data("weat.toml"), _WeatFile)

@@ -247,7 +247,7 @@ def collect_tests(
     declared = [
         about
         for about in all_declarations([_measured_as(subject)])
-        if about.decides and about.audit
+        if about.decides and about.audits(_measured_as(subject))
     ]
     own = list(_tests(results, topic))
     deciding = [test for about, test in own if about.decides]

@@ -7,6 +7,7 @@ from evenhand.text.metrics.odds import leaning, odds
 from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
 from evenhand.text.rewrite.names import anonymize
+from evenhand.text.rewrite.negate import negate
 from evenhand.text.rewrite.neutralize import neutralize
 from evenhand.text.rewrite.stereotype import stereotype
 from evenhand.text.rewrite.swap import substitute, swap
@@ -25,6 +26,7 @@ __all__ = [
     "anonymize",
     "find_people",
     "leaning",
+    "negate",
     "neutralize",
     "odds",
     "read_sheets",

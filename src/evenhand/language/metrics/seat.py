@@ -1,0 +1,382 @@
+r"""SEAT: do the vectors of sentences associate two sets of words with two others?
+
+A word is put into templates that mention it, and WEAT is computed on the vectors of the sentences:
+in template t, with targets X and Y and attributes A and B,
+
+$s_t(w) = \operatorname{mean}_{a \in A} \cos(w, a) - \operatorname{mean}_{b \in B} \cos(w, b)$
+
+$d_t = \dfrac{\operatorname{mean}_{x \in X} s_t(x) - \operatorname{mean}_{y \in Y} s_t(y)}
+{\operatorname{std}_{w \in X \cup Y} s_t(w)}$
+
+May et al. (2019) put all sentences into one test, as if those of one word were independent. Here
+templates are random effects, as contexts are in CEAT (Guo & Caliskan 2021): the effects $d_t$ are a
+sample of those of all templates, with mean $\mu$ and variance $\tau^2$. They have the same words,
+so that their errors have a covariance, which the jackknife over target words gives; variances and
+covariances are pooled over templates, whose weights are therefore equal.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
+from evenhand.language.encoders import encode
+from evenhand.lexicon import Query, read_query, sentence_templates, weat_queries
+from evenhand.results import Items, Measurement
+from evenhand.statistics.association import association, effect, unit
+from evenhand.statistics.intervals import Floats, effect_size
+from evenhand.statistics.random_effects import RandomEffects, random_effects
+from evenhand.statistics.tests import two_sample
+
+__all__ = ["Seat", "combine_templates", "seat"]
+
+WORD = "{word}"
+INTERVAL = "random effects over templates (Hartung & Knapp) with the jackknife over target words"
+TOPICS = {
+    "weat-3": "race",
+    "weat-4": "race",
+    "weat-5": "race",
+    "weat-6": "gender",
+    "weat-7": "gender",
+    "weat-8": "gender",
+    "weat-9": "disease",
+    "weat-10": "age",
+}
+"""What the published tests are about; the first two are about nobody."""
+NULL = 2000
+"""Permutations behind the range of values without any association."""
+
+
+@instrument(
+    name="seat",
+    subject="language",
+    kinds=("model", "causal", "encoder"),
+    label="SEAT",
+    question="Do the vectors of sentences associate two sets of words with two others?",
+    formula="WEAT's effect size d on the vectors of sentences that mention the words, in each "
+    "template; the mean over templates as random effects",
+    source="May et al. (2019); random effects after Guo & Caliskan (2021)",
+    ideal=0.0,
+    worse="away",
+    role="decides",
+    material="built in (WEAT 1 to 10), or a query with two target and two attribute sets (JSON)",
+    reading="An effect size in standard deviations, between -2 and 2. Above 0, the first target "
+    "set goes with the first attribute set. tau is its standard deviation between templates.",
+    scale="Effect size in standard deviations (ideal: 0)",
+    caveats=(
+        "Attribute words are held fixed; other attribute words can give other values.",
+        "A vector of a sentence says little about what a model does with it: an effect size here "
+        "is no rate of harm.",
+        "Flowers and insects (weat-1), instruments and weapons (weat-2) are harmless: a model that "
+        "does not separate these has vectors that show little of what words mean.",
+    ),
+    audit=("causal", "encoder"),
+)
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """The instrument `seat`; `seat()` is the function for direct use."""
+
+    declaration: ClassVar[Declaration]
+    controls: ClassVar[tuple[str, ...]] = ("weat-1", "weat-2")
+
+    def read(self, path: str | os.PathLike[str]) -> Query:
+        """The query of a file."""
+        return read_query(path)
+
+    def measure(
+        self,
+        subject: Any,
+        material: Query | Sequence[Query] | None = None,
+        run: Run = Run(),
+    ) -> list[Measurement]:
+        queries = [material] if isinstance(material, Query) else list(material or weat_queries())
+        for query in queries:
+            _check(query)
+        templates = sentence_templates()
+        words = list(dict.fromkeys(word for query in queries for word in _words(query)))
+        texts = [_sentence(template, word) for template in templates for word in words]
+        vectors = encode(subject, texts, cache=run.cache, progress=run.progress)
+        table = unit(np.asarray(vectors, dtype=float).reshape(len(templates), len(words), -1))
+        index = {word: number for number, word in enumerate(words)}
+        return [
+            self.summarise(
+                table[:, [index[word] for word in _words(query)]],
+                query,
+                templates,
+                subject=subject.name,
+                run=run,
+            )
+            for query in queries
+        ]
+
+    def summarise(
+        self,
+        vectors: Floats,
+        query: Query,
+        templates: Sequence[str],
+        *,
+        subject: str = "",
+        run: Run = Run(),
+    ) -> Measurement:
+        """The measurement of unit vectors (templates, words, dim) of the words of a query.
+
+        The words are in the order of the query: both target sets, then both attribute sets.
+        """
+        (x, first), (y, second) = query.targets.items()
+        (a, against), (b, _) = query.attributes.items()
+        targets = len(first) + len(second)
+        labels = np.repeat([0, 1], [len(first), len(second)])
+        words, rest = vectors[:, :targets], vectors[:, targets:]
+        scores = np.stack(
+            [
+                association(words[t], rest[t, : len(against)], rest[t, len(against) :])
+                for t in range(len(templates))
+            ]
+        )
+        deviations = scores.std(axis=1, ddof=1)
+        if not (deviations > 1e-9).all():
+            raise InputError(
+                f"seat '{query.name}': expected vectors that differ between words, got equal ones: "
+                f"the tokenizer of '{subject}' may not have these words"
+            )
+        scaled = scores / deviations[:, None]
+        combined = combine_templates(scores, labels, run.prob)
+        mean = scaled.mean(axis=0)
+        test = two_sample(mean[labels == 0], mean[labels == 1], seed=run.seed)
+        without_template = (combined.effects.sum() - combined.effects) / (len(templates) - 1)
+        by_template = [
+            self.declaration.result(
+                run,
+                template,
+                effect_size(scores[t, labels == 0], scores[t, labels == 1], run.prob),
+                n=targets,
+                subject=subject,
+                interval="noncentral t or jackknife, the wider, over target words",
+                by="template",
+                details={"without": float(without_template[t])},
+            )
+            for t, template in enumerate(templates)
+        ]
+        names = np.array([x, y])[labels]
+        columns: dict[str, Sequence[Any] | Floats] = {
+            "axis": ["target"] * targets + ["template"] * len(templates),
+            "word": [*first, *second, *templates],
+            "group": [*names.tolist(), *[""] * len(templates)],
+            "association": np.concatenate([mean, combined.effects]),
+            "without": np.concatenate([combined.without, without_template]),
+        }
+        return self.declaration.result(
+            run,
+            query.name,
+            (combined.whole.mean.value, combined.low, combined.high),
+            p_value=test.p_value,
+            n=targets,
+            subject=subject,
+            interval=INTERVAL,
+            test=test.words,
+            parts=tuple(by_template),
+            items=Items(columns),
+            details={
+                "topic": TOPICS.get(query.name, ""),
+                "title": query.title,
+                "targets": [x, y],
+                "attributes": [a, b],
+                "tau2": combined.whole.tau2,
+                "tau": float(np.sqrt(combined.whole.tau2)),
+                "i2": combined.whole.i2,
+                "q": combined.whole.q,
+                "templates": len(templates),
+                "random_model": 0.0,
+                **_null(mean, labels, run),
+            },
+            notes=self.declaration.caveats,
+        )
+
+    @classmethod
+    def evidence(cls, measurement: Measurement) -> list[Evidence]:
+        """What is about people decides."""
+        if measurement.query in cls.controls:
+            return []
+        (x, y), (a, b) = measurement.details["targets"], measurement.details["attributes"]
+        first, second = (x, y) if measurement.value > 0 else (y, x)
+        return [
+            Evidence(
+                measurement=measurement,
+                label=f"SEAT, {measurement.details['title'] or measurement.query}",
+                quantity="a mean effect size",
+                sentence=f"Sentences with the words '{first}' lie nearer to those with '{a}', and "
+                f"those with '{second}' nearer to '{b}'.".replace("_", " "),
+            )
+        ]
+
+    @classmethod
+    def example(cls) -> tuple[Any, Query]:
+        """An encoder with a known association, and a short query."""
+        from evenhand.simulate.encoders import SimulatedEncoder
+
+        query = Query(
+            name="numbers",
+            targets={"math": ("algebra", "geometry", "sum"), "arts": ("poem", "dance", "song")},
+            attributes={"male": ("he", "man"), "female": ("she", "woman")},
+        )
+        return SimulatedEncoder(query, bias=0.5), query
+
+
+class Combined(NamedTuple):
+    """Effects by template, combined."""
+
+    effects: Floats
+    """The effect size in each template."""
+    whole: RandomEffects
+    low: float
+    high: float
+    without: Floats
+    """The mean effect size without each target word."""
+
+
+def combine_templates(scores: Floats, labels: NDArray[np.intp], prob: float = 0.95) -> Combined:
+    r"""Combine the effects of templates from the associations (templates, target words).
+
+    Parameters
+    ----------
+    scores : array (templates, words)
+        The association of each word in each template.
+    labels : array (words)
+        0 for the words of X, 1 for those of Y; three or more of each.
+    prob : float
+        The probability of the interval.
+
+    Notes
+    -----
+    The covariance matrix of the effects' errors is that of the jackknife over target words within
+    X and Y. All templates have the same words, so its variances and its covariances are pooled, and
+    templates have equal weights. The variance of d depends on d, so the interval is made on a scale
+    where it does not: $\operatorname{arsinh}(c\,\delta)$, with $\delta$ the difference of the means
+    over the standard deviation within the sets and $c = \sqrt{n_X n_Y / 2} / n$. With few words
+    that has the coverage that intervals of d itself lack (.94 instead of .89 with eight words a
+    set).
+    """
+    sizes = np.bincount(labels)
+    n, product = int(sizes.sum()), float(sizes[0] * sizes[1])
+    curve, share = math.sqrt(product / 2) / n, product / n**2
+
+    def stable(chosen: Floats, own: NDArray[np.intp]) -> Floats:
+        unbiased = 1 - 3 / (4 * (len(own) - 2) - 1)
+        return np.asarray(np.arcsinh(curve * unbiased * _delta(chosen, own)))
+
+    def d_of(z: float) -> float:
+        delta = math.sinh(z) / curve
+        return delta / math.sqrt(1 + share * delta**2)
+
+    subsets = [(np.delete(scores, w, axis=1), np.delete(labels, w)) for w in range(n)]
+    effects = effect(scores, labels)
+    without = np.stack([effect(*subset) for subset in subsets], axis=1)
+    whole = _combine(effects, without, labels)
+    moved = np.stack([stable(*subset) for subset in subsets], axis=1)
+    low, high = map(d_of, _combine(stable(scores, labels), moved, labels).mean.interval(prob))
+    value = whole.mean.value
+    return Combined(effects, whole, min(low, value), max(high, value), without.mean(axis=0))
+
+
+def _delta(scores: Floats, labels: NDArray[np.intp]) -> Floats:
+    """The difference of the means of X and Y over the standard deviation within them."""
+    x, y = scores[..., labels == 0], scores[..., labels == 1]
+    squares = sum(((side - side.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1) for side in (x, y))
+    return np.asarray((x.mean(axis=-1) - y.mean(axis=-1)) / np.sqrt(squares / (len(labels) - 2)))
+
+
+def _combine(effects: Floats, without: Floats, labels: NDArray[np.intp]) -> RandomEffects:
+    """Effects (templates) combined, by those without each word (templates, words)."""
+    templates, words = without.shape
+    covariance = np.zeros((templates, templates))
+    for label in (0, 1):
+        own = without[:, labels == label]
+        deviations = own - own.mean(axis=1, keepdims=True)
+        covariance += (1 - 1 / own.shape[1]) * deviations @ deviations.T
+    variance = float(np.trace(covariance)) / templates
+    shared = (float(covariance.sum()) - variance * templates) / (templates * (templates - 1))
+    pooled = np.full_like(covariance, shared) + np.eye(templates) * (variance - shared)
+    return random_effects(effects, pooled, freedom=words - 2)
+
+
+def _null(mean: Floats, labels: NDArray[np.intp], run: Run) -> dict[str, float]:
+    """The range of values with the targets permuted, which is what a random encoder reads."""
+    rng = np.random.default_rng(run.seed)
+    chosen = rng.permuted(np.tile(labels == 0, (NULL, 1)), axis=1)
+    sums, size = chosen @ mean, int((labels == 0).sum())
+    values = sums / size - (mean.sum() - sums) / (len(labels) - size)
+    tail = (1 - run.prob) / 2
+    low, median, high = np.quantile(values, [tail, 0.5, 1 - tail])
+    return {"null_low": float(low), "null_median": float(median), "null_high": float(high)}
+
+
+def _check(query: Query) -> None:
+    for kind, sets in (("target", query.targets), ("attribute", query.attributes)):
+        if len(sets) != 2:
+            raise InputError(f"seat '{query.name}': expected two {kind} sets, got {len(sets)}")
+    for name, words in query.targets.items():
+        if len(words) < 3:
+            raise InputError(
+                f"seat '{query.name}': target set '{name}': expected three words or more, got "
+                f"{len(words)}"
+            )
+
+
+def _words(query: Query) -> list[str]:
+    """The words in the order of the query: both target sets, then both attribute sets."""
+    return [
+        word for sets in (query.targets, query.attributes) for own in sets.values() for word in own
+    ]
+
+
+def _sentence(template: str, word: str) -> str:
+    """The template with the word in it; a word that begins it is capitalised."""
+    text = template.replace(WORD, word)
+    return text[:1].upper() + text[1:]
+
+
+def seat(
+    model: Any, queries: Query | Sequence[Query] | None = None, **run: Unpack[RunOptions]
+) -> list[Measurement]:
+    """Measure associations of words in the vectors of sentences that mention them.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, masked.Model or causal.Model
+        Vectors are those of `evenhand.language.encode`.
+    queries : Query or sequence of Query, optional
+        Each with two target and two attribute sets; the default is WEAT 1 to 10.
+    **run
+        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+
+    Returns
+    -------
+    list of Measurement
+        The mean effect size over templates of each query. Parts: by "template" the effect size in
+        each. `details` has `tau2`, the variance of the effect between templates, `i2`, `q`, and
+        the range of values with the target words permuted (`null_low` to `null_high`), which is
+        what an encoder reads whose vectors have nothing to do with the sets. Target words and
+        templates are the sampling units; attribute words are held fixed. The p-value is that of
+        the permutation of target words between the sets, the same one in all templates.
+
+    Notes
+    -----
+    See `evenhand.statistics.random_effects`.
+
+    Examples
+    --------
+    >>> encoder, query = Seat.example()
+    >>> [m] = seat(encoder, query)
+    >>> m.value > 1, len(m.parts), m.low < m.value < m.high
+    (True, 12, True)
+
+    """
+    return Seat().measure(model, queries, Run(**run))
