@@ -1,5 +1,6 @@
 from . import (
     causal,
+    classifier,
     errors,
     fewshot,
     gate,
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "audit",
     "causal",
+    "classifier",
     "compare",
     "errors",
     "fewshot",

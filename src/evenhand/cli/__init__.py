@@ -21,6 +21,7 @@ __all__ = ["command", "main", "run"]
 
 COMMANDS = {
     "audit": "Audit word vectors, a masked language model and data; write one page.",
+    "classifier": "Gaps of any classifier between groups, from its predictions.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
     "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
