@@ -23,6 +23,7 @@ from evenhand.cli.options import (
     json_option,
     metric_option,
     model_options,
+    output_option,
     run_options,
 )
 from evenhand.cli.output import (
@@ -35,7 +36,7 @@ from evenhand.cli.output import (
 )
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Comparison, Measurement, Measurements
 
 __all__ = ["model"]
 
@@ -125,6 +126,7 @@ def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
             "groups replaced by others, and mark metrics whose score survives that.",
         ),
         declared_options(*metrics),
+        output_option("Write everything, items included, as JSON (as a gate reads it)."),
         model_options,
         run_options,
         json_option,
@@ -149,6 +151,7 @@ def measure_model(
     metrics: list[str] | None,
     data: str | None,
     control: Any,
+    output: str | None,
     run: Run,
     as_json: bool,
     **options: Any,
@@ -181,6 +184,8 @@ def measure_model(
                     checks.append(check_control(instrument, loaded, read, control, how))
                 measured[0] = mark_control(measured[0], checks[-1])
             results += measured
+    if output:
+        Measurements(results).save(output)
     if as_json:
         content: dict[str, Any] = {"model": loaded.name, "kind": LANGUAGE[kind]}
         content |= {"controls": checks} if control else {}

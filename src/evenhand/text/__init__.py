@@ -6,6 +6,7 @@ from evenhand.text.metrics.annotation import read_sheets, save_verdicts
 from evenhand.text.metrics.odds import leaning, odds
 from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
+from evenhand.text.rewrite.counterfactuals import counterfactuals
 from evenhand.text.rewrite.names import anonymize
 from evenhand.text.rewrite.negate import negate
 from evenhand.text.rewrite.neutralize import neutralize
@@ -24,6 +25,7 @@ __all__ = [
     "Rejected",
     "Rewritten",
     "anonymize",
+    "counterfactuals",
     "find_people",
     "leaning",
     "negate",
