@@ -1,7 +1,9 @@
 from . import (
     causal,
+    classifier,
     errors,
     fewshot,
+    gate,
     instruments,
     language,
     lexicon,
@@ -17,16 +19,20 @@ from . import (
 from .audit import audit
 from .cache import Cache
 from .instruments import compare, measure
+from .language.asking import ask
 from .results import load
 
 __all__ = [
     "Cache",
     "__version__",
+    "ask",
     "audit",
     "causal",
+    "classifier",
     "compare",
     "errors",
     "fewshot",
+    "gate",
     "instruments",
     "language",
     "lexicon",

@@ -1,3 +1,5 @@
+from .asking import Answer, ask
+from .control import check_control, controls
 from .debiasing import fit_maps, gender_pairs, hidden_states, mitigate_model, save_model
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
@@ -10,13 +12,17 @@ from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
 __all__ = [
+    "Answer",
     "BbqQuestion",
     "Descriptor",
     "GestSentence",
     "HolisticWords",
     "SentenceEncoder",
     "Triple",
+    "ask",
     "bbq",
+    "check_control",
+    "controls",
     "crows",
     "encode",
     "end_likelihoods",

@@ -71,6 +71,11 @@ MASKED = 0.15
 TOKENS = 4096
 """Tokens per batch."""
 
+Kernel = Literal["linear", "rbf"]
+KERNELS: tuple[tuple[Kernel, str, str], ...] = (
+    ("linear", "Linear probe", "Does a linear classifier find a text's gender in the states?"),
+    ("rbf", "Non-linear probe", "Does a support vector machine with an RBF kernel find it?"),
+)
 PROBES = {
     kernel: Declaration(
         name=f"states_{kernel}",
@@ -82,10 +87,7 @@ PROBES = {
         ideal=0.5,
         worse="higher",
     )
-    for kernel, label, question in (
-        ("linear", "Linear probe", "Does a linear classifier find a text's gender in the states?"),
-        ("rbf", "Non-linear probe", "Does a support vector machine with an RBF kernel find it?"),
-    )
+    for kernel, label, question in KERNELS
 }
 
 
@@ -143,16 +145,10 @@ def gender_pairs(texts: Iterable[str]) -> list[Pair]:
 
 def built_in_pairs(count: int = 400, *, seed: int = 0) -> list[Pair]:
     """Sentences about people with a profession, in random order: he, this man, my father …"""
-    from evenhand.lexicon import professions, template_set
-    from evenhand.masked.designs import fill
+    from evenhand.masked.designs import design
 
-    templates = template_set()
-    pairs = [
-        (fill(t.text, p.name, person, 0).text, fill(t.text, p.name, person, 1).text)
-        for t in templates.templates
-        for p in professions()
-        for person in templates.persons
-    ]
+    texts = [sentence.text for sentence in design().sentences]
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
     chosen = np.random.default_rng(seed).permutation(len(pairs))[:count]
     return [pairs[i] for i in chosen]
 
@@ -396,9 +392,7 @@ def fit_maps(
     return LayerMaps(maps, {**about, "model": model.name, "fingerprint": model.fingerprint})
 
 
-def probe_states(
-    states: Floats, name: str, kernel: Literal["linear", "rbf"], run: Run = Run()
-) -> Measurement:
+def probe_states(states: Floats, name: str, kernel: Kernel, run: Run = Run()) -> Measurement:
     """Measure how often a classifier finds the gender of a text in its mean state.
 
     Parameters
