@@ -1,3 +1,4 @@
+from .control import check_control, controls
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
@@ -19,6 +20,8 @@ __all__ = [
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "check_control",
+    "controls",
     "coreference",
     "crows",
     "encode",

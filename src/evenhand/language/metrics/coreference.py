@@ -29,7 +29,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,10 @@ from evenhand.language.likelihood import (
     is_causal,
     word_likelihoods,
 )
+from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import row
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import Floats, fisher_z, jackknife, t_mean, two_way_jackknife
+from evenhand.statistics.intervals import Floats, fisher_z, jackknife, two_way_jackknife
 
 __all__ = ["Coreference", "Schema", "coreference", "read_schemas"]
 
@@ -476,22 +477,22 @@ class Coreference:
             about.result(
                 run,
                 name,
-                t_mean(values, run.prob),
+                _clustered(values, run.prob),
                 metric="coreference_she",
                 n=len(values),
                 ideal=0.0,
-                interval="Student's, over sentences",
+                interval="jackknife over the other persons",
                 subject=subject,
                 by="occupation",
                 details={"women": women},
             )
             for name, (values, women) in sorted(
-                effects.items(), key=lambda item: -float(np.mean(item[1][0]))
+                effects.items(), key=lambda item: -_mean(item[1][0])
             )
         ]
-        shown = [(np.mean(v), women) for v, women in effects.values() if women is not None]
-        ranks = rankdata(np.array(shown), axis=0) if len(shown) > 3 else np.zeros((2, 2))
-        if np.ptp(ranks, axis=0).all():
+        shown = [(_mean(v), women) for v, women in effects.values() if women is not None]
+        ranks = np.asarray(rankdata(np.array(shown), axis=0)) if len(shown) > 3 else None
+        if ranks is not None and all(len(set(column.tolist())) > 1 for column in ranks.T):
             r = float(np.corrcoef(ranks.T)[0, 1])
             correlation = about.result(
                 run,
@@ -562,7 +563,8 @@ def _misfit(model: LanguageModel, schema: Schema) -> str:
     try:
         for gender in (0, 1):
             for before, person in schema.readings(gender):
-                row(model, f"{before}{person}.", [(len(before), len(before) + len(person))])
+                span = (len(before), len(before) + len(person))
+                row(cast("MaskedLM", model), f"{before}{person}.", [span])
     except InputError as problem:
         return str(problem)
     return ""
@@ -608,6 +610,7 @@ def _rows(schemas: Sequence[Schema], odds: Floats) -> list[dict[str, Any]]:
                 "he": schema.sentences[0],
                 "occupation": occupations[0],
                 "other_occupation": occupations[1],
+                "other": schema.persons[1],
                 "women": women[0],
                 "other_women": women[1],
                 "stereotype": pro,
@@ -622,23 +625,36 @@ def _rows(schemas: Sequence[Schema], odds: Floats) -> list[dict[str, Any]]:
     return rows
 
 
-def _effects(
-    rows: Sequence[Mapping[str, Any]],
-) -> dict[str, tuple[list[float], float | None]]:
+Effects = list[tuple[float, str]]
+"""Effects of an occupation, each with the other person of the schema."""
+
+
+def _effects(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Effects, float | None]]:
     """By occupation: its log odds after *she* less those after *he*, and its share of women."""
-    effects: dict[str, tuple[list[float], float | None]] = {}
-    for row_ in rows:
-        difference = row_["log_odds_she"] - row_["log_odds_he"]
-        effects.setdefault(row_["occupation"], ([], row_["women"]))[0].append(difference)
-        if row_["other_occupation"]:
-            other = effects.setdefault(row_["other_occupation"], ([], row_["other_women"]))
-            other[0].append(-difference)
+    effects: dict[str, tuple[Effects, float | None]] = {}
+    for item in rows:
+        first, second = item["occupation"], item["other_occupation"]
+        difference = item["log_odds_she"] - item["log_odds_he"]
+        own = effects.setdefault(first, ([], item["women"]))[0]
+        own.append((difference, item["other"]))
+        if second:
+            effects.setdefault(second, ([], item["other_women"]))[0].append((-difference, first))
     return effects
+
+
+def _mean(effects: Effects) -> float:
+    return float(np.mean([value for value, _ in effects]))
+
+
+def _clustered(effects: Effects, prob: float) -> tuple[float, float, float]:
+    """The mean effect, with the other persons left out one at a time."""
+    rows = [{"occupation": o, "other_occupation": "", "gap": value} for value, o in effects]
+    return _interval(rows, "gap", prob)
 
 
 def _labels(rows: Sequence[Mapping[str, Any]]) -> list[NDArray[np.int64]]:
     """The numbers of the occupations of each row, one array for each person that is one."""
-    columns = [[row_[name] for row_ in rows] for name in ("occupation", "other_occupation")]
+    columns = [[item[name] for item in rows] for name in ("occupation", "other_occupation")]
     return [np.unique(names, return_inverse=True)[1] for names in columns if all(names)]
 
 
@@ -651,7 +667,7 @@ def _interval(
     rows: Sequence[Mapping[str, Any]], column: str, prob: float
 ) -> tuple[float, float, float]:
     """The mean of a column, with occupations left out one at a time with all their sentences."""
-    values = np.array([row_[column] for row_ in rows])
+    values = np.array([item[column] for item in rows])
     value = float(values.mean())
     replicates = []
     for labels in _labels(rows):
@@ -662,7 +678,7 @@ def _interval(
     if len(replicates) == 1:
         low, high = jackknife(value, replicates[0], prob)
     else:
-        low, high = two_way_jackknife(value, *replicates, prob=prob)
+        low, high = two_way_jackknife(value, replicates[0], replicates[1], prob=prob)
     return value, min(low, value), max(high, value)
 
 

@@ -28,7 +28,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -117,11 +117,12 @@ class Professions:
         query = BUILT_IN if material is None else "professions"
         if is_causal(subject):
             return _measure_causal(subject, material or design(), query, run)
-        chosen, sentences, left_out = _rows(subject, material or design())
+        model = cast("MaskedLM", subject)
+        chosen, sentences, left_out = _rows(model, material or design())
         queries = [
             WordQuery(sentence, 0, hidden) for sentence in sentences for hidden in ((), (1,))
         ]
-        answers = word_log_probs(subject, queries, cache=run.cache, progress=run.progress)
+        answers = word_log_probs(model, queries, cache=run.cache, progress=run.progress)
         answers = answers.reshape(*chosen.shape, 2, 2)
         return _measurement(
             chosen,
