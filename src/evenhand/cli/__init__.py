@@ -20,6 +20,7 @@ __all__ = ["command", "main", "run"]
 
 
 COMMANDS = {
+    "ask": "Which pronoun a model expects in a sentence, in one short answer.",
     "audit": "Audit word vectors, a masked language model and data; write one page.",
     "classifier": "Gaps of any classifier between groups, from its predictions.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",

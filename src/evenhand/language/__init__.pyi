@@ -1,3 +1,4 @@
+from .asking import Answer, ask
 from .control import check_control, controls
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
@@ -12,6 +13,7 @@ from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
 
 __all__ = [
+    "Answer",
     "BbqQuestion",
     "Descriptor",
     "GestSentence",
@@ -19,6 +21,7 @@ __all__ = [
     "Schema",
     "SentenceEncoder",
     "Triple",
+    "ask",
     "bbq",
     "check_control",
     "controls",
