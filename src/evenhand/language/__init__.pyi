@@ -4,9 +4,11 @@ from .debiasing import fit_maps, gender_pairs, hidden_states, mitigate_model, sa
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
+from .metrics.coreference import Schema, coreference, read_schemas
 from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
+from .metrics.professions import professions
 from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
 from .models import kind_of, load
@@ -17,12 +19,14 @@ __all__ = [
     "Descriptor",
     "GestSentence",
     "HolisticWords",
+    "Schema",
     "SentenceEncoder",
     "Triple",
     "ask",
     "bbq",
     "check_control",
     "controls",
+    "coreference",
     "crows",
     "encode",
     "end_likelihoods",
@@ -35,9 +39,11 @@ __all__ = [
     "likelihoods",
     "load",
     "mitigate_model",
+    "professions",
     "read_bbq",
     "read_gest",
     "read_holisticbias",
+    "read_schemas",
     "read_triples",
     "save_model",
     "seat",
