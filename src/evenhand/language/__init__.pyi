@@ -5,7 +5,7 @@ from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
 from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
-from .models import kind_of, load
+from .models import describe, kind_of, load
 
 __all__ = [
     "BbqQuestion",
@@ -15,6 +15,7 @@ __all__ = [
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "describe",
     "encode",
     "end_likelihoods",
     "gest",
