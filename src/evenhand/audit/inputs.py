@@ -180,9 +180,10 @@ def _hash(source: Any) -> str | None:
 
 def describe_model(source: str) -> dict[str, Any]:
     """Load the model, which checks that it can be audited, and return its facts."""
-    from evenhand.language.models import describe, load
+    from evenhand.audit.stages import loaded
+    from evenhand.language.models import describe
 
-    about = describe(load(source))
+    about = describe(loaded(source))
     shown = ("weights", "layers", "dimension", "pooling", "fingerprint")
     facts = {name: about[name] for name in shown if name in about}
     return {"name": about["name"], "source": public_name(source), **facts}
