@@ -54,3 +54,15 @@ def arviz() -> ModuleType:
         warnings.simplefilter("ignore")
         module: ModuleType = pytest.importorskip("arviz", reason="needs arviz, of the extra dev")
         return module
+
+
+@pytest.fixture(scope="session", params=("bert", "distilbert", "roberta", "albert", "electra"))
+def family(request, tmp_path_factory):
+    """The folder of a small random masked model; tests that take it run on all five families."""
+    from small_models import made
+
+    folder = tmp_path_factory.mktemp(request.param)
+    tokenizer, network = made(request.param)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

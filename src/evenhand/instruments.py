@@ -74,6 +74,7 @@ PACKAGES = {
     "encoder": ("evenhand.language.metrics",),
     "corpus": ("evenhand.text.metrics",),
     "classifier": ("evenhand.fewshot.metrics",),
+    "predictions": ("evenhand.classifier.metrics",),
 }
 """Where the instruments of each subject are declared. Those of the subject `language` measure
 language models of several kinds."""
@@ -762,7 +763,9 @@ def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
     if "without" not in measurement.items.columns:
         return {}
     return {
-        (item.get("axis", ""), item["word"], item.get("group", "")): item["without"]
+        (item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")): item[
+            "without"
+        ]
         for item in measurement.items
         if math.isfinite(item["without"])
     }

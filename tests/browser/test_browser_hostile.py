@@ -87,6 +87,7 @@ def report(hostile: Path) -> Path:
     return hostile / "report.html"
 
 
+@pytest.mark.slow
 def test_nothing_is_executed_in_the_page(show: Open, report: Path) -> None:
     page = show()
     assert page.complaints() == []

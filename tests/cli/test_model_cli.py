@@ -62,6 +62,39 @@ def test_measure_gives_the_same_document_for_every_kind(source, causal, items, c
     assert "stereoset_icat" in capsys.readouterr().out
 
 
+def test_a_control_is_measured_and_marked(tmp_path, capsys):
+    path = tmp_path / "items.jsonl"
+    rows = [
+        {
+            "type": "intersentence",
+            "target": f"term{i}",
+            "bias_type": "profession",
+            "context": f"The worker came on day {i}.",
+            "stereotype": "She was late.",
+            "anti-stereotype": "They had walked there.",
+            "unrelated": "Iron is old.",
+        }
+        for i in range(8)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["model", "measure", "mini", "--metric", "stereoset", "--data", str(path)]
+    assert run([*arguments, "--control", "negate", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    [check], [measured] = content["controls"], content["measurements"]
+    outcome = check["details"]["outcome"]
+    assert outcome in ("survives", "responds", "no effect", "undecided")
+    assert measured["details"]["outcome"] == outcome
+    assert sum(part["by"] == "control" for part in measured["parts"]) == 2
+    assert run([*arguments, "--control", "negate"]) == 0
+    shown = capsys.readouterr().out
+    assert "Control: negate" in shown
+    assert outcome in shown
+    assert run([*arguments, "--control", "swap"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("error: control 'swap': expected items that can be rewritten, got none")
+    assert "\n" not in error
+
+
 def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
     assert run(["model", "measure", causal, "--metric", "pronouns"]) == 2
     error = capsys.readouterr().err

@@ -35,6 +35,7 @@ SETTINGS = (
 )
 OTHER_MEANINGS = {
     "--batch": "blocks per step of fine-tuning; episodes per step of a few-shot run",
+    "--control": "a second training on the unchanged text; a benchmark rewritten",
     "--data": "labelled texts of a run; material of the metrics of a model",
     "--direction": "where generation pushes the bias; which words are swapped",
     "--draws": "from a posterior; of random words",

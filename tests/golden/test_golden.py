@@ -100,6 +100,7 @@ def differences(tolerance: Tolerance, expected: dict, actual: dict) -> list[str]
 
 
 LONG = {
+    "fewshot/odds",
     "fewshot/paired",
     "masked/finetuning",
     "masked/generation",

@@ -120,6 +120,7 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
     assert row["accuracy"] == {key: getattr(accuracy, key) for key in ("value", "low", "high")}
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_order(encoder, tmp_path):
     cells = [
         asked(encoder, network=network, mitigation=mitigation)

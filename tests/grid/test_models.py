@@ -197,7 +197,7 @@ def test_plain_text_is_filtered_first(workspace, tmp_path):
 
 
 def test_pairs_are_measured_as_by_the_function(mini, workspace, tmp_path):
-    from evenhand.masked.metrics.crows import crows
+    from evenhand.language.metrics.crows import crows
     from evenhand.masked.pairs import read_pairs
 
     pairs = tmp_path / "pairs.csv"

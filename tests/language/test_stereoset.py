@@ -143,6 +143,18 @@ def test_texts_that_do_not_fit_the_blank_are_left_out():
         stereoset(world(1.0), [wrong])
 
 
+def test_letters_beside_the_blank_belong_to_the_word():
+    triple = Triple(
+        "intrasentence",
+        "nurse",
+        "profession",
+        "The nurse BLANKed again.",
+        tuple(f"The nurse {word}ed again." for word in ("help", "attack", "beard")),
+    )
+    assert triple.parts(triple.texts[0]) == ("The nurse ", "helped", " again.")
+    assert stereoset(load("mini"), [triple]).n == 1
+
+
 def test_files_are_read_and_what_is_wrong_is_named(tmp_path):
     path = tmp_path / "items.jsonl"
     row = {

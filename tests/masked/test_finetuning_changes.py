@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evenhand.instruments import Run
+from evenhand.language.metrics.crows import Crows
 from evenhand.masked.finetuning import RunFolder, Settings, _crows_change, _mean_change
 from evenhand.masked.learning_text import collect, counterfactual_key, key, rewritten
-from evenhand.masked.metrics.crows import Crows
 from evenhand.masked.pairs import _measurement
 from evenhand.results import Comparison
 

@@ -48,6 +48,7 @@ def test_waic_of_the_three_models(religion):
     assert differences["baseline"].waic_difference_se == pytest.approx(37, abs=1)
 
 
+@pytest.mark.slow
 def test_the_coefficients_are_as_wide_as_their_prior(religion):
     """Only m + co is identified: sd(co) is 1/√(15/.25 + 4/.25), and a bit for what is."""
     measured = measure_levels(religion.fits["coefficients"])
@@ -83,6 +84,7 @@ def test_crossed_answers_the_question(religion, model):
     assert diagnostics.ess_min >= (1000 if model == "crossed-no-interaction" else 400)
 
 
+@pytest.mark.slow
 def test_reddit_has_no_interaction(religion):
     """With half-normal spreads, an independent sampler has sd .0217 without η and .0229 with it."""
     half_normal = Priors(crossed=CrossedPrior().without_interaction())

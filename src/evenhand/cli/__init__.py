@@ -1,7 +1,7 @@
 """The command line: parse, call, print. Nothing here computes.
 
 Exit 0: done. 1: some of the work failed, what succeeded is saved. 2: the input is wrong; one line
-on stderr beginning `error:`.
+on stderr beginning `error:`. 3: a gate is not met.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ __all__ = ["command", "main", "run"]
 
 COMMANDS = {
     "audit": "Audit word vectors, a masked language model and data; write one page.",
+    "classifier": "Gaps of any classifier between groups, from its predictions.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
+    "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
     "list": "List what there is, such as every metric with its formula and options.",
     "masked": "Measure, fine-tune and probe masked language models.",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -20,9 +23,11 @@ from evenhand.cli.options import (
     json_option,
     metric_option,
     model_options,
+    output_option,
     run_options,
 )
 from evenhand.cli.output import (
+    print_comparisons,
     print_json,
     print_measurements,
     print_notes,
@@ -30,7 +35,8 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
-from evenhand.results import Measurement
+from evenhand.language.control import CONTROLS, check_control, controls, mark_control
+from evenhand.results import Comparison, Measurement, Measurements
 
 __all__ = ["model"]
 
@@ -103,7 +109,14 @@ def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
             type=click.Path(allow_dash=True),
             help="The material of the metrics; each reads it in its own format.",
         ),
+        click.option(
+            "--control",
+            type=click.Choice(CONTROLS),
+            help="Also measure the material with gendered words swapped, sentences negated, or "
+            "groups replaced by others, and mark metrics whose score survives that.",
+        ),
         declared_options(*metrics),
+        output_option("Write everything, items included, as JSON (as a gate reads it)."),
         model_options,
         run_options,
         json_option,
@@ -127,6 +140,8 @@ def measure_model(
     *,
     metrics: list[str] | None,
     data: str | None,
+    control: Any,
+    output: str | None,
     run: Run,
     as_json: bool,
     **options: Any,
@@ -143,16 +158,38 @@ def measure_model(
             raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
     configured = [configure(cls, given) for cls in chosen]
     material = [instrument.read(data) if data else None for instrument in configured]
+    for read in material if control else ():
+        controls(read, control, seed=run.seed)  # what cannot be rewritten is refused first
     loaded = load(source)
     results: list[Measurement] = []
-    for instrument, read in zip(configured, material, strict=True):
-        results += measure_with(instrument, loaded, read, run, cache)
+    checks: list[Comparison] = []
+    with ExitStack() as stack:
+        if control and cache is None:  # what is measured twice is computed once
+            cache = Cache(Path(stack.enter_context(TemporaryDirectory())))
+        for instrument, read in zip(configured, material, strict=True):
+            measured = measure_with(instrument, loaded, read, run, cache)
+            if control:
+                with progress_bar(f"{instrument.declaration.name}, {control}") as progress:
+                    how = replace(run, cache=cache, progress=progress)
+                    checks.append(check_control(instrument, loaded, read, control, how))
+                measured[0] = mark_control(measured[0], checks[-1])
+            results += measured
+    if output:
+        Measurements(results).save(output)
     if as_json:
-        content = {"model": loaded.name, "kind": LANGUAGE[kind]}
+        content: dict[str, Any] = {"model": loaded.name, "kind": LANGUAGE[kind]}
+        content |= {"controls": checks} if control else {}
         print_json(command=command, **content, measurements=results)
         return
-    print_measurements(source, results, parts=True)
+    columns = {"control": _outcome} if control else None
+    print_measurements(source, results, parts=True, columns=columns)
+    print_comparisons(f"Control: {control}", checks, columns=columns, times=("original", "control"))
     print_notes(note for m in results for note in m.notes)
+
+
+def _outcome(result: Measurement | Comparison) -> str:
+    """Whether a score survives its control, for tables."""
+    return str(result.details.get("outcome", ""))
 
 
 def measure_with(

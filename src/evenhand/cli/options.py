@@ -75,6 +75,10 @@ figures_option = shared(
     "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
 )
 vectors_option = shared("--vectors", multiple=True, metavar="SRC")
+item_option = shared("--item", metavar="COLUMN", help="The column with the names of the texts.")
+group_option = shared("--group", metavar="COLUMN")
+score_option = shared("--score", metavar="COLUMN")
+cluster_option = shared("--cluster", metavar="COLUMN")
 
 
 def run_options(command: F) -> F:
@@ -493,7 +497,9 @@ def _range(option: Option) -> Any:
     return click.IntRange(smallest, largest, **ends)
 
 
-def parse_pairs(given: Iterable[str], kind: str = "VALUE") -> dict[str, str]:
+def parse_pairs(
+    given: Iterable[str], kind: str = "VALUE", flag: str = "--option"
+) -> dict[str, str]:
     """NAME=VALUE pairs as a mapping.
 
     >>> parse_pairs(("partition=gpu", "nodes = 2"))
@@ -503,9 +509,9 @@ def parse_pairs(given: Iterable[str], kind: str = "VALUE") -> dict[str, str]:
     for text in given:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not name or not sign:
-            raise InputError(f"--option: expected NAME={kind}, got '{text}'")
+            raise InputError(f"{flag}: expected NAME={kind}, got '{text}'")
         if name in pairs:
-            raise InputError(f"--option: expected '{name}' once, got it twice")
+            raise InputError(f"{flag}: expected '{name}' once, got it twice")
         pairs[name] = value
     return pairs
 

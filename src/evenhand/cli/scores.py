@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from evenhand.cli.options import json_option, prob_option
+from evenhand.cli.options import (
+    cluster_option,
+    group_option,
+    item_option,
+    json_option,
+    prob_option,
+    score_option,
+)
 from evenhand.cli.output import interval, number, p_text, print_json, print_notes, table
 from evenhand.results import Comparison
 
@@ -22,21 +29,17 @@ SHOWN = 10
 
 @click.command(short_help="Compare models by item scores of any tool, with certainty.")
 @click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True)
-@click.option("--item", metavar="COLUMN", help="The column with the items' names.")
+@item_option(help="The column with the names of the items.")
 @click.option("--model", metavar="COLUMN", help="The column with the models' names.")
-@click.option(
-    "--score",
-    metavar="COLUMN",
+@score_option(
     help="The column with the scores; the metric or scorer of a log (METRIC or METRIC,FILTER).",
 )
-@click.option(
-    "--cluster",
+@cluster_option(
     multiple=True,
-    metavar="COLUMN",
     help="What items have in common: a document they are from, or a template that all of them "
     "were asked in; repeatable.",
 )
-@click.option("--group", metavar="COLUMN", help="Groups of items to show apart.")
+@group_option(help="Groups of items to show separately.")
 @click.option(
     "--best",
     type=click.Choice(["highest", "lowest"]),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from evenhand.cli.options import (
     declared_options,
     form_of,
     format_options,
+    item_option,
     jobs_option,
     json_option,
     output_option,
@@ -36,8 +39,10 @@ from evenhand.cli.output import (
     progress_bar,
     table,
 )
+from evenhand.errors import FileError, UnknownNameError
 from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
+from evenhand.text.rewrite.counterfactuals import VERSIONS
 from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
 from evenhand.text.rewrite.swap import Swap
@@ -56,7 +61,9 @@ ODDS, ANNOTATION = map(instruments("corpus").__getitem__, ("odds", "annotation")
 
 @click.group(short_help="Rewrite, filter and count text.")
 def text() -> None:
-    """Text: swap, substitute, stereotype, neutralize, anonymize, undo, filter, odds, annotate."""
+    """Text: swap, substitute, stereotype, neutralize, anonymize, counterfactuals, undo, filter,
+    odds, annotate.
+    """
 
 
 # ---- documents in files
@@ -64,6 +71,7 @@ def text() -> None:
 
 streaming_options = combine(
     format_options,
+    item_option,
     jobs_option(
         default=1,
         show_default=True,
@@ -291,6 +299,54 @@ def anonymize(**options: Any) -> None:
       echo "Marie Curie spoke. Curie was thanked." | evenhand text anonymize
     """
     _run(Anonymize, options)
+
+
+@text.command(short_help="Every text with versions of another gender, or of none.")
+@click.argument("source", metavar="FILE")
+@click.option("--text", "column", metavar="COLUMN", help="Column of the text.")
+@item_option(help="Column with the names of the texts; else they are numbered.")
+@click.option(
+    "--versions",
+    default=",".join(VERSIONS),
+    show_default=True,
+    metavar="NAME,…",
+    help="Which versions: words and names swapped, words or names alone, no gender stated.",
+)
+@output_option("Where they are written: .jsonl, .csv or .parquet.")
+def counterfactuals(
+    source: str, column: str | None, item: str | None, versions: str, output: str | None
+) -> None:
+    """Write each text of a table with its counterfactual versions, for any classifier to answer.
+
+    FILE is a table (CSV, TSV, JSONL, Parquet). Each row is written with the column `version`,
+    "original", followed by the versions that differ from it, with the same `item` and otherwise the
+    same columns. Let your program add its answers, then measure them with `evenhand classifier`.
+
+    \b
+    Examples:
+      evenhand text counterfactuals bios.csv --text bio -o pairs.jsonl
+      evenhand classifier pairs-with-answers.jsonl --pred answer --group gender
+    """
+    from evenhand.files import check_row_format, open_rows
+    from evenhand.text.rewrite.counterfactuals import counterfactual_rows
+    from evenhand.text.tables import open_table, text_column
+
+    if output is None:
+        raise click.UsageError("-o: name the file that the texts are written to")
+    check_row_format(output)
+    chosen = column or text_column(source)
+    names = [name.strip() for name in versions.split(",") if name.strip()]
+    counts: Counter[str] = Counter()
+    with open_table(source) as table, open_rows(output) as write:
+        for name in (chosen, *([item] if item else [])):
+            if name not in table.columns:
+                raise FileError(table.name, str(UnknownNameError("column", name, table.columns)))
+        rows = counterfactual_rows(table, chosen, item, names)
+        while block := list(islice(rows, 1000)):
+            write({key: [row[key] for row in block] for key in block[0]})
+            counts.update(row["version"] for row in block)
+    shown = ", ".join(f"{counts[name]:,} {name}" for name in ("original", *names))
+    click.echo(f"written: {output} ({shown})")
 
 
 def _run(

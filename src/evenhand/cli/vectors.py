@@ -233,7 +233,9 @@ def distances(
 @metric_option
 @declared_options(*METRICS)
 @click.option("--robust", is_flag=True, help="Queries: add leave-one-out and split halves of WEAT.")
-@output_option("Write the items, one row per word, as CSV.")
+@output_option(
+    "Write the items, one row per word, as CSV; or everything, as a gate reads it (FILE.json)."
+)
 @case_option
 @run_options
 @json_option
@@ -284,7 +286,9 @@ def measure(
     measured = Measurements(correct_p_values(measured), measured.skipped)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
-    if output:
+    if output and output.lower().endswith(".json"):
+        measured.save(output)
+    elif output:
         _save_items(output, measured)
     if as_json:
         print_json(

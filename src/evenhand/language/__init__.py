@@ -1,6 +1,6 @@
 """Language models of every kind: load one, compute likelihoods, measure it.
 
-`bbq`, `gest`, `holisticbias` and `stereoset` measure masked and causal models and return a
+`bbq`, `crows`, `gest`, `holisticbias` and `stereoset` measure masked and causal models and return a
 `Measurement`. The names that users import are listed in `__init__.pyi`, once, and loaded when first
 used.
 """

@@ -1,6 +1,8 @@
+from .control import check_control, controls
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
+from .metrics.crows import crows
 from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
 from .metrics.seat import seat
@@ -15,6 +17,9 @@ __all__ = [
     "SentenceEncoder",
     "Triple",
     "bbq",
+    "check_control",
+    "controls",
+    "crows",
     "describe",
     "encode",
     "end_likelihoods",

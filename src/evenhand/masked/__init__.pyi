@@ -1,7 +1,8 @@
+import evenhand.language
+
 from .finetuning import finetune
 from .generation import generate
 from .metrics.context import context
-from .metrics.crows import crows
 from .metrics.disco import disco
 from .metrics.perplexity import perplexity
 from .metrics.phrases import phrases
@@ -20,6 +21,8 @@ from .scoring import (
     top_k,
 )
 from .sentences import read_sentences
+
+crows = evenhand.language.crows
 
 __all__ = [
     "MaskedLM",

@@ -27,11 +27,11 @@ from evenhand import files
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure
 from evenhand.files import document, public_name, save_json, versions
-from evenhand.instruments import Instrument, Run, check_options, option
-from evenhand.masked.metrics.crows import Crows, crows
+from evenhand.instruments import Instrument, Run, check_options, lookup, option
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import BUILT_IN, INTERVAL, Pronouns, pronouns
 from evenhand.masked.model import Model, load, quiet
+from evenhand.masked.pairs import compare_pairs
 from evenhand.masked.sentences import Sentence, built_in_sentences
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, bootstrap_mean, paired_shares, wilson
@@ -974,8 +974,10 @@ def _measure(
             cache=cache,
             progress=stage("perplexity"),
         ),
-        crows(
-            model, held_out_text.pairs, prob=prob, seed=seed, cache=cache, progress=stage("CrowS")
+        _crows()().measure(
+            model,
+            held_out_text.pairs,
+            Run(prob=prob, seed=seed, cache=cache, progress=stage("CrowS")),
         )
         if held_out_text.pairs
         else None,
@@ -1041,7 +1043,12 @@ def _compare_crows(before: _Measured, after: _Measured) -> Comparison | None:
     """CrowS before and after by category, where it was measured."""
     if before.pairs is None or after.pairs is None:
         return None
-    return Crows.compare(before.pairs, after.pairs)
+    return compare_pairs(before.pairs, after.pairs)
+
+
+def _crows() -> Any:
+    """The instrument `crows`, which is declared above this package."""
+    return lookup("model", "crows")
 
 
 def _paired(before: Measurement, after: Measurement, name: str) -> tuple[Floats, Floats]:
@@ -1097,7 +1104,7 @@ def _perplexity_change(before: Measurement, after: Measurement) -> Comparison:
 
 def _crows_change(before: Measurement, after: Measurement) -> Comparison:
     """The shares of both over the pairs that are a tie for neither, as the change is."""
-    shift = Crows.compare(before, after)
+    shift = compare_pairs(before, after)
     n, prob, counts = shift.paired, shift.change.prob, shift.details
     first, second = (round(counts[when] * n) if n else 0 for when in ("before", "after"))
     both = first - counts["to_less"]
@@ -1106,7 +1113,7 @@ def _crows_change(before: Measurement, after: Measurement) -> Comparison:
     total = paired_shares(counts["to_more"], neither, both, counts["to_less"], prob=prob)
     name, interval = "CrowS stereotype share", "Wilson's, over pairs that are a tie for neither"
     share_before, share_after = (
-        _measurement(Crows, name, Estimate.of(wilson(k, n, prob), prob), n, interval=interval)
+        _measurement(_crows(), name, Estimate.of(wilson(k, n, prob), prob), n, interval=interval)
         for k in (first, second)
     )
     comparison = replace(shift, before=share_before, after=share_after, parts=())

@@ -399,6 +399,40 @@ class GroupedAttention:
         return attended
 
 
+@dataclass(frozen=True, slots=True)
+class CountedAttention(GroupedAttention):
+    """The same, adding up in `received` how much attention each token gets."""
+
+    received: torch.Tensor
+
+    def __call__(self, heads: int, joint: torch.Tensor) -> torch.Tensor:
+        for group in self.groups:
+            rows = group.of(joint)
+            query, key, _ = rows.view(*rows.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
+            scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+            weights = scores.float().softmax(dim=-1)
+            self.received[group.tokens] += weights.mean(dim=(1, 2)).reshape(-1)
+        return GroupedAttention.__call__(self, heads, joint)
+
+
+def received_attention(
+    network: Any, ids: Ints, lengths: Ints, stages: Sequence[Stage]
+) -> NDArray[np.float64]:
+    """The attention that each token of packed rows gets: the mean over layers, heads and tokens.
+
+    Within a row it sums to 1. Rows are in order of length.
+    """
+    import torch
+
+    with torch.inference_mode():
+        groups = _groups(lengths)
+        tokens = to_device(ids, network.device, torch.long)
+        received = torch.zeros(len(tokens), dtype=torch.float32, device=network.device)
+        embedded = _embed_rows(network, tokens, ids, lengths, groups)
+        _run_stages(stages, embedded, CountedAttention(groups, received))
+        return np.asarray(received.double().cpu().numpy()) / len(stages)
+
+
 class PackedAttention:
     """Attention of rows of all lengths in one call; `attend` is the kernel."""
 

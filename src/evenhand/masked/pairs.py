@@ -1,7 +1,7 @@
 """Sentence pairs: reading them, which sentence a model prefers, and the change between models.
 
-Measures on pairs differ in how they score a sentence (`masked/metrics/crows.py`, …); what follows
-from the scores of the two sentences is the same for all and is here.
+Measures on pairs differ in how they score a sentence (`language/metrics/crows.py`, `sss.py`); what
+follows from the scores of the two sentences is the same for all and is here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -41,6 +42,10 @@ RESAMPLES = 2000
 TIE = 5e-4
 """Sums of log probabilities closer than this are a tie: the code of Nangia et al. (2020) rounds
 to 3 digits."""
+UNKNOWN, PIECES = 0.05, 1.5
+"""The share of unknown tokens, and the tokens per word, above which a note says that the model may
+not know the language of the pairs."""
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 Positions = Sequence[int]
 Row = Mapping[str, Any]
@@ -65,6 +70,23 @@ class Pair:
     file: str = field(default="", compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """The pairs that a model takes, with the scores of both sentences.
+
+    `method` and `divided` are as in `PairMetric.rule`; `tokens` is how many tokens of the shorter
+    sentence are scored; `ids` are the tokens of all sentences, special ones excluded.
+    """
+
+    method: str
+    divided: int
+    pairs: Sequence[Pair]
+    tokens: Sequence[int]
+    scores: Sequence[tuple[float, float]]
+    left_out: Sequence[tuple[Pair, str]]
+    ids: Sequence[Sequence[int]]
+
+
 class PairMetric:
     """Base of the measures on pairs: a subclass says what is scored and how."""
 
@@ -72,8 +94,8 @@ class PairMetric:
     requires_material: ClassVar[bool] = True
 
     @property
-    def rule(self) -> tuple[str, bool]:
-        """The name of the method, and whether its scores are means over positions."""
+    def rule(self) -> tuple[str, int]:
+        """The name of the method, and how often its scores are divided by the number of tokens."""
         raise NotImplementedError
 
     def positions(self, more: Tokens, less: Tokens) -> tuple[Positions, Positions]:
@@ -94,13 +116,10 @@ class PairMetric:
         """The pairs of a CSV file."""
         return read_pairs(path)
 
-    def measure(
-        self, subject: MaskedLM, material: Sequence[Pair] | None = None, run: Run = Run()
-    ) -> Measurement:
-        name, pairs = self.declaration.name, material
-        if not pairs:
-            raise InputError(f"{name}: expected {self.declaration.material}, got none")
-        used: list[tuple[Pair, int]] = []
+    def score_pairs(self, subject: Any, pairs: Sequence[Pair], run: Run) -> ScoredPairs:
+        """The scores of the pairs that the model takes."""
+        used: list[Pair] = []
+        counts: list[int] = []
         rows: list[tuple[int, ...]] = []
         positions: list[Positions] = []
         left_out: list[tuple[Pair, str]] = []
@@ -115,21 +134,36 @@ class PairMetric:
             if not chosen[0] or not chosen[1]:
                 left_out.append((pair, "a sentence has no token to score"))
                 continue
-            used.append((pair, min(map(len, chosen))))
+            used.append(pair)
+            counts.append(min(map(len, chosen)))
             rows += [more.ids, less.ids]
             positions += chosen
-        if not used:
+        scores = iter(self.scores(subject, rows, positions, run) if used else ())
+        both = list(zip(scores, scores, strict=True))
+        ids = [
+            [token for token, added in zip(c.ids, c.special_tokens_mask, strict=True) if not added]
+            for c in coded
+        ]
+        return ScoredPairs(*self.rule, used, counts, both, left_out, ids)
+
+    def measure(
+        self, subject: Any, material: Sequence[Pair] | None = None, run: Run = Run()
+    ) -> Measurement:
+        name, pairs = self.declaration.name, material
+        if not pairs:
+            raise InputError(f"{name}: expected {self.declaration.material}, got none")
+        scored = self.score_pairs(subject, pairs, run)
+        if not scored.pairs:
             raise InputError(
                 f"{name}: expected pairs that model '{subject.name}' takes, got none of "
                 f"{len(pairs)}"
             )
-        method, mean = self.rule
-        scores = self.scores(subject, rows, positions, run)
         items = []
-        for k, (pair, n) in enumerate(used):
-            more_score, less_score = scores[2 * k : 2 * k + 2]
+        for pair, n, (more_score, less_score) in zip(
+            scored.pairs, scored.tokens, scored.scores, strict=True
+        ):
             difference = more_score - less_score
-            tie = abs(difference) < (TIE / n if mean else TIE)
+            tie = abs(difference) < TIE / n**scored.divided
             items.append(
                 {
                     "line": pair.line,
@@ -146,15 +180,16 @@ class PairMetric:
                 }
             )
         file = pairs[0].file
-        return _measurement(
+        m = _measurement(
             items,
-            left_out,
+            scored.left_out,
             declaration=self.declaration,
             query=PurePath(file).name if file else "sentence pairs",
             subject=subject.name,
-            method=method,
+            method=scored.method,
             run=run,
         )
+        return replace(m, notes=(*m.notes, *_language_notes(subject, pairs, scored.ids)))
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
@@ -212,6 +247,21 @@ def _tokens(model: MaskedLM, pair: Pair, column: str, coded: Any) -> Tokens | No
         if not pair.file:
             raise
         raise FileError(pair.file, f"column '{column}': {problem}", line=pair.line) from None
+
+
+def _language_notes(model: Any, pairs: Sequence[Pair], rows: Sequence[Sequence[int]]) -> list[str]:
+    """A note where the tokens suggest that the model does not know the language of the pairs."""
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    tokens = sum(map(len, rows))
+    share = sum(token == unknown for row in rows for token in row) / tokens
+    words = sum(len(_WORD.findall(text)) for pair in pairs for text in (pair.more, pair.less))
+    if share > UNKNOWN:
+        reason = f"{share:.0%} of the tokens are unknown to its tokenizer"
+    elif tokens > PIECES * words:
+        reason = f"its tokenizer splits words into {tokens / words:.1f} pieces on average"
+    else:
+        return []
+    return [f"model '{model.name}' may not know the language of the pairs: {reason}"]
 
 
 def shared_positions(more: Tokens, less: Tokens) -> tuple[list[int], list[int]]:
@@ -307,6 +357,7 @@ def _measurement(
         details={
             **overall.details,
             "method": method,
+            "random_model": 0.5,
             "authors_score": 100 * preferred / n,
             "writers": len({row["writer"] for row in rows} - {""}),
             "left_out": [
@@ -465,7 +516,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     path : path
         A CSV file, compressed or not; `-` is the standard input. The columns sent_more, sent_less,
         stereo_antistereo and bias_type are required, anon_writer is used where present, others
-        are ignored.
+        are ignored. A pair without one of its sentences is read, and left out when it is measured.
 
     Returns
     -------
@@ -509,7 +560,8 @@ def _pair(name: str, line: int, header: Sequence[str], cells: Sequence[str]) -> 
     if len(cells) != len(header):
         raise FileError(name, f"expected {len(header)} cells, got {len(cells)}", line=line)
     row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
-    for column in COLUMNS:
+    complete = row["sent_more"] or row["sent_less"]  # a pair with one sentence is left out later
+    for column in COLUMNS[2:] if complete else COLUMNS:
         if not row[column]:
             raise FileError(name, f"column '{column}': expected a text, got none", line=line)
     direction = row["stereo_antistereo"]

@@ -453,3 +453,22 @@ def _studentised(values: Floats, rng: np.random.Generator, resamples: int) -> Fl
         n + _PRIOR_OBSERVATIONS
     )
     return np.asarray(means / np.sqrt(smoothed / (n - 1)))
+
+
+def share_difference(
+    first: int, n: int, second: int, m: int, prob: float = 0.95
+) -> tuple[float, float, float]:
+    r"""The difference of two independent shares, first/n - second/m, with Newcombe's interval.
+
+    Wilson's limits of both shares, combined: $d - \sqrt{(p_1 - l_1)^2 + (u_2 - p_2)^2}$ and
+    $d + \sqrt{(u_1 - p_1)^2 + (p_2 - l_2)^2}$ (Newcombe 1998, method 10).
+
+    >>> [round(v, 4) for v in share_difference(56, 70, 48, 80)]
+    [0.2, 0.0524, 0.3339]
+    """
+    one, low_one, high_one = wilson(first, n, prob)
+    two, low_two, high_two = wilson(second, m, prob)
+    difference = one - two
+    low = difference - math.hypot(one - low_one, high_two - two)
+    high = difference + math.hypot(high_one - one, two - low_two)
+    return difference, low, high

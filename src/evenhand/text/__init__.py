@@ -6,7 +6,9 @@ from evenhand.text.metrics.annotation import read_sheets, save_verdicts
 from evenhand.text.metrics.odds import leaning, odds
 from evenhand.text.people import find_people
 from evenhand.text.rewrite import Rewritten, rewrite_all
+from evenhand.text.rewrite.counterfactuals import counterfactuals
 from evenhand.text.rewrite.names import anonymize
+from evenhand.text.rewrite.negate import negate
 from evenhand.text.rewrite.neutralize import neutralize
 from evenhand.text.rewrite.stereotype import stereotype
 from evenhand.text.rewrite.swap import substitute, swap
@@ -23,8 +25,10 @@ __all__ = [
     "Rejected",
     "Rewritten",
     "anonymize",
+    "counterfactuals",
     "find_people",
     "leaning",
+    "negate",
     "neutralize",
     "odds",
     "read_sheets",

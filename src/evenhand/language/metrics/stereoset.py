@@ -14,6 +14,7 @@ The scores are means over terms, and $\mathrm{icat} = \mathrm{lms} \cdot \min(\m
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -68,8 +69,12 @@ class Triple:
     file: str = field(default="", compare=False, repr=False)
 
     def parts(self, text: str) -> tuple[str, str, str] | None:
-        """What is before the blank, in it and after it; None if the text does not fit."""
+        """What is before the blank, in it and after it; None if the text does not fit.
+
+        Letters beside the blank ("BLANKed") belong to the word in it.
+        """
         before, blank, after = self.context.partition(BLANK)
+        before, after = re.sub(r"\w+$", "", before), re.sub(r"^\w+", "", after)
         end = len(text) - len(after)
         fits = (
             blank

@@ -55,8 +55,8 @@ class Sss(PairMetric):
     )
 
     @property
-    def rule(self) -> tuple[str, bool]:
-        return self.reduce, self.reduce == "mean"
+    def rule(self) -> tuple[str, int]:
+        return self.reduce, int(self.reduce == "mean")
 
     def positions(self, more: Tokens, less: Tokens) -> tuple[Positions, Positions]:
         shared = shared_positions(more, less)

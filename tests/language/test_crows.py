@@ -11,12 +11,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from small_causal import small_model
 
 from evenhand.errors import FileError, InputError
+from evenhand.language.metrics.crows import Crows, crows
 from evenhand.masked import load
-from evenhand.masked.metrics.crows import Crows, crows
 from evenhand.masked.pairs import Pair, read_pairs, shared_tokens
 from evenhand.results import Comparison, Measurement
+from evenhand.simulate.causal import bigram_model as causal_bigram
 from evenhand.simulate.masked import bigram_model
 from evenhand.statistics.intervals import paired_shares
 from evenhand.statistics.tests import binomial_test
@@ -69,6 +71,114 @@ def test_the_unmasked_variant_agrees_with_plain_calls(family):
             ids = model.tokenizer(text)["input_ids"]
             each = [log_prob(model, ids, k, hide=False) for k in range(1, len(ids) - 1)]
             assert found == pytest.approx(np.mean(each), abs=1e-5)
+
+
+def test_weights_by_attention_agree_with_plain_calls(family):
+    """AULA: log probabilities of the unmasked sentence, times the attention of each token."""
+    from transformers import AutoModelForMaskedLM
+
+    model = load(family)
+    plain = AutoModelForMaskedLM.from_pretrained(family, attn_implementation="eager").eval()
+    for item in crows(model, PAIRS, method="attention").items:
+        for side in ("more", "less"):
+            ids = torch.tensor([model.tokenizer(item[f"sent_{side}"])["input_ids"]])
+            with torch.no_grad():
+                out = plain(input_ids=ids, output_attentions=True)
+            log_probs = out.logits[0].double().log_softmax(-1)
+            weights = torch.stack(out.attentions).mean(dim=(0, 1, 2, 3))
+            by_token = log_probs.gather(1, ids[0][:, None])[:, 0] * weights
+            assert item[f"score_{side}"] == pytest.approx(float(by_token[1:-1].mean()), abs=1e-6)
+
+
+def test_attention_needs_a_network(fake):
+    with pytest.raises(InputError, match="method 'attention': expected a model of the BERT family"):
+        crows(fake, [CRY], method="attention")
+
+
+WORDS = [
+    Pair("w5 w17 w30 w4", "w5 w18 w99 w30 w4", "stereo", "a", "x", 2),
+    Pair("w80 w3", "w81 w3", "antistereo", "b", "y", 3),
+]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "llama, grouped", "opt"])
+def test_a_causal_model_is_scored_by_the_likelihood_of_plain_calls(kind):
+    model = small_model(kind)
+    m = crows(model, WORDS)
+    assert m.details["method"] == "likelihood"
+    for item in m.items:
+        for side in ("more", "less"):
+            ids = [model.begin, *model.tokenizer(item[f"sent_{side}"])["input_ids"]]
+            with torch.no_grad():
+                logits = model.network(input_ids=torch.tensor([ids])).logits[0, :-1].double()
+            log_probs = logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]]
+            assert item[f"score_{side}"] == pytest.approx(float(log_probs.sum()), abs=1e-5)
+    assert m.items["scored_tokens"].tolist() == [4, 2]
+
+
+def test_a_causal_model_by_hand_keeps_the_sign():
+    """P(nurses cry) = .1 · .5, P(guards cry) = .2 · .05: a ratio of 5, in either direction."""
+    model = causal_bigram(
+        {
+            "[BOS]": {"nurses": 0.1, "guards": 0.2},
+            "nurses": {"cry": 0.5},
+            "guards": {"cry": 0.05},
+        }
+    )
+    pair = Pair("nurses cry", "guards cry", "stereo", "feeling", line=2)
+    turned = Pair("guards cry", "nurses cry", "antistereo", "feeling", line=3)
+    for chosen, sign in ((pair, 1), (turned, -1)):
+        m = crows(model, [chosen])
+        difference = m.part("mean difference")
+        assert difference.value == pytest.approx(sign * math.log(5), abs=1e-5)
+        assert m.value == (sign > 0)
+    both = crows(model, [pair, turned])
+    assert both.value == 0.5
+    assert both.part("mean difference").value == pytest.approx(0, abs=1e-6)
+    assert any("causal model all words count" in note for note in both.notes)
+    with pytest.raises(InputError, match="method: expected none for causal model 'bigram'"):
+        crows(model, [pair], method="unmasked")
+
+
+@pytest.mark.parametrize("build", [bigram_model, causal_bigram])
+def test_the_share_is_one_half_without_bias_and_rises_with_it(build):
+    def world(dial):
+        odds = math.exp(dial)
+        return build(
+            {start: {"nurses": 0.2, "guards": 0.2} for start in ("[BOS]", "[CLS]")}
+            | {
+                "nurses": {"cry": 0.4 * odds / (1 + odds), "fight": 0.4 / (1 + odds)},
+                "guards": {"cry": 0.4 / (1 + odds), "fight": 0.4 * odds / (1 + odds)},
+            }
+        )
+
+    pairs = [
+        Pair("nurses cry", "guards cry", "stereo", "feeling"),
+        Pair("guards fight", "nurses fight", "stereo", "strength"),
+    ]
+    means = [crows(world(dial), pairs).part("mean difference").value for dial in (0, 1, 2)]
+    assert means == pytest.approx([0, 1, 2], abs=1e-5)
+    assert crows(world(0), pairs).details["ties"] == 2
+    assert crows(world(1), pairs).value == 1
+
+
+def test_a_model_that_does_not_know_the_language_is_noted(fake):
+    unknown = Pair("les infirmières pleurent", "les gardes pleurent", "stereo", "x")
+    [note] = [note for note in crows(fake, [unknown, unknown]).notes if "language of" in note]
+    assert note.endswith("of the tokens are unknown to its tokenizer")
+    assert not [note for note in crows(fake, [CRY, FIGHT]).notes if "language of" in note]
+
+
+def test_the_french_pairs(shared):
+    pairs = read_pairs(shared / "data" / "crows" / "crows_french.csv")
+    assert len(pairs) == 1463
+    assert {pair.direction for pair in pairs} == {"stereo", "antistereo"}
+    assert any("é" in pair.more for pair in pairs)
+    m = crows(load("mini"), pairs[120:130], method="unmasked")
+    assert m.n == 9
+    assert m.left_out == ("line 129 (a sentence has no token to score)",)
+    assert m.select("unit") == ()
+    assert any("may not know the language" in note for note in m.notes)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +321,8 @@ def test_reading_a_file(tmp_path):
             "line 1: expected the column 'sent_more' once, got twice",
         ),
         (HEADER + "0,A,B,stereo,age\n", "line 2: expected 6 cells, got 5"),
-        (HEADER + "0,A,,stereo,age,a\n", "line 2: column 'sent_less': expected a text, got none"),
+        (HEADER + "0,,,stereo,age,a\n", "line 2: column 'sent_more': expected a text, got none"),
+        (HEADER + "0,A,B,stereo,,a\n", "line 2: column 'bias_type': expected a text, got none"),
         (HEADER + "0,A,B,stero,age,a\n", "line 2: column 'stereo_antistereo': expected stereo or"),
         (HEADER + '0,"A,B,stereo,age,a\n', "line 2: not CSV"),
     ],

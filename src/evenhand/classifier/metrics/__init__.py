@@ -1,0 +1,1 @@
+"""Measures of predictions, one per file."""

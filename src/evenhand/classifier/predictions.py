@@ -1,0 +1,341 @@
+"""The predictions of a classifier: from a table, or from a classifier and texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.statistics.intervals import Floats
+from evenhand.text.tables import Source, Table, open_table
+
+Labels: TypeAlias = tuple[str, ...]
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "true": ("y_true", "true", "label", "target", "gold"),
+    "pred": ("y_pred", "pred", "prediction", "predicted", "yhat", "answer"),
+    "item": ("item", "id"),
+    "version": ("version",),
+}
+"""The names by which a column is recognised, the first of them that there is."""
+INTERSECTION = " × "
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier answered, what is true, and who it was about.
+
+    Parameters
+    ----------
+    pred : tuple of str
+        The predicted class of each text.
+    true : tuple of str
+        The true one; empty where it is not known.
+    groups : Mapping of str to tuple of (str or None)
+        By the name of a column, the group of each text; None where it is not known.
+    scores : Mapping of str to array
+        By class, the score of each text for it; empty where there are none.
+    clusters : tuple of str
+        What texts have in common, such as a person or a document; empty if nothing.
+    items, versions : tuple of str
+        The names of the texts, by which two classifiers are paired; of counterfactual texts, which
+        are versions of one, and which version each is.
+    name : str
+
+    """
+
+    pred: Labels
+    true: Labels = ()
+    groups: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    scores: Mapping[str, Floats] = field(default_factory=dict)
+    clusters: Labels = ()
+    items: Labels = ()
+    versions: Labels = ()
+    name: str = "predictions"
+    subject_kind: ClassVar[str] = "predictions"
+
+    def __post_init__(self) -> None:
+        lengths = {
+            "pred": len(self.pred),
+            **{name: len(getattr(self, name)) for name in ("true", "clusters", "items")},
+            **{f"group {name}": len(labels) for name, labels in self.groups.items()},
+            **{f"scores of {name}": len(values) for name, values in self.scores.items()},
+        }
+        given = {name: n for name, n in lengths.items() if n}
+        if len(set(given.values())) > 1:
+            raise InputError(f"predictions: expected columns of one length, got {given}")
+        if not self.pred:
+            raise InputError("predictions: expected some, got none")
+
+    def __len__(self) -> int:
+        return len(self.pred)
+
+    @cached_property
+    def classes(self) -> Labels:
+        """All classes, true or predicted, in order."""
+        return tuple(sorted({*self.true, *self.pred}))
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[str | None, ...]]:
+        """The groups of every column and, of several columns, of their intersection."""
+        if len(self.groups) < 2:
+            return self.groups
+        rows = zip(*self.groups.values(), strict=True)
+        joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
+        return {**self.groups, INTERSECTION.join(self.groups): joined}
+
+    def units(self) -> tuple[Labels, NDArray[np.intp]]:
+        """The names of what is sampled, clusters or single texts, and that of each row by number.
+
+        Rows have the names of their items, or their numbers.
+        """
+        given = self.clusters or self.items or tuple(str(i) for i in range(1, len(self) + 1))
+        names, codes = np.unique(given, return_inverse=True)
+        return tuple(names.tolist()), codes
+
+    def take(self, rows: Sequence[int] | NDArray[Any]) -> Predictions:
+        """Some of the rows."""
+
+        def chosen(labels: Sequence[Any]) -> Any:
+            return tuple(labels[i] for i in rows) if len(labels) else ()
+
+        return replace(
+            self,
+            pred=chosen(self.pred),
+            true=chosen(self.true),
+            groups={name: chosen(labels) for name, labels in self.groups.items()},
+            scores={name: values[np.asarray(rows)] for name, values in self.scores.items()},
+            clusters=chosen(self.clusters),
+            items=chosen(self.items),
+            versions=chosen(self.versions),
+        )
+
+
+def read_predictions(
+    source: Source,
+    *,
+    true: str | None = None,
+    pred: str | None = None,
+    group: str | Sequence[str] = (),
+    score: Mapping[str, str] | str | None = None,
+    cluster: str | None = None,
+    item: str | None = None,
+    version: str | None = None,
+) -> Predictions:
+    """Read predictions from a table.
+
+    Parameters
+    ----------
+    source : path or DataFrame
+        CSV, TSV, JSONL, Parquet, or a DataFrame of pandas or polars.
+    true, pred, item, version : str, optional
+        The names of columns; by default recognised by usual names. `item` and `version` are those
+        of counterfactual texts.
+    group : str or sequence of str
+        The columns of groups of people. With several, their intersection is measured too.
+    score : Mapping of str to str, or str, optional
+        For each class the column of its score, or a pattern with * for the class, such as "p *",
+        for all columns that fit. Without `pred`, the class with the highest score
+        is the prediction.
+    cluster : str, optional
+        The column of what texts have in common, such as a person or a document.
+
+    Returns
+    -------
+    Predictions
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"y_true": ["nurse", "judge"], "y_pred": ["nurse", "nurse"],
+    ...                       "gender": ["f", "m"]})
+    >>> read_predictions(table, group="gender").classes
+    ('judge', 'nurse')
+    """
+    wanted = [group] if isinstance(group, str) else list(group)
+    with open_table(source) as table:
+        by_class = _score_columns(table, score) if isinstance(score, str) else dict(score or {})
+        columns = {
+            role: _column(table, role, given)
+            for role, given in (
+                ("true", true),
+                ("pred", pred),
+                ("item", item),
+                ("version", version),
+            )
+        }
+        for name in (*wanted, *by_class.values(), *([cluster] if cluster else [])):
+            _known(table, name)
+        if columns["pred"] is None and not by_class:
+            raise FileError(table.name, _which("prediction", "--pred", table))
+        counterfactual = columns["version"] is not None and columns["item"] is not None
+        if not wanted and not counterfactual:
+            raise FileError(table.name, _which("group of people", "--group", table))
+        if columns["true"] is None and not counterfactual:
+            raise FileError(table.name, _which("true class", "--true", table))
+        used = list(
+            dict.fromkeys(
+                name
+                for name in (*columns.values(), *wanted, *by_class.values(), cluster)
+                if name is not None
+            )
+        )
+        rows = list(table.rows(*used))
+        name = table.name
+    cells = {column: [row[i] for row in rows] for i, column in enumerate(used)}
+
+    def labels(role: str) -> Labels:
+        column = columns[role]
+        return () if column is None else _complete(cells[column], column, name)
+
+    scores = {
+        label: np.array([_score(cell, column, i, name) for i, cell in enumerate(cells[column], 1)])
+        for label, column in by_class.items()
+    }
+    predicted = labels("pred") or _highest(scores)
+    return Predictions(
+        pred=predicted,
+        true=labels("true"),
+        groups={column: tuple(cells[column]) for column in wanted},
+        scores=scores,
+        clusters=_complete(cells[cluster], cluster, name) if cluster else (),
+        items=labels("item"),
+        versions=labels("version") if counterfactual else (),
+        name=name,
+    )
+
+
+def predict(
+    classifier: Any,
+    texts: Sequence[str],
+    *,
+    true: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str | None]] | None = None,
+    clusters: Sequence[str] = (),
+    classes: Sequence[str] | None = None,
+    batch: int = 64,
+) -> Predictions:
+    """The predictions of a classifier on texts.
+
+    Parameters
+    ----------
+    classifier : object or callable
+        With `predict_proba(texts)` and `classes_` as in scikit-learn (a pipeline, SetFit), a
+        pipeline of transformers for text classification, or a function from texts to scores
+        (texts, classes).
+    texts : sequence of str
+    true, groups, clusters
+        As for `Predictions`.
+    classes : sequence of str, optional
+        The classes of the scores' columns; by default `classifier.classes_`.
+    batch : int
+        Texts per call.
+
+    Examples
+    --------
+    >>> long = lambda texts: [[len(text) / 100, 1 - len(text) / 100] for text in texts]
+    >>> predict(long, ["a short text"], classes=["long", "short"]).pred
+    ('short',)
+    """
+    if not len(texts):
+        raise InputError("texts: expected some, got none")
+    answer = getattr(classifier, "predict_proba", None)
+    pipeline = answer is None and hasattr(classifier, "model") and hasattr(classifier, "tokenizer")
+    names = list(classes if classes is not None else getattr(classifier, "classes_", ()))
+    if pipeline and not names:
+        labels = classifier.model.config.id2label
+        names = [labels[i] for i in sorted(labels)]
+    if not names:
+        raise InputError("classes: expected the names of the scores' columns, got none")
+    call: Callable[[Sequence[str]], Any] = answer or classifier
+    if pipeline:
+
+        def call(part: Sequence[str]) -> Any:
+            rows = classifier(list(part), top_k=None)
+            found = [{entry["label"]: entry["score"] for entry in row} for row in rows]
+            return [[row[name] for name in names] for row in found]
+
+    blocks = [
+        np.asarray(call(list(texts[first : first + batch])), dtype=float)
+        for first in range(0, len(texts), batch)
+    ]
+    table = np.concatenate(blocks)
+    if table.shape != (len(texts), len(names)):
+        expected = (len(texts), len(names))
+        raise InputError(f"classifier: expected scores of shape {expected}, got {table.shape}")
+    if not np.isfinite(table).all():
+        raise InputError("classifier: expected finite scores, got others")
+    scores = {str(name): table[:, i] for i, name in enumerate(names)}
+    return Predictions(
+        pred=_highest(scores),
+        true=tuple(map(str, true)),
+        groups={name: tuple(own) for name, own in (groups or {}).items()},
+        scores=scores,
+        clusters=tuple(map(str, clusters)),
+    )
+
+
+def _highest(scores: Mapping[str, Floats]) -> Labels:
+    names = list(scores)
+    if len(names) == 1:
+        raise InputError("scores: expected those of two classes or more, or predictions, got one's")
+    best = np.argmax(np.stack([scores[name] for name in names]), axis=0)
+    return tuple(names[i] for i in best)
+
+
+def _column(table: Table, role: str, given: str | None) -> str | None:
+    if given is not None:
+        _known(table, given)
+        return given
+    lower = {name.lower(): name for name in table.columns}
+    return next((lower[name] for name in USUAL[role] if name in lower), None)
+
+
+def _score_columns(table: Table, pattern: str) -> dict[str, str]:
+    """The columns that a pattern with * fits, by what stands for it."""
+    before, star, after = pattern.partition("*")
+    if not star or "*" in after:
+        raise InputError(f"score: expected a pattern with one * for the class, got '{pattern}'")
+    found = {
+        name[len(before) : len(name) - len(after)]: name
+        for name in table.columns
+        if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
+    }
+    if not found:
+        columns = ", ".join(table.columns)
+        raise FileError(table.name, f"no column fits '{pattern}' (columns: {columns})")
+    return found
+
+
+def _known(table: Table, name: str) -> None:
+    if name not in table.columns:
+        raise FileError(table.name, str(UnknownNameError("column", name, table.columns)))
+
+
+def _which(what: str, option: str, table: Table) -> str:
+    columns = ", ".join(table.columns)
+    return f"which column is the {what}? Name it with {option} (columns: {columns})"
+
+
+def _complete(cells: Iterable[str | None], column: str, name: str) -> Labels:
+    found = []
+    for number, cell in enumerate(cells, 1):
+        if cell is None:
+            raise FileError(name, f"row {number}: '{column}': expected a value, got none")
+        found.append(cell)
+    return tuple(found)
+
+
+def _score(cell: str | None, column: str, number: int, name: str) -> float:
+    try:
+        value = float(cell or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FileError(name, f"row {number}: '{column}': expected a number, got {cell!r}")
+    return value

@@ -1,0 +1,146 @@
+"""`evenhand classifier`: the predictions of any classifier, measured by groups of people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from evenhand.cli.options import (
+    cluster_option,
+    configure,
+    declared_options,
+    describe,
+    given_options,
+    group_option,
+    item_option,
+    json_option,
+    metric_option,
+    parse_pairs,
+    run_options,
+    score_option,
+)
+from evenhand.cli.output import print_json, print_measurements, print_notes
+from evenhand.errors import InputError
+from evenhand.instruments import Run, instruments, lookup
+from evenhand.results import Measurement
+
+__all__ = ["classifier"]
+
+METRICS = list(instruments("predictions").values())
+
+HELP = f"""Measure the gaps of a classifier between groups of people.
+
+FILE is a table of predictions (CSV, TSV, JSONL, Parquet) with one row per text: the true class,
+the predicted one, and a column or more with groups of people. Two groups are compared with each
+other, more of them each with all others; of several columns the intersection is measured too. Or it
+is what `evenhand text counterfactuals` wrote, with the answers of your program. The metrics:
+
+{describe(METRICS)}
+
+Without --metric, all that the table allows are measured. `evenhand list metrics NAME` explains one
+of them.
+
+\b
+Examples:
+  evenhand classifier predictions.csv --true y --pred yhat --group gender
+  evenhand classifier predictions.csv --group gender --group age --cluster person --json
+  evenhand classifier scored.csv --group gender --score 'p_*'
+  evenhand text counterfactuals bios.csv --text bio -o pairs.jsonl
+  evenhand classifier pairs-with-answers.jsonl --pred answer
+"""
+
+
+@click.command(short_help="Gaps of any classifier between groups of people.", help=HELP)
+@click.argument("source", metavar="FILE")
+@click.option("--true", metavar="COLUMN", help="The column with the true classes.")
+@click.option("--pred", metavar="COLUMN", help="The column with the predicted classes.")
+@group_option(multiple=True, help="A column with groups of people; repeatable.")
+@score_option(
+    multiple=True,
+    metavar="CLASS=COLUMN",
+    help="The column with the scores of a class; repeatable, or once as a pattern such as 'p_*'. "
+    "Without --pred the highest score decides.",
+)
+@cluster_option(
+    help="What texts have in common, such as a person or a document.",
+)
+@item_option()
+@click.option("--version", metavar="COLUMN", help="The column with the versions of a text.")
+@metric_option
+@declared_options(*METRICS)
+@run_options
+@json_option
+def classifier(  # noqa: D103
+    source: str,
+    true: str | None,
+    pred: str | None,
+    group: tuple[str, ...],
+    score: tuple[str, ...],
+    cluster: str | None,
+    item: str | None,
+    version: str | None,
+    metrics: list[str] | None,
+    run: Run,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    from evenhand.classifier import read_predictions
+
+    chosen = [lookup("predictions", name) for name in metrics or ()]
+    given = given_options(options)
+    accepted = {option.name for cls in chosen or METRICS for option in cls.declaration.options}
+    for name in given:
+        if name not in accepted:
+            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
+    pattern = len(score) == 1 and "*" in score[0] and "=" not in score[0]
+    subject = read_predictions(
+        source,
+        true=true,
+        pred=pred,
+        group=group,
+        score=score[0] if pattern else parse_pairs(score, "COLUMN", "--score"),
+        cluster=cluster,
+        item=item,
+        version=version,
+    )
+    results: list[Measurement] = []
+    skipped: dict[str, str] = {}
+    for cls in chosen or METRICS:
+        try:
+            results += configure(cls, given).measure(subject, None, run)
+        except InputError as error:
+            if chosen:
+                raise
+            skipped[cls.declaration.name] = str(error)
+    if not results:
+        raise InputError(next(iter(skipped.values())))
+    by = ("class", *subject.groups)
+    if as_json:
+        notes = [{"metric": name, "reason": reason} for name, reason in skipped.items()]
+        print_json(command="classifier", measurements=results, skipped=notes)
+        return
+    print_measurements(subject.name, results, parts=("estimate", "correlation"))
+    for m in results:
+        own = [part for part in m.parts if part.metric == m.metric and part.by in by]
+        print_measurements(f"{m.metric}, {m.query}", own, hide=("legend", "metric"))
+    print_notes(note for m in results for note in m.notes)
+    for name, reason in skipped.items():
+        click.echo(f"not measured: {reason if reason.startswith(name) else f'{name}: {reason}'}")
+    click.echo(_found(results))
+
+
+def _found(results: list[Measurement]) -> str:
+    """What was found, in one sentence."""
+    tested = [m for m in results if m.p_value is not None]
+    clear = [m for m in tested if m.p_value is not None and m.p_value < 1 - m.prob]
+    if not tested:
+        m = results[0]
+        return f"{m.metric}, {m.query}: {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]."
+    if not clear:
+        return f"None of {len(tested)} gaps between groups is clear at {100 * results[0].prob:g}%."
+    first = max(clear, key=lambda m: m.value)
+    return (
+        f"{len(clear)} of {len(tested)} gaps between groups are clear; the largest is "
+        f"{first.metric}, {first.query}: {first.value:.3f} [{first.low:.3f}, {first.high:.3f}]."
+    )

@@ -1,0 +1,163 @@
+"""`evenhand gate`: does a model meet a policy?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evenhand.cli.options import json_option, seed_option
+from evenhand.cli.output import number, print_json, table
+from evenhand.files import replace_file
+
+if TYPE_CHECKING:
+    from evenhand.gate import Plan
+
+__all__ = ["gate"]
+
+NOT_MET = 3
+"""The exit code of a gate that is not met."""
+WRITTEN = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Check results against a policy, by intervals; exit 3 if not met.")
+@click.argument("sources", metavar="POLICY RESULTS…", nargs=-1, required=True)
+@click.option(
+    "--baseline",
+    multiple=True,
+    metavar="RESULTS",
+    help="Earlier results, for rules on the change or the worsening; repeatable.",
+)
+@click.option("--junit", metavar="FILE", type=WRITTEN, help="Write JUnit XML, as CI systems read.")
+@click.option(
+    "--markdown", metavar="FILE", type=WRITTEN, help="Write a summary for a pull request."
+)
+@click.option(
+    "--init",
+    is_flag=True,
+    help="Print a first policy for RESULTS with the numbers of today, and check nothing.",
+)
+@click.option(
+    "--plan",
+    "planned",
+    is_flag=True,
+    help="Simulate how often the policy fails a model that has not changed, and one that is worse.",
+)
+@click.option(
+    "--worsening",
+    "worsenings",
+    multiple=True,
+    type=float,
+    metavar="SIZE",
+    help="--plan: a worsening, on the scale of the measures; repeatable.  [default: 1 to 5 "
+    "standard errors of each]",
+)
+@seed_option(help="Seed of --plan.")
+@json_option
+def gate(
+    sources: tuple[str, ...],
+    baseline: tuple[str, ...],
+    junit: Path | None,
+    markdown: Path | None,
+    init: bool,
+    planned: bool,
+    worsenings: tuple[float, ...],
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Check results against a policy: exit 0 if it is met, 3 if it is not.
+
+    POLICY is a TOML file of rules. RESULTS is the folder of an audit or of a few-shot run, or a
+    JSON document that a command (--json, -o) or save wrote; - is standard input.
+
+    A rule limits the value of a measure, or its change from the baseline, by its interval: it fails
+    only if the whole interval is outside the limits or, with fails_if = "possibly outside", unless
+    the whole interval is inside. Changes are paired on the same items, which --json leaves out:
+    save with -o FILE.json, or gate an audit.
+
+    \b
+    Examples:
+      evenhand gate --init audit-out > policy.toml
+      evenhand gate policy.toml audit-out
+      evenhand gate policy.toml new.json --baseline old.json --junit gate.xml --markdown gate.md
+      evenhand gate policy.toml new.json --baseline old.json --plan
+    """
+    from evenhand.gate import check, draft_policy, plan
+
+    if init:
+        if planned or junit or markdown:
+            raise click.UsageError("--init: checks nothing, so it takes no other output")
+        click.echo(draft_policy(*sources, baseline=bool(baseline)), nl=False)
+        return 0
+    policy, *results = sources
+    if not results:
+        raise click.UsageError("expected a policy and results, got one argument")
+    if worsenings and not planned:
+        raise click.UsageError("--worsening: only --plan has it")
+    earlier = list(baseline) or None
+    if planned:
+        from evenhand.gate.planning import STEPS
+
+        found = plan(policy, results, earlier, worsenings=worsenings, seed=seed)
+        if as_json:
+            print_json(command="gate --plan", plan=found.to_dict())
+        else:
+            sizes = [f"+{size:g}" for size in worsenings]
+            _print_plan(found, sizes or [f"+{step:g} se" for step in STEPS])
+        return 0
+    checked = check(policy, results, earlier)
+    for path, text in ((junit, checked.to_junit), (markdown, checked.to_markdown)):
+        if path is not None:
+            with replace_file(path) as file:
+                file.write(text().encode())
+    if as_json:
+        print_json(command="gate", gate=checked.to_dict())
+    else:
+        from evenhand.gate.checking import COLUMNS, cells
+
+        table(checked.title or "Gate", COLUMNS, map(cells, checked.rows))
+        probs = {row.estimate.prob for row in checked.rows if row.estimate is not None}
+        if len(probs) == 1:
+            click.echo(f"interval: {100 * probs.pop():g}%.")
+        click.echo(checked.summary)
+    return 0 if checked.met else NOT_MET
+
+
+def _print_plan(found: Plan, sizes: list[str]) -> None:
+    table(
+        "Operating curve: how often a rule fails",
+        ("rule", "n", "error", "unchanged", "by value", *sizes, "detected"),
+        (
+            (
+                " ".join(filter(None, (row.rule, row.query if row.query not in row.rule else ""))),
+                f"{row.n:,}",
+                number(row.standard_error),
+                f"{100 * row.false_alarms:.1f}%",
+                f"{100 * row.false_alarms_by_value:.1f}%",
+                *(f"{100 * share:.0f}%" for _, share in row.curve),
+                number(row.detected),
+            )
+            for row in found.rows
+        ),
+    )
+    click.echo(
+        "error (se): the standard error of what is limited (of a ratio, on the logarithm). "
+        "unchanged: a model that has not changed (false alarms); by value: the same for a rule "
+        "that looks at the value alone. +: a model that is so much worse. detected: the worsening "
+        "that fails with a probability of 80%."
+    )
+    for note in dict.fromkeys(row.note for row in found.rows if row.note):
+        click.echo(f"note: {note}")
+    for rule, reason in found.unplanned:
+        click.echo(f"not planned: {rule}: {reason}")
+    if found.prob is not None:
+        click.echo(
+            f"note: several rules raise more false alarms together; prob = {found.prob:.4g} in the "
+            "policy widens all intervals for their number (Bonferroni)"
+        )
+    click.echo(
+        f"the policy fails a model that has not changed in {100 * found.false_alarms:.1f}% of "
+        "cases if the errors of its rules are independent, in fewer if they are alike; by values "
+        f"alone in {100 * found.false_alarms_by_value:.1f}%"
+    )

@@ -1,0 +1,327 @@
+"""The operating curve of a gate: how often does it fail a model that is as good as before?"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import InputError
+from evenhand.gate.checking import Target, distance_from_ideal, fold, is_failure, select
+from evenhand.gate.policy import FailsIf, Policy, Rule, read_policy
+from evenhand.gate.reading import Results, Source, read_results
+from evenhand.results import Estimate
+from evenhand.statistics.power import POWER, quantile
+
+STEPS = (1.0, 2.0, 3.0, 4.0, 5.0)
+"""The worsenings of the curve by default, in standard errors."""
+DRAWS = 20_000
+UNPAIRED = (
+    "no baseline: the standard error is that of two measurements on other items, the upper bound "
+    "of the paired one"
+)
+IDENTICAL = "the baseline has the same answers: " + UNPAIRED.removeprefix("no baseline: ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePlan:
+    """What one rule does to one measurement, measured again and again on other items.
+
+    Parameters
+    ----------
+    rule, metric, query, subject, limits : str
+        As for `RuleResult`.
+    min, max : float
+        The allowed range.
+    fails_if : {"clearly outside", "possibly outside"}
+    n : int
+        The number of items.
+    standard_error : float
+        Of what is limited; of a ratio, on the logarithm.
+    truth : float
+        Its true value in a model that has not changed: the value of today, or no change.
+    false_alarms : float
+        How often the rule fails a model that has not changed.
+    false_alarms_by_value : float
+        The same for a rule that looks at the value alone and not at its interval.
+    curve : tuple of (float, float)
+        Worsenings, on the scale of the measure, and how often the rule fails a model with each.
+    detected : float
+        The worsening that fails with a probability of 80 %; infinite where none does.
+    note : str
+
+    """
+
+    rule: str
+    metric: str
+    query: str
+    subject: str
+    limits: str
+    min: float
+    max: float
+    fails_if: FailsIf
+    n: int
+    standard_error: float
+    truth: float
+    false_alarms: float
+    false_alarms_by_value: float
+    curve: tuple[tuple[float, float], ...]
+    detected: float
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {name: getattr(self, name) for name in self.__slots__}
+        row["curve"] = [{"worsening": size, "fails": share} for size, share in self.curve]
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The operating curves of a policy's rules, and its false alarms as a whole.
+
+    Parameters
+    ----------
+    rows : tuple of RulePlan
+    false_alarms, false_alarms_by_value : float
+        How often at least one rule fails a model that has not changed, for rules whose errors are
+        independent; where rules share items it is less, but at least that of the worst rule.
+    prob : float or None
+        The probability of intervals that would correct for the number of rules (Bonferroni), where
+        there are several and the policy has none of its own.
+    unplanned : tuple of (str, str)
+        Rules that cannot be planned, and why.
+    draws, seed : int
+
+    """
+
+    rows: tuple[RulePlan, ...] = field(repr=False)
+    false_alarms: float
+    false_alarms_by_value: float
+    prob: float | None = None
+    unplanned: tuple[tuple[str, str], ...] = ()
+    draws: int = DRAWS
+    seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {name: getattr(self, name) for name in self.__slots__ if name != "rows"}
+        row["unplanned"] = [{"rule": rule, "reason": reason} for rule, reason in self.unplanned]
+        return {**row, "rules": [each.to_dict() for each in self.rows]}
+
+
+def plan(
+    policy: str | os.PathLike[str] | Policy | Rule | Mapping[str, Any],
+    results: Source,
+    baseline: Source | None = None,
+    *,
+    worsenings: Sequence[float] = (),
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Plan:
+    r"""Simulate what a policy does to a model that has not changed, and to one that is worse.
+
+    Parameters
+    ----------
+    policy, results, baseline
+        As for `check`. The standard errors come from the intervals of the results; those of
+        changes from the comparison with the baseline or, without one, as if the two measurements
+        were independent, which is an upper bound.
+    worsenings : sequence of float
+        The worsenings of the curve, on the scale of each measure (for measures compared as a ratio,
+        factors); by default 1 to 5 standard errors of each.
+    draws : int
+        Simulated measurements for each point.
+    seed : int
+
+    Returns
+    -------
+    Plan
+
+    Notes
+    -----
+    A measurement is drawn as $\hat\theta = \theta + \sigma z$ with the interval
+    $\hat\theta \pm t \sigma \sqrt{\chi^2_\nu / \nu}$, z standard normal, $\nu = n - 1$ and t the
+    quantile of Student's distribution; $\sigma$ is what makes the interval of today as long as it
+    is. Each is judged by the function that judges results. A model that has not changed has
+    $\theta$ = the value of today, or no change; the values of all rules are drawn independently.
+    A worsening away from an ideal is that of the drawn change (`checking.fold`): near the ideal a
+    change in either direction is one, and false alarms are twice as many.
+
+    Examples
+    --------
+    >>> from evenhand.results import Measurement
+    >>> m = Measurement(metric="gap", query="test", value=0.2, low=0.1, high=0.3, n=50, ideal=0.0,
+    ...                 worse="away", interval="t")
+    >>> planned = plan({"metric": "gap", "max": 0.2}, m)
+    >>> planned.false_alarms < 0.03 and planned.rows[0].false_alarms_by_value > 0.45
+    True
+
+    """
+    if draws < 100:
+        raise InputError(f"draws: expected 100 or more, got {draws}")
+    if any(not math.isfinite(size) or size <= 0 for size in worsenings):
+        raise InputError("worsening: expected numbers above 0")
+    read, after = read_policy(policy), read_results(results)
+    before = None if baseline is None else read_results(baseline)
+    rows: list[RulePlan] = []
+    unplanned: list[tuple[str, str]] = []
+    probs: list[float] = []
+    for rule in read.rules:
+        targets = _targets(read, rule, after, before)
+        if not targets:
+            unplanned.append((rule.label, "not measured"))
+        for target, note in targets:
+            if target.estimate is None:
+                unplanned.append((rule.label, target.problem))
+                continue
+            probs.append(target.estimate.prob)
+            rng = np.random.default_rng([seed, len(rows)])
+            rows.append(_plan_target(read, rule, target, note, worsenings, draws, rng))
+    if not rows:
+        reasons = "; ".join(f"{rule}: {reason}" for rule, reason in unplanned)
+        raise InputError(f"gate: expected a rule that can be planned, got none ({reasons})")
+    corrected = 1 - (1 - max(probs)) / len(rows)
+    own = read.prob is not None or any(rule.prob is not None for rule in read.rules)
+    return Plan(
+        rows=tuple(rows),
+        prob=None if own or len(rows) == 1 else corrected,
+        false_alarms=1 - math.prod(1 - row.false_alarms for row in rows),
+        false_alarms_by_value=1 - math.prod(1 - row.false_alarms_by_value for row in rows),
+        unplanned=tuple(unplanned),
+        draws=draws,
+        seed=seed,
+    )
+
+
+def _targets(
+    policy: Policy, rule: Rule, after: Results, before: Results | None
+) -> list[tuple[Target, str]]:
+    """What the rule judges; changes that are not known as differences of independent values."""
+    if rule.limits == "value":
+        return [(target, "") for target in select(policy, rule, after, before)]
+    if before is not None or rule.against is not None:
+        listed = list(select(policy, rule, after, before))
+        known = [t for t in listed if t.estimate is None or t.estimate.high > t.estimate.low]
+        if known or not listed:
+            return [(target, "") for target in known]
+    as_value = Rule(
+        metric=rule.metric,
+        query=rule.query,
+        subject=rule.subject,
+        part=rule.part,
+        by=rule.by,
+        prob=rule.prob,
+        max=0.0,
+    )
+    note = UNPAIRED if before is None else IDENTICAL
+    return [(_independent(target), note) for target in select(policy, as_value, after, None)]
+
+
+def _independent(target: Target) -> Target:
+    """The change between two measurements like this one, on other items: none."""
+    e = target.estimate
+    if e is None:
+        return target
+    ratio = target.ratio and e.low > 0
+    length = math.log(e.high / e.low) if ratio else e.high - e.low
+    half = math.sqrt(2) * length / 2
+    value, low, high = map(math.exp, (0, -half, half)) if ratio else (0.0, -half, half)
+    change = Estimate(value=value, low=low, high=high, prob=e.prob)
+    m = target.measurement
+    start = distance_from_ideal(m, ratio=ratio) if m.worse == "away" else None
+    return replace(target, estimate=change, ratio=ratio, change=change, start=start)
+
+
+def _plan_target(
+    policy: Policy,
+    rule: Rule,
+    target: Target,
+    note: str,
+    worsenings: Sequence[float],
+    draws: int,
+    rng: np.random.Generator,
+) -> RulePlan:
+    e, m, start = target.change or target.estimate, target.measurement, target.start
+    assert e is not None  # noqa: S101
+    folded = rule.limits == "worsening" and start is not None
+    low, high = rule.range
+    ends, truth = [e.low, e.high], e.value
+    ratio = target.ratio and min(e.low, e.value) > 0
+    if ratio:  # on the logarithm, in which a ratio is a difference
+        low, high = (math.log(x) if x > 0 else -math.inf for x in (low, high))
+        ends, truth = [math.log(e.low), math.log(e.high)], math.log(e.value)
+        worsenings = [math.log(x) for x in worsenings]
+    df = max(target.n - 1, 1)
+    t = quantile((1 + e.prob) / 2, df)
+    error = (ends[1] - ends[0]) / 2 / t
+    if rule.limits != "value":
+        truth = 0.0
+    direction = 1.0
+    if folded:
+        direction = -1.0 if (start or 0.0) < 0 else 1.0
+    elif rule.limits != "worsening":
+        direction = _direction(m.worse, m.ideal, m.value, high)
+    fails_if = rule.fails_if or policy.fails_if
+    noise = error * rng.standard_normal(draws)
+    half = t * error * np.sqrt(rng.chisquare(df, draws) / df)
+
+    def fails(size: float, half: Any = half) -> float:
+        drawn = truth + direction * size + noise
+        ends = drawn - half, drawn + half
+        if folded:
+            ends = fold(start or 0.0, *ends)
+        return float(np.mean(is_failure(*ends, low, high, fails_if)))
+
+    sizes = list(worsenings) or [step * error for step in STEPS]
+    curve = [(size, fails(size)) for size in sizes]
+    alarms, by_value, detected = fails(0.0), fails(0.0, 0.0), _detected(fails, error)
+    shown = truth
+    if ratio:
+        curve = [(math.exp(size), share) for size, share in curve]
+        detected, shown = math.exp(detected), math.exp(truth)
+    return RulePlan(
+        rule=rule.label,
+        metric=rule.metric,
+        query=target.query,
+        subject=m.subject,
+        limits=rule.limits,
+        min=rule.range[0],
+        max=rule.range[1],
+        fails_if=fails_if,
+        n=target.n,
+        standard_error=error,
+        truth=shown,
+        false_alarms=alarms,
+        false_alarms_by_value=by_value,
+        curve=tuple(curve),
+        detected=detected,
+        note=note,
+    )
+
+
+def _direction(worse: str, ideal: float | None, value: float, high: float) -> float:
+    """The sign of a worsening: away from the ideal, on the side where the value is."""
+    if worse != "away":
+        return 1.0 if worse == "higher" else -1.0
+    if ideal is None or value == ideal:
+        return 1.0 if math.isfinite(high) else -1.0
+    return 1.0 if value > ideal else -1.0
+
+
+def _detected(fails: Any, error: float) -> float:
+    """The smallest worsening that fails with the usual power, by bisection."""
+    if error == 0 or fails(0.0) >= POWER:
+        return 0.0
+    reach = error
+    while fails(reach) < POWER:
+        reach *= 2
+        if reach > 1e6 * error:
+            return math.inf
+    low, high = 0.0, reach
+    while high - low > 1e-3 * error:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fails(middle) >= POWER else (middle, high)
+    return high

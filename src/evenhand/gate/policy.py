@@ -1,0 +1,332 @@
+"""Policies: which measures a model must meet, and what it takes to fail."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import PlainValidator
+
+from evenhand.errors import InputError, LexiconError, UnknownNameError
+from evenhand.gate.reading import Source, read_results
+from evenhand.instruments import find
+from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml
+from evenhand.results import Measurement
+
+FailsIf: TypeAlias = Literal["clearly outside", "possibly outside"]
+Missing: TypeAlias = Literal["fail", "warn", "ignore"]
+
+LIMITS = {
+    "value": ("min", "max"),
+    "change": ("min_change", "max_change"),
+    "worsening": ("max_worsening",),
+}
+"""What a rule can limit, and the keys of these limits."""
+
+
+def _check_number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise fail(f"expected a number, got {value!r}")
+    return float(value)
+
+
+def _check_prob(value: object) -> float:
+    number = _check_number(value)
+    if not 0 < number < 1:
+        raise fail(f"expected a number between 0 and 1, got {value}")
+    return number
+
+
+Number = Annotated[float | None, PlainValidator(_check_number)]
+Prob = Annotated[float | None, PlainValidator(_check_prob)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One requirement: a limit on one measure, or on each of those that it selects.
+
+    Parameters
+    ----------
+    metric : str
+        The measure.
+    query, subject : str, optional
+        The question and what was measured; without them, every one.
+    part, by : str, optional
+        A part of the measurement by its query, and what it is a part by, such as "category". With
+        `by` alone, every part by it.
+    name : str
+        What the rule is called; by default the measure and the query.
+    min, max : float, optional
+        The range of the value.
+    min_change, max_change : float, optional
+        The range of the change from the baseline: a difference, or for measures that are compared
+        as a ratio a factor.
+    max_worsening : float, optional
+        How much worse than the baseline: the change in the direction that is worse, or in the
+        distance from the ideal where both sides of it are.
+    against : str, optional
+        Of item scores: the query (model) that the stored comparison is with, in place of a
+        baseline.
+    fails_if : {"clearly outside", "possibly outside"}, optional
+        Whether the rule fails only if the whole interval is outside the range, or unless the whole
+        interval is inside.
+    prob : float, optional
+        Probability of the interval; by default that of the results.
+    missing : {"fail", "warn", "ignore"}, optional
+        What it means that something was not measured.
+
+    """
+
+    __pydantic_config__ = STRICT
+
+    metric: Text
+    query: Text | None = None
+    subject: Text | None = None
+    part: Text | None = None
+    by: Text | None = None
+    name: Text = ""
+    min: Number = None
+    max: Number = None
+    min_change: Number = None
+    max_change: Number = None
+    max_worsening: Number = None
+    against: Text | None = None
+    fails_if: FailsIf | None = None
+    prob: Prob = None
+    missing: Missing | None = None
+
+    @property
+    def limits(self) -> str:
+        """What is limited: "value", "change" or "worsening"."""
+        return next(kind for kind, keys in LIMITS.items() if any(map(self._has, keys)))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The allowed range."""
+        low, high = {
+            "value": (self.min, self.max),
+            "change": (self.min_change, self.max_change),
+            "worsening": (None, self.max_worsening),
+        }[self.limits]
+        return (-math.inf if low is None else low), (math.inf if high is None else high)
+
+    @property
+    def label(self) -> str:
+        """Its name, or what it selects."""
+        part = ": ".join(filter(None, (self.by, self.part)))
+        return self.name or " ".join(filter(None, (self.subject, self.metric, self.query, part)))
+
+    def _has(self, key: str) -> bool:
+        return getattr(self, key) is not None
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with its keys taken together; empty where nothing is."""
+        kinds = [kind for kind, keys in LIMITS.items() if any(map(self._has, keys))]
+        known = ", ".join(key for keys in LIMITS.values() for key in keys)
+        if not kinds:
+            return f"expected a limit ({known}), got none"
+        if len(kinds) > 1:
+            return f"expected limits of one kind in a rule, got {' and '.join(kinds)}"
+        low, high = self.range
+        if low > high:
+            first, second = LIMITS[self.limits]
+            return f"expected {first} of {second} or less, got {low:g} and {high:g}"
+        if self.against is not None and self.limits == "value":
+            return "against is for limits of the change or worsening"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Rules, and what holds for those that do not say it themselves.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+    title : str
+    fails_if : {"clearly outside", "possibly outside"}
+    missing : {"fail", "warn", "ignore"}
+    prob : float, optional
+
+    """
+
+    __pydantic_config__ = STRICT
+
+    rules: Rows[Rule]
+    title: Text = ""
+    fails_if: FailsIf = "clearly outside"
+    missing: Missing = "fail"
+    prob: Prob = None
+
+
+def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, Any]) -> Policy:
+    """Read a policy (TOML).
+
+    Parameters
+    ----------
+    source : path, Policy, Rule or mapping
+        A mapping has the keys of one rule.
+
+    Returns
+    -------
+    Policy
+
+    Examples
+    --------
+    >>> read_policy({"metric": "gap", "max": 0.1}).rules[0].range
+    (-inf, 0.1)
+
+    """
+    path = ""
+    if isinstance(source, Policy):
+        policy = source
+    elif isinstance(source, Rule):
+        policy = Policy(rules=(source,))
+    elif isinstance(source, Mapping):
+        keys = [field.name for field in fields(Rule)]
+        for key in source:
+            if key not in keys:
+                raise UnknownNameError("key of a rule", key, keys)
+        if "metric" not in source:
+            raise InputError("rule: the key 'metric' is missing")
+        policy = Policy(rules=(Rule(**source),))
+    else:
+        path = os.fspath(source)
+        policy = read_toml(Path(path), Policy)
+    for number, rule in enumerate(policy.rules, 1):
+        if problem := rule.problem:
+            if path:
+                raise LexiconError(path, f"rules #{number}: {problem}")
+            raise InputError(f"rule '{rule.label}': {problem}")
+    return policy
+
+
+# ------------------------------------------------------------------------------ a first policy
+
+
+HEADER = """\
+# What a model must meet: `evenhand gate POLICY RESULTS`. The limits are numbers of today, a start:
+# set those that you can defend. `evenhand gate POLICY RESULTS --plan` shows what they would catch.
+
+# "clearly outside": a rule fails only if the whole interval is outside its limits.
+# "possibly outside": it fails unless the whole interval is inside.
+fails_if = "clearly outside"
+
+# What it means that something was not measured: fail, warn or ignore.
+missing = "fail"
+"""
+
+
+MANY = 20
+"""Of more measures than this only those that decide a verdict have a rule in a first policy."""
+
+
+def draft_policy(*sources: Source, baseline: bool = False) -> str:
+    """A first policy for some results, with the numbers of today, as TOML; they meet it.
+
+    Parameters
+    ----------
+    *sources
+        As for `read_results`. Of many measures, those that decide a verdict have a rule, the
+        others are named in a comment.
+    baseline : bool
+        Whether rules limit the worsening against a baseline, in place of the value.
+
+    Returns
+    -------
+    str
+
+    """
+    measured = read_results(*sources).measurements
+    usable = [m for m in measured if math.isfinite(m.value) and _bounded(m)]
+    deciding = [m for m in usable if _decides(m)]
+    chosen = deciding if deciding and len(usable) > MANY else usable
+    if not chosen:
+        raise InputError("gate: expected measurements with an interval, got none")
+    named = Counter((m.metric, m.query) for m in chosen)
+    several = {key for key, count in named.items() if count > 1}
+    blocks = [HEADER, *(_rule(m, baseline, (m.metric, m.query) in several) for m in chosen)]
+    ids = {id(m) for m in chosen}
+    if others := [m for m in measured if id(m) not in ids]:
+        names = dict.fromkeys(f"{m.metric} ({m.query})" for m in others)
+        blocks.append("# Measured as well, without a rule:\n" + "".join(map(_comment, names)))
+    return "\n".join(blocks)
+
+
+def _bounded(m: Measurement) -> bool:
+    return math.isfinite(m.low) and math.isfinite(m.high)
+
+
+def _decides(m: Measurement) -> bool:
+    cls = find(m.metric)
+    return cls is not None and cls.declaration.decides
+
+
+def is_ratio(metric: str) -> bool:
+    """Whether values of a measure are compared as a ratio, on the logarithm."""
+    cls = find(metric)
+    return cls is not None and cls.declaration.compared == "ratio"
+
+
+def _comment(text: str) -> str:
+    return "# " + " ".join(text.split()) + "\n"
+
+
+def _rule(m: Measurement, baseline: bool, several: bool) -> str:
+    """The rule of a measurement: the end of today's interval that is worse.
+
+    Only where several subjects were measured does it name the subject, which may be renamed.
+    """
+    ideal = "" if m.ideal is None else f"; without bias {m.ideal:g}"
+    lines = [
+        _comment(f"today {m.value:.4g} [{m.low:.4g}, {m.high:.4g}], n = {m.n}{ideal}").rstrip(),
+        "[[rules]]",
+        f"metric = {_text(m.metric)}",
+        *([f"query = {_text(m.query)}"] if m.query.strip() else []),
+        *([f"subject = {_text(m.subject)}"] if m.subject and several else []),
+    ]
+    ratio = is_ratio(m.metric)
+    judged = m.worse != "away" or m.ideal is not None
+    if baseline and judged:
+        lines.append(f"max_worsening = {1.0 if ratio else 0.0}")
+    else:
+        low, high = _limits(m, ratio)
+        lines += [f"min = {_below(low)}"] if low > -math.inf else []
+        lines += [f"max = {0.0 - _below(-high)}"] if high < math.inf else []
+        if judged:
+            lines.append(f"# with --baseline, in place of these: max_worsening = {float(ratio)}")
+    return "\n".join(lines) + "\n"
+
+
+def _limits(m: Measurement, ratio: bool) -> tuple[float, float]:
+    if m.worse == "higher":
+        return -math.inf, m.high
+    if m.worse == "lower":
+        return m.low, math.inf
+    if m.ideal is None:
+        return m.low, m.high
+    if ratio and min(m.low, m.ideal) > 0:
+        factor = max(m.ideal / m.low, m.high / m.ideal)
+        return m.ideal / factor, m.ideal * factor
+    reach = max(m.ideal - m.low, m.high - m.ideal)
+    return m.ideal - reach, m.ideal + reach
+
+
+def _below(x: float) -> float:
+    """The number with four digits that is next below, or the number itself."""
+    if x == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(x))) - 3)
+    return float(f"{math.floor(x / unit + 1e-9) * unit:.4g}") + 0.0
+
+
+def _text(value: str) -> str:
+    """A TOML string."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,132 @@
+"""`evenhand gate`: exit codes, what is written, and errors in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+from cli_shell import failure, output
+
+from evenhand.cli import run
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Gender bias of embedded GloVe, and of its debiased vectors, with items."""
+    folder = tmp_path_factory.mktemp("gate")
+    fair = str(folder / "fair.npz")
+    measure = ["--topic", "gender", "--metric", "association", "-o"]
+    assert run(["vectors", "debias", "glove", "--topic", "gender", "-o", fair, "--json"]) == 0
+    assert run(["vectors", "measure", "glove", *measure, str(folder / "old.json")]) == 0
+    assert run(["vectors", "measure", fair, *measure, str(folder / "new.json")]) == 0
+    return folder
+
+
+@pytest.fixture
+def policy(tmp_path):
+    def write(text, **keys):
+        path = tmp_path / "policy.toml"
+        rule = "".join(f"{key} = {value!r}\n" for key, value in keys.items())
+        path.write_text(f"{text}\n[[rules]]\n{rule}")
+        return str(path)
+
+    return write
+
+
+def test_a_first_policy_is_met_by_its_results(saved, tmp_path, capsys):
+    path = tmp_path / "policy.toml"
+    path.write_text(output(capsys, "gate", "--init", str(saved / "old.json")))
+    shown = output(capsys, "gate", str(path), str(saved / "old.json"))
+    assert shown.splitlines()[-1] == "gate met: 1 passed"
+    assert run(["gate", str(path), str(saved / "new.json")]) == 0
+
+
+def test_a_worse_model_exits_with_3_and_writes_what_ci_reads(saved, policy, tmp_path, capsys):
+    path = policy("", metric="association", max_worsening=0.0)
+    old, new = str(saved / "old.json"), str(saved / "new.json")
+    assert run(["gate", path, new, "--baseline", old]) == 0
+    capsys.readouterr()
+    junit, markdown = tmp_path / "gate.xml", tmp_path / "gate.md"
+    files = ["--junit", str(junit), "--markdown", str(markdown)]
+    assert run(["gate", path, old, "--baseline", new, *files]) == 3
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.splitlines()[-1] == "gate not met: 1 failed"
+    root = ElementTree.parse(junit).getroot()  # noqa: S314
+    assert root.get("failures") == "1"
+    assert "not met" in markdown.read_text().splitlines()[0]
+    assert run(["gate", path, old, "--baseline", new, "--json"]) == 3
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["gate"]["met"] is False
+    (rule,) = shown["gate"]["rules"]
+    assert rule["outcome"] == "failed"
+    assert rule["estimate"]["low"] > 0
+
+
+def test_the_plan(saved, policy, capsys):
+    path = policy("", metric="association", max_worsening=0.0)
+    arguments = ["gate", path, str(saved / "new.json"), "--baseline", str(saved / "old.json")]
+    shown = output(capsys, *arguments, "--plan")
+    assert "+5 se" in shown
+    assert "detected" in shown
+    document = json.loads(output(capsys, *arguments, "--plan", "--json", "--worsening", "0.05"))
+    (rule,) = document["plan"]["rules"]
+    assert rule["false_alarms"] < 0.05
+    assert rule["curve"][0]["worsening"] == 0.05
+
+
+def test_json_without_items_and_standard_input(saved, policy, monkeypatch, capsys):
+    measure = ["vectors", "measure", "glove", "--topic", "gender", "--metric", "association"]
+    text = output(capsys, *measure, "--json")
+    stream = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr("sys.stdin", stream)
+    path = policy("", metric="association", min=-1.0)
+    assert "1 passed" in output(capsys, "gate", path, "-")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    path = policy("", metric="association", max_worsening=0.0)
+    assert run(["gate", path, "-", "--baseline", str(saved / "old.json")]) == 3
+    assert "saved without items" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_model_is_saved_with_its_items(tmp_path, policy, capsys):
+    path = tmp_path / "mini.json"
+    data = tmp_path / "pairs.csv"
+    data.write_text(
+        "sent_more,sent_less,stereo_antistereo,bias_type\n"
+        + "The nurse lost her keys.,The nurse lost his keys.,stereo,gender\n" * 1
+        + "The clerk lost his keys.,The clerk lost her keys.,stereo,gender\n"
+    )
+    metric = ["--metric", "crows", "--data", str(data)]
+    assert run(["model", "measure", "mini", *metric, "-o", str(path)]) == 0
+    saved = json.loads(path.read_text())
+    assert saved["measurements"][0]["items"]
+    capsys.readouterr()
+    gated = policy("", metric="crows", max=1.0, fails_if="possibly outside")
+    assert "1 passed" in output(capsys, "gate", gated, str(path))
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "message"),
+    [
+        ({"metric": "asociation", "max": 1.0}, [], "did you mean 'association'?"),
+        ({"metric": "association", "maxx": 1.0}, [], "unknown key 'maxx': did you mean 'max'?"),
+        ({"metric": "association", "max_worsening": 0.0}, [], "expected a baseline (--baseline"),
+        ({"metric": "association", "max": 1.0}, ["--baseline", "none.json"], "no such file"),
+        ({"metric": "association", "max": 1.0}, ["--worsening", "1"], "only --plan has it"),
+        ({"metric": "association", "max": 1.0}, ["--init", "--plan"], "--init: checks nothing"),
+    ],
+)
+def test_wrong_input_is_one_line(saved, policy, capsys, keys, more, message):
+    path = policy("", **keys)
+    assert message in failure(capsys, "gate", path, str(saved / "old.json"), *more)
+
+
+def test_files_that_are_not_ours(saved, policy, tmp_path, capsys):
+    path = policy("", metric="association", max=1.0)
+    other = tmp_path / "other.json"
+    other.write_text('{"accuracy": 1}')
+    assert "evenhand/2" in failure(capsys, "gate", path, str(other))
+    assert "not TOML" in failure(capsys, "gate", str(other), str(saved / "old.json"))
+    assert "got one argument" in failure(capsys, "gate", path)
