@@ -61,8 +61,9 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
 )
 @model_option(
     **ONCE,
-    help="A masked language model: mini (embedded), a folder as save_pretrained writes it, with"
-    " config.json, the weights with their masked head and the tokenizer; or hf:NAME of the hub.",
+    help="A language model: mini (embedded), a folder as save_pretrained writes it, with"
+    " config.json, the weights and the tokenizer, a GGUF file, or hf:NAME of the hub. Its kind"
+    " (masked, causal, sentence encoder) is read from its configuration.",
 )
 @declared_options(
     DataSettings,
@@ -89,7 +90,7 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
     "--skip",
     default="",
     metavar="PART,…",
-    help="Leave out some of text, vectors, posterior, masked, fewshot.",
+    help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot.",
 )
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
 @jobs_option()
@@ -115,10 +116,10 @@ def audit(
 
     Without --vectors, --model and --data the embedded defaults are audited: GloVe vectors, a small
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
-    measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
-    odds ratios and by few-shot classifiers on the model (or on mini). Everything you name is
-    checked before the work starts. A part that fails does not lose the others; the same command
-    resumes where it stopped.
+    measures and a Bayesian model, your model by the measures of its kind that have built-in
+    material (a masked one by pronouns, professions and phrases), your data by odds ratios and by
+    few-shot classifiers on the model (or on mini). Everything you name is checked before the work
+    starts. A part that fails does not lose the others; the same command resumes where it stopped.
 
     On two cores the defaults take about five minutes, with --quick about one; larger models take
     longer. One that would take more than ten minutes to fine-tune is not fine-tuned, and the page
@@ -130,6 +131,7 @@ def audit(
       evenhand audit --quick --out first-look
       evenhand audit --vectors my.vec --topics gender,mine.toml --out my-audit
       evenhand audit --model ./my-bert --out my-model
+      evenhand audit --model ./SmolLM2-135M.gguf --out my-causal-model
       evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
       evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
     """

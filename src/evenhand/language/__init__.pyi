@@ -8,7 +8,7 @@ from .metrics.gest import GestSentence, gest, read_gest
 from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_holisticbias
 from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
-from .models import kind_of, load
+from .models import describe, kind_of, load
 
 __all__ = [
     "Answer",
@@ -23,6 +23,7 @@ __all__ = [
     "check_control",
     "controls",
     "crows",
+    "describe",
     "encode",
     "end_likelihoods",
     "gest",

@@ -21,6 +21,8 @@ PARTS = {
     "corpus": "text",
     "vectors": "vectors",
     "model": "masked",
+    "causal": "causal",
+    "encoder": "encoder",
     "language": "masked",
     "classifier": "fewshot",
 }
