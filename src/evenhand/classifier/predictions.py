@@ -270,8 +270,8 @@ def predict(
 
         def call(part: Sequence[str]) -> Any:
             rows = classifier(list(part), top_k=None, truncation=True)
-            found = [{entry["label"]: entry["score"] for entry in row} for row in rows]
-            return [[row[name] for name in names] for row in found]
+            scored = [{entry["label"]: entry["score"] for entry in row} for row in rows]
+            return [[row[name] for name in names] for row in scored]
 
     blocks = [
         np.asarray(call(list(texts[first : first + batch])), dtype=float)
@@ -332,15 +332,15 @@ def _score_columns(table: Table, pattern: str) -> dict[str, str]:
     before, star, after = pattern.partition("*")
     if not star or "*" in after:
         raise InputError(f"score: expected a pattern with one * for the class, got '{pattern}'")
-    found = {
+    by_class = {
         name[len(before) : len(name) - len(after)]: name
         for name in table.columns
         if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
     }
-    if not found:
+    if not by_class:
         columns = ", ".join(table.columns)
         raise FileError(table.name, f"no column fits '{pattern}' (columns: {columns})")
-    return found
+    return by_class
 
 
 def _known(table: Table, name: str) -> None:
@@ -354,12 +354,12 @@ def _which(what: str, option: str, table: Table) -> str:
 
 
 def _complete(cells: Iterable[str | None], column: str, name: str) -> Labels:
-    found = []
+    labels = []
     for number, cell in enumerate(cells, 1):
         if cell is None:
             raise FileError(name, f"row {number}: '{column}': expected a value, got none")
-        found.append(cell)
-    return tuple(found)
+        labels.append(cell)
+    return tuple(labels)
 
 
 def _score(cell: str | None, column: str, number: int, name: str) -> float:
