@@ -522,13 +522,15 @@ def instruments(subject: str) -> Mapping[str, Any]:
             for module in pkgutil.iter_modules(package.__path__):
                 for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
                     declaration = getattr(cls, "declaration", None)
-                    if isinstance(cls, type) and isinstance(declaration, Declaration):
+                    if not (isinstance(cls, type) and isinstance(declaration, Declaration)):
+                        continue
+                    if declaration.measures(subject):
                         declared[declaration.name] = cls
         for entry in entry_points(group=ENTRY_POINTS):
             cls = entry.load()
-            declared.setdefault(cls.declaration.name, cls)
-        fitting = {name: cls for name, cls in declared.items() if cls.declaration.measures(subject)}
-        _LOADED[subject] = dict(sorted(fitting.items(), key=lambda item: _rank(item[1])))
+            if cls.declaration.measures(subject):
+                declared.setdefault(cls.declaration.name, cls)
+        _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
 
 
