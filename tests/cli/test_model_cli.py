@@ -103,10 +103,14 @@ def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
 
 
 def test_a_tokenizer_without_the_words_of_built_in_material(causal, capsys):
-    assert run(["model", "measure", causal]) == 2
-    error = capsys.readouterr().err
-    assert "the tokenizer of 'small-llama' may not have these words" in error
-    assert error.count("\n") == 1
+    for metrics, problem in (
+        ([], "model 'small-llama': its tokenizer can represent none of the professions"),
+        (["--metric", "seat"], "the tokenizer of 'small-llama' may not have these words"),
+    ):
+        assert run(["model", "measure", causal, *metrics]) == 2
+        error = capsys.readouterr().err
+        assert problem in error
+        assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
