@@ -31,7 +31,10 @@ NAMELESS = (
 )
 """What reads declarations and names no instrument."""
 OTHER_MEANINGS = {
-    "accuracy": {"scores/reading.py": "a usual name of a column"},
+    "accuracy": {
+        "scores/reading.py": "a usual name of a column",
+        "language/metrics/coreference.py": "the share of right readings",
+    },
     "association": {
         "fewshot/answers.py": "a measure of few-shot bias",
         "fewshot/metrics/bias.py": "a measure of few-shot bias",
@@ -46,6 +49,11 @@ OTHER_MEANINGS = {
         "fewshot/settings.py": "how a class leans",
         "statistics/odds.py": "how a class leans",
         "text/rewrite/stereotype.py": "how a class leans",
+    },
+    "professions": {
+        "lexicon/__init__.py": "the list of professions",
+        "masked/designs.py": "the list of professions",
+        "statistics/crossed.py": "an axis of a table",
     },
 }
 """Files in which an ordinary word that is also the name of an instrument means something else."""

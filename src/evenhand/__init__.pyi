@@ -19,11 +19,13 @@ from . import (
 from .audit import audit
 from .cache import Cache
 from .instruments import compare, measure
+from .language.asking import ask
 from .results import load
 
 __all__ = [
     "Cache",
     "__version__",
+    "ask",
     "audit",
     "causal",
     "classifier",

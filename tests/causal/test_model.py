@@ -111,7 +111,7 @@ def test_an_embedded_model_predicts_english(name, capfd):
 
 
 @pytest.mark.slow
-def test_a_real_gguf_file_predicts_english():
+def test_a_real_gguf_file_predicts_english(capsys):
     script = SHARED / "models" / "get"
     if not script.is_file():
         pytest.skip("needs ../shared/models/get")
@@ -121,6 +121,7 @@ def test_a_real_gguf_file_predicts_english():
     [path] = Path(done.stdout.strip()).glob("*.gguf")
     model = load(path, device="cpu")
     assert model.decoder is not None
+    assert capsys.readouterr().err == ""
     values, tokens = sentence_log_likelihoods(model, ENGLISH)
     assert model.tokenizer.convert_ids_to_tokens(model.begin) == "<|endoftext|>"
     sentence, shuffled = np.exp(-values / tokens)

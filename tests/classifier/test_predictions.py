@@ -71,6 +71,40 @@ def test_a_pipeline_of_scikit_learn_is_asked():
         predict(lambda part: [[1.0, 2.0]] * len(part), texts, classes=["x"])
 
 
+def test_a_folder_of_transformers_is_asked(tmp_path):
+    torch = pytest.importorskip("torch")
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from evenhand.masked import load
+
+    tokenizer = load("mini").tokenizer
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        id2label={0: "nurse", 1: "surgeon", 2: "judge"},
+        label2id={"nurse": 0, "surgeon": 1, "judge": 2},
+    )
+    model = BertForSequenceClassification(config).eval()
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    texts = ["She sang.", "He has been a surgeon for ten years."]
+    p = predict(tmp_path / "model", texts)
+    for i, text in enumerate(texts):
+        with torch.no_grad():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits[0]
+        expected = torch.softmax(logits, 0).numpy()
+        found = [p.scores[name][i] for name in ("nurse", "surgeon", "judge")]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert predict(tmp_path / "model", ["long " * 500]).pred
+    with pytest.raises(FileError, match="expected the folder of a sequence classifier"):
+        predict(tmp_path, texts)
+
+
 def test_versions_answered_by_a_classifier_that_knows_the_rule():
     """It takes whoever is called she for a nurse: names alone change nothing."""
     texts = ["Mary said she had won.", "James said he had won.", "It rained."]

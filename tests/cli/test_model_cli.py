@@ -132,3 +132,17 @@ def test_int8_is_for_masked_models(causal, capsys):
 def test_masked_measure_refuses_a_causal_model(causal, capsys):
     assert run(["masked", "measure", causal, "--metric", "pronouns"]) == 2
     assert "expected model_type to be a family with a masked head" in capsys.readouterr().err
+
+
+def test_a_question_gets_a_short_answer(causal, capsys):
+    sentences = ["The clerk lost [MASK] keys.", "[MASK] is a nurse."]
+    assert run(["ask", *sentences]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == sentences[0]
+    assert shown[1].startswith("mini: his ")
+    assert "built-in sentences" in shown[2]
+    assert run(["ask", sentences[0], "--model", "mini", "--json"]) == 0
+    [answer] = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["words"][0]["word"] == "his"
+    assert run(["ask", "no mask"]) == 2
+    assert "expected one [MASK]" in capsys.readouterr().err

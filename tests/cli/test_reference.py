@@ -29,3 +29,18 @@ def test_a_metric_is_explained(capsys, about):
 
 def test_an_unknown_metric_suggests_the_nearest(capsys):
     assert "did you mean 'weat'" in failure(capsys, "list", "metrics", "waet")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("topics", "religion"),
+        ("models", "mini"),
+        ("networks", "proto-soft"),
+        ("templates", "{profession}"),
+    ],
+)
+def test_what_there_is_can_be_listed(capsys, kind, name):
+    assert name in output(capsys, "list", kind)
+    assert name in output(capsys, "list", kind, "--json")
+    assert json.loads(output(capsys, "list", kind, "--json"))[kind]

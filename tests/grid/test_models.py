@@ -283,9 +283,9 @@ def test_shards_become_an_axis_and_files_are_kept_apart(shards, tmp_path):
 
 
 def test_professions_of_the_users_own_are_chosen_by_key(mini, workspace, tmp_path):
+    from evenhand.language.metrics.professions import professions
     from evenhand.lexicon.professions import PersonPair, Profession
     from evenhand.masked.designs import design
-    from evenhand.masked.metrics.professions import professions
 
     jobs = tmp_path / "jobs.txt"
     jobs.write_text("nurse\nplumber\npilot\n")

@@ -13,7 +13,7 @@ import pytest
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import compare
 from evenhand.language.metrics.bbq import Bbq, BbqQuestion, bbq, read_bbq
-from evenhand.simulate.causal import bigram_model
+from evenhand.simulate.causal import biased_model, bigram_model
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 CATEGORIES = ("Age", "Disability_status", "Physical_appearance", "Religion", "Sexual_orientation")
@@ -177,3 +177,28 @@ def test_wrong_files_are_named(tmp_path):
             read_bbq(path)
     with pytest.raises(InputError, match="got none"):
         bbq(world(0), [])
+
+
+def test_a_stereotype_of_question_and_answers_alone_cancels():
+    """The likelihood without the context is taken off: a limit of the measure, not of the model."""
+    model = biased_model({"late": {"anna": 1.0, "ben": -1.0}}, bias=3.0, noise=0.0)
+    questions = []
+    for i in range(10):
+        stereotyped = i % 2
+        persons = ("Ben", "Anna") if stereotyped else ("Anna", "Ben")
+        questions.append(
+            BbqQuestion(
+                template=str(i),
+                category="age",
+                context="Two people came.",
+                question="Who was late?",
+                answers=(*persons, "unknown"),
+                right=2,
+                unknown=2,
+                stereotyped=stereotyped,
+                negative=True,
+                ambiguous=True,
+            )
+        )
+    m = bbq(model, questions)
+    assert m.value == 0

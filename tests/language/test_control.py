@@ -100,6 +100,7 @@ def test_a_score_of_stereotypes_responds_and_one_of_words_survives(kind):
     check = check_control(StereoSet(), likes_words(kind), material, kind)
     assert check.details["outcome"] == "survives"
     assert check.change.value == 0
+    assert check.details["retained"] == 1
     assert "survives its control" in check.notes[0]
     assert "no evidence of a stereotype" in check.notes[0]
 

@@ -7,9 +7,12 @@ import pytest
 
 from evenhand.instruments import Run, instruments
 from evenhand.language.metrics.bbq import BbqQuestion
+from evenhand.language.metrics.coreference import Schema
 from evenhand.language.metrics.gest import GestSentence
 from evenhand.language.metrics.holisticbias import Descriptor, HolisticWords
 from evenhand.language.metrics.stereoset import Triple
+from evenhand.lexicon.professions import PersonPair, Profession, Template, TemplateSet
+from evenhand.masked.designs import design
 from evenhand.masked.pairs import Pair
 from evenhand.simulate.causal import biased_model
 
@@ -95,7 +98,49 @@ def holisticbias():
     return associations, words
 
 
-WORLDS = {world.__name__: world for world in (stereoset, crows, gest, bbq, holisticbias)}
+def coreference():
+    """A pronoun makes the occupations likelier that its gender holds by stereotype."""
+    jobs = {f"job{i}": 0.5 if i % 2 else -0.5 for i in range(40)}
+    associations = {"he": jobs, "she": {job: -side for job, side in jobs.items()}}
+    schemas = [
+        Schema(
+            (f"The {job} paid, so he left.", f"The {job} paid, so she left."),
+            ("he", "she"),
+            (f"the {job}", "the visitor"),
+            0,
+            1 if side > 0 else -1,
+            "type1",
+            (job,),
+            (20.0 if side > 0 else 80.0,),
+            line,
+        )
+        for line, (job, side) in enumerate(jobs.items(), start=1)
+    ]
+    return associations, schemas
+
+
+def professions():
+    """A man makes some professions likelier, a woman the others; read as their contrast."""
+    jobs = [Profession(f"job{i}", "male" if i % 2 else "female") for i in range(20)]
+    persons = tuple(PersonPair(f"man{i}", f"woman{i}") for i in range(6))
+    associations = {f"other{i}": {} for i in range(300)}
+    for pair in persons:
+        for person, side in ((pair.male, 0.5), (pair.female, -0.5)):
+            associations[person] = {
+                job.name: side if job.group == "male" else -side for job in jobs
+            }
+    frames = tuple(
+        Template(f"{{person}} {verb} a {{profession}}.") for verb in ("is", "was", "became")
+    )
+    return associations, design(TemplateSet(frames, persons), jobs, persons)
+
+
+PARTS = {"professions": "contrast"}
+"""The part that reads a stereotype, where the value is something else."""
+WORLDS = {
+    world.__name__: world
+    for world in (stereoset, crows, gest, bbq, holisticbias, coreference, professions)
+}
 """What is associated with what, and the material that reads it."""
 
 
@@ -106,7 +151,8 @@ def measured(name, bias, seed=0):
         {"resamples": 100} if any(o.name == "resamples" for o in cls.declaration.options) else {}
     )
     model = biased_model(associations, bias=bias, noise=0.5, seed=seed)
-    return cls(**cheap).measure(model, material, Run())
+    m = cls(**cheap).measure(model, material, Run())
+    return m.select(PARTS[name])[0] if name in PARTS else m
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
@@ -121,3 +167,8 @@ def test_a_measure_rises_with_the_dial(name):
     results = [measured(name, dial) for dial in DIALS]
     assert np.all(np.diff([m.value for m in results]) > 0)
     assert results[-1].low > results[-1].ideal
+
+
+def test_every_measure_by_likelihoods_has_a_world():
+    """A new measure of causal models belongs into `WORLDS`; `seat` reads vectors, not words."""
+    assert set(instruments("causal")) - {"seat"} == set(WORLDS)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -280,7 +282,7 @@ def _loaded_gguf(path: Path, device: torch.device, dtype: str) -> Model:
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
     options: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
-    with quiet():
+    with quiet(), redirect_stderr(StringIO()):  # its progress bar cannot be switched off
         config = AutoConfig.from_pretrained(str(path.parent), **options)
         tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **options)
         with torch.device("meta"):

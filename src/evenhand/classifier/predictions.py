@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.files import parse_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.tables import Source, Table, open_table
 
@@ -224,10 +227,11 @@ def predict(
 
     Parameters
     ----------
-    classifier : object or callable
-        With `predict_proba(texts)` and `classes_` as in scikit-learn (a pipeline, SetFit), a
-        pipeline of transformers for text classification, or a function from texts to scores
-        (texts, classes).
+    classifier : path, object or callable
+        A folder with a sequence classifier in the transformers layout, an object with
+        `predict_proba(texts)` and `classes_` as in scikit-learn (a pipeline, SetFit), a pipeline
+        of transformers for text classification, or a function from texts to scores (texts,
+        classes).
     texts : sequence of str
     true, groups, clusters
         As for `Predictions`.
@@ -244,6 +248,8 @@ def predict(
     """
     if not len(texts):
         raise InputError("texts: expected some, got none")
+    if isinstance(classifier, str | os.PathLike):
+        classifier = _load(classifier)
     answer = getattr(classifier, "predict_proba", None)
     pipeline = answer is None and hasattr(classifier, "model") and hasattr(classifier, "tokenizer")
     names = list(classes if classes is not None else getattr(classifier, "classes_", ()))
@@ -256,7 +262,7 @@ def predict(
     if pipeline:
 
         def call(part: Sequence[str]) -> Any:
-            rows = classifier(list(part), top_k=None)
+            rows = classifier(list(part), top_k=None, truncation=True)
             found = [{entry["label"]: entry["score"] for entry in row} for row in rows]
             return [[row[name] for name in names] for row in found]
 
@@ -278,6 +284,24 @@ def predict(
         scores=scores,
         clusters=tuple(map(str, clusters)),
     )
+
+
+def _load(folder: str | os.PathLike[str]) -> Any:
+    """A text-classification pipeline of the sequence classifier in a folder."""
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise FileError(path, "expected the folder of a sequence classifier with config.json")
+    heads = parse_json((path / "config.json").read_bytes(), path / "config.json")
+    names = heads.get("architectures") if isinstance(heads, dict) else None
+    if not names or not str(names[0]).endswith("ForSequenceClassification"):
+        raise FileError(path, f"expected a model ForSequenceClassification, got {names}")
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+    model = AutoModelForSequenceClassification.from_pretrained(path).eval()
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    longest = getattr(model.config, "max_position_embeddings", tokenizer.model_max_length)
+    tokenizer.model_max_length = min(tokenizer.model_max_length, longest)
+    return pipeline("text-classification", model=model, tokenizer=tokenizer)
 
 
 def _highest(scores: Mapping[str, Floats]) -> Labels:

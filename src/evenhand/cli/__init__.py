@@ -20,8 +20,11 @@ __all__ = ["command", "main", "run"]
 
 
 COMMANDS = {
+    "ask": "Which pronoun a model expects in a sentence, in one short answer.",
     "audit": "Audit word vectors, a masked language model and data; write one page.",
+    "cite": "How to cite Evenhand, and the authors of a measure.",
     "classifier": "Gaps of any classifier between groups, from its predictions.",
+    "doctor": "What is installed, devices, caches and versions.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
     "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -53,6 +54,61 @@ def metrics(name: str | None, as_json: bool) -> None:
             [(about.name, about.subject, about.label, about.question) for about in declarations],
         )
         click.echo("evenhand list metrics NAME explains one of them.")
+
+
+def _listed(
+    kind: str, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool
+) -> None:
+    """A table, or the same as a list of objects under the name of the kind."""
+    if as_json:
+        print_json(**{kind: [dict(zip(headers, row, strict=True)) for row in rows]})
+    else:
+        table(kind.capitalize(), headers, rows)
+
+
+@reference.command(short_help="The topics of word vectors and posteriors.")
+@json_option
+def topics(as_json: bool) -> None:
+    """List the built-in topics with their classes; a topic of your own is a TOML file."""
+    from evenhand import lexicon
+
+    found = [lexicon.topic(name) for name in lexicon.topic_names()]
+    rows = [(t.name, t.title, ", ".join(t.classes)) for t in found]
+    _listed("topics", ("name", "title", "classes"), rows, as_json)
+
+
+@reference.command(short_help="The embedded models and vectors.")
+@json_option
+def models(as_json: bool) -> None:
+    """List what is embedded; everything else is named by its path, or as hf:NAME."""
+    from evenhand.causal.model import EMBEDDED as CAUSAL
+    from evenhand.masked.model import EMBEDDED as MASKED
+    from evenhand.vectors.store import EMBEDDED as VECTORS
+
+    kinds = {"static word vectors": VECTORS, "masked model": MASKED, "causal model": CAUSAL}
+    rows = [(name, kind) for kind, names in kinds.items() for name in names]
+    _listed("models", ("name", "kind"), rows, as_json)
+
+
+@reference.command(short_help="The networks of few-shot classification.")
+@json_option
+def networks(as_json: bool) -> None:
+    """List the networks that `fewshot run --network` takes, with their own settings."""
+    from evenhand.fewshot.networks import NAMES, options
+
+    rows = [(name, ", ".join(options(name))) for name in NAMES]
+    _listed("networks", ("name", "settings"), rows, as_json)
+
+
+@reference.command(short_help="The templates of professions and of sentence vectors.")
+@json_option
+def templates(as_json: bool) -> None:
+    """List the templates of `professions` and of `seat`; {…} stands for the word in question."""
+    from evenhand import lexicon
+
+    rows = [("professions", template.text) for template in lexicon.template_set().templates]
+    rows += [("seat", text) for text in lexicon.sentence_templates()]
+    _listed("templates", ("metric", "template"), rows, as_json)
 
 
 def _explain(about: Declaration) -> None:

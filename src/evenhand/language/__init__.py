@@ -1,8 +1,8 @@
 """Language models of every kind: load one, compute likelihoods, measure it.
 
-`bbq`, `crows`, `gest`, `holisticbias` and `stereoset` measure masked and causal models and return a
-`Measurement`. The names that users import are listed in `__init__.pyi`, once, and loaded when first
-used.
+`bbq`, `coreference`, `crows`, `gest`, `holisticbias`, `professions` and `stereoset` measure masked
+and causal models and return a `Measurement`. The names that users import are listed in
+`__init__.pyi`, once, and loaded when first used.
 """
 
 import lazy_loader

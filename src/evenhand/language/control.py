@@ -142,7 +142,8 @@ def check_control(
     -------
     Comparison
         `before` is the score of the items as they were, `after` that of their controls. `details`
-        have `control`, `outcome` ("survives", "responds", "no effect" or "undecided"), `expected`
+        have `control`, `outcome` ("survives", "responds", "no effect" or "undecided"), `expected`,
+        `retained` (how much of the distance from the ideal is left; negative where it reverses)
         and `left_out`; `notes` begins with the outcome as a sentence.
 
     """
@@ -165,6 +166,7 @@ def check_control(
             "control": kind,
             "outcome": outcome,
             "expected": EXPECTED[kind],
+            "retained": _retained(before, after),
             "rewritten": len(originals),
             "left_out": dict(chosen.left_out),
         },
@@ -203,6 +205,13 @@ def judge(before: Measurement, after: Measurement, change: Estimate) -> Outcome:
     return "responds" if moved else "undecided"
 
 
+def _retained(before: Measurement, after: Measurement) -> float | None:
+    """The share of the distance from the ideal that is left."""
+    ideal = 0.0 if before.ideal is None else before.ideal
+    distance = before.value - ideal
+    return (after.value - ideal) / distance if distance else None
+
+
 def _sentence(
     label: str, kind: Control, outcome: Outcome, before: Measurement, after: Measurement
 ) -> str:
@@ -234,7 +243,7 @@ def mark_control(measurement: Measurement, check: Comparison) -> Measurement:
         parts=(*measurement.parts, *parts),
         details={
             **measurement.details,
-            **{key: check.details[key] for key in ("control", "outcome", "expected")},
+            **{key: check.details[key] for key in ("control", "outcome", "expected", "retained")},
         },
         notes=(check.notes[0], *measurement.notes),
     )

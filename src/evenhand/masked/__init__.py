@@ -3,7 +3,7 @@
 `pronouns`, `professions`, `phrases`, `crows`, `sss`, `disco`, `context` and `perplexity` measure a
 model; every one returns a `Measurement`. `evenhand.measure(model, material, metrics)` calls them by
 name. The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
-`crows` measures causal models too and is that of `evenhand.language`.
+`crows` and `professions` measure causal models too and are those of `evenhand.language`.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from typing import Any
 
 import lazy_loader
 
-_LANGUAGE = ("crows",)
+_LANGUAGE = ("crows", "professions")
 _load, _, _own = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted((*_own, *_LANGUAGE))
 

@@ -6,7 +6,6 @@ from .metrics.context import context
 from .metrics.disco import disco
 from .metrics.perplexity import perplexity
 from .metrics.phrases import phrases
-from .metrics.professions import professions
 from .metrics.pronouns import pronouns, pronouns_of_file
 from .metrics.sss import sss
 from .model import MaskedLM, Model, load
@@ -23,6 +22,7 @@ from .scoring import (
 from .sentences import read_sentences
 
 crows = evenhand.language.crows
+professions = evenhand.language.professions
 
 __all__ = [
     "MaskedLM",

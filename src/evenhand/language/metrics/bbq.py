@@ -241,7 +241,11 @@ class Bbq:
             subject=subject,
             parts=tuple(parts),
             items=Items(rows),
-            details={"templates": len(counts.table), "questions": len(questions)},
+            details={
+                "templates": len(counts.table),
+                "questions": len(questions),
+                "random_model": 0.0,
+            },
             notes=self.declaration.caveats,
         )
 

@@ -224,7 +224,7 @@ class Gest:
                     **{f"template_{t}": scores[:, t] for t in range(scores.shape[1])},
                 }
             ),
-            details={"g_s": rates.tolist(), "templates": list(templates)},
+            details={"g_s": rates.tolist(), "templates": list(templates), "random_model": 0.0},
             notes=self.declaration.caveats,
             **how,
         )

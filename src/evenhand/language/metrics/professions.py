@@ -6,6 +6,20 @@ $p_{target} = P(\text{sister} \mid \text{plumber shown})$, and
 $p_{prior} = P(\text{sister} \mid \text{every piece of plumber masked})$, at the same position of
 the same sentence. Their log ratio is the association; that of the man minus that of the woman is
 reported: above 0, the profession suggests a man more than the sentence does without it.
+
+A causal model does not see what follows the person word, so both odds are those of complete
+sentences. With $L(m, x)$ the likelihood of the sentence with the man and profession x,
+
+$\log\frac{p_{target}(m)}{p_{target}(f)} = \log\frac{L(m, x)}{L(f, x)}, \qquad
+\log\frac{p_{prior}(m)}{p_{prior}(f)} = \log\frac{\sum_{x'} L(m, x')}{\sum_{x'} L(f, x')}$
+
+The first is exact: the odds of the two persons given the rest of the sentence. The second sums over
+the professions of the list as masking sums over whatever could be there; a neutral word in place of
+the profession ("as a person") would be a choice of ours, and an odd sentence. The prior of a
+template and pair is the same for all professions, so that contrast, order and correlation with the
+share of women do not depend on it at all; the mean over all professions does, and on the list.
+By Bayes' rule the difference is $\log P(x \mid m) - \log P(x \mid f)$ among the listed
+professions, for both kinds of models.
 """
 
 from __future__ import annotations
@@ -14,17 +28,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 import numpy as np
+from scipy.special import logsumexp
 
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
+from evenhand.language.likelihood import LanguageModel, end_likelihoods, is_causal, likelihoods
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import Row, WordError, WordQuery, row, rows, word_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.crossed import Mean, crossed, noise_of_one, pooled
-from evenhand.statistics.intervals import Floats, fisher_z
+from evenhand.statistics.intervals import Floats, fisher_z, jackknife
 
 if TYPE_CHECKING:
     from evenhand.lexicon.professions import Profession, Template
@@ -37,11 +53,13 @@ RARE = 1e-4
 TEST = "two-sided t test of no difference on the crossed table"
 CONTRAST = "male-leaning - female-leaning professions"
 BUILT_IN = "built-in professions"
+BEFORE_PRONOUN = "The {} said that"
+"""A causal model predicts *he* or *she* after this."""
 
 
 @instrument(
     name="professions",
-    subject="model",
+    subject="language",
     label="Profession association",
     question="Does a profession suggest a man or a woman?",
     formula="log(p_target(m) / p_prior(m)) - log(p_target(f) / p_prior(f))",
@@ -51,8 +69,9 @@ BUILT_IN = "built-in professions"
     role="required",
     material="sentences of templates, professions and persons (BEC-Pro table)",
     reading="p_target is the probability of the person word with the profession shown, p_prior "
-    "with every piece of the profession masked. Above 0 professions suggest a man. The contrast, "
-    "professions held mostly by men minus those held mostly by women, is what decides. Interval: "
+    "with every piece of the profession masked; of a causal model, that of the sentence with any "
+    "of the professions. Above 0 professions suggest a man. The contrast, professions held mostly "
+    "by men minus those held mostly by women, is what decides. Interval: "
     "Student's over templates, professions and pairs, each with effects of its own; p: two-sided "
     "t test.",
     audit=True,
@@ -91,16 +110,19 @@ class Professions:
         )
 
     def measure(
-        self, subject: MaskedLM, material: Design | None = None, run: Run = Run()
+        self, subject: LanguageModel, material: Design | None = None, run: Run = Run()
     ) -> Measurement:
         from evenhand.masked.designs import design
 
         query = BUILT_IN if material is None else "professions"
-        chosen, sentences, left_out = _rows(subject, material or design())
+        if is_causal(subject):
+            return _measure_causal(subject, material or design(), query, run)
+        model = cast("MaskedLM", subject)
+        chosen, sentences, left_out = _rows(model, material or design())
         queries = [
             WordQuery(sentence, 0, hidden) for sentence in sentences for hidden in ((), (1,))
         ]
-        answers = word_log_probs(subject, queries, cache=run.cache, progress=run.progress)
+        answers = word_log_probs(model, queries, cache=run.cache, progress=run.progress)
         answers = answers.reshape(*chosen.shape, 2, 2)
         return _measurement(
             chosen,
@@ -194,7 +216,7 @@ class Professions:
 
 
 def professions(
-    model: MaskedLM,
+    model: LanguageModel,
     sentences: Design | None = None,
     **run: Unpack[RunOptions],
 ) -> Measurement:
@@ -202,7 +224,7 @@ def professions(
 
     Parameters
     ----------
-    model : MaskedLM
+    model : MaskedLM or CausalLM
     sentences : Design, optional
         Templates, professions and pairs of persons (`evenhand.masked.designs.design`) or a BEC-Pro
         table (`read_becpro`); the default is the built-in ones. Professions and persons that the
@@ -217,7 +239,9 @@ def professions(
         "contrast" male-leaning minus female-leaning professions; by "profession", sorted by the
         partially pooled value, which is a part by "estimate"; by "template" with the value without
         it in `details`; by "correlation" the rank correlation with the share of women. Items: one
-        row per template, profession and pair of persons.
+        row per template, profession and pair of persons. A causal model has a part by "reading"
+        too: the log odds of *he* against *she* after "The X said that", male-leaning less
+        female-leaning professions, with the area under the curve (AUC) that tells them apart.
 
     Notes
     -----
@@ -236,6 +260,74 @@ def professions(
 
     """
     return Professions().measure(model, sentences, Run(**run))
+
+
+def _measure_causal(model: Any, design: Design, query: str, run: Run) -> Measurement:
+    """The same by likelihoods of complete sentences, and the pronoun that is predicted next."""
+    if len(design.professions) < 2:
+        raise InputError(
+            "professions: expected two or more for a causal model, since each is compared with all "
+            f"of them, got {len(design.professions)}"
+        )
+    texts = [sentence.text for sentence in design.sentences]
+    values, _ = likelihoods(model, texts, cache=run.cache, progress=run.progress)
+    target = values.reshape(*design.shape, 2)
+    prior = np.broadcast_to(logsumexp(target, axis=1, keepdims=True), target.shape)
+    m = _measurement(design, target, prior, query=query, subject=model.name, run=run, causal=True)
+    pronoun = _next_pronoun(model, design.professions, run)
+    return replace(m, parts=(*m.parts, pronoun)) if pronoun else m
+
+
+def _next_pronoun(model: Any, members: Sequence[Profession], run: Run) -> Measurement | None:
+    """The log odds of *he* against *she* after each profession, by who mostly holds it."""
+    chosen = [member for member in members if member.group in ("male", "female")]
+    men = np.array([member.group == "male" for member in chosen], dtype=bool)
+    if min(men.sum(), (~men).sum()) < 2:
+        return None
+    contexts = [BEFORE_PRONOUN.format(member.name) for member in chosen for _ in (0, 1)]
+    ends = [" he", " she"] * len(chosen)
+    values, _ = end_likelihoods(model, contexts, ends, cache=run.cache, progress=run.progress)
+    odds = values.reshape(-1, 2) @ [1.0, -1.0]
+
+    def part(
+        name: str, metric: str, ideal: float, limit: float, statistic: Any, **more: Any
+    ) -> Measurement:
+        value = statistic(odds, men)
+        index = np.arange(len(odds))
+        without = [statistic(odds[index != i], men[index != i]) for i in index]
+        low, high = jackknife(value, without, run.prob, strata=men)
+        return Professions.declaration.result(
+            run,
+            name,
+            (value, max(low, ideal - limit), min(high, ideal + limit)),
+            metric=metric,
+            n=len(odds),
+            ideal=ideal,
+            interval="jackknife over professions",
+            subject=model.name,
+            **more,
+        )
+
+    auc = part("auc", "professions_auc", 0.5, 0.5, _auc, by="component")
+    return part(
+        "he - she after the profession",
+        "professions_next",
+        0.0,
+        np.inf,
+        lambda x, side: float(x[side].mean() - x[~side].mean()),
+        by="reading",
+        parts=(auc,),
+        details={
+            "context": BEFORE_PRONOUN.format("X"),
+            "log_odds": dict(zip([m.name for m in chosen], odds.tolist(), strict=True)),
+        },
+    )
+
+
+def _auc(odds: Floats, men: Any) -> float:
+    """How often a man's profession has higher odds of *he* than a woman's."""
+    gaps = odds[men][:, None] - odds[~men]
+    return float(np.mean((gaps > 0) + 0.5 * (gaps == 0)))
 
 
 def _rows(model: MaskedLM, design: Design) -> tuple[Design, list[Row], tuple[str, ...]]:
@@ -285,7 +377,8 @@ def _measurement(
     query: str,
     subject: str,
     run: Run,
-    left_out: Sequence[str],
+    left_out: Sequence[str] = (),
+    causal: bool = False,
 ) -> Measurement:
     """The measurement of log probabilities (templates, professions, pairs, man and woman)."""
     scores = target - prior
@@ -308,8 +401,9 @@ def _measurement(
         details={
             **dict(zip(("templates", "professions", "pairs"), design.shape, strict=True)),
             "sensitivity": sensitivity,
+            "random_model": 0.0,
         },
-        notes=tuple(_notes(design, prior, overall.value, sensitivity, left_out)),
+        notes=tuple(_notes(design, prior, overall.value, sensitivity, left_out, causal=causal)),
     )
 
 
@@ -548,6 +642,8 @@ def _notes(
     value: float,
     sensitivity: Mapping[str, float | None],
     left_out: Sequence[str],
+    *,
+    causal: bool,
 ) -> list[str]:
     """What a reader must know before quoting the numbers."""
     templates, members, pairs = design.shape
@@ -563,7 +659,11 @@ def _notes(
     ends = (sensitivity["low"], sensitivity["high"])
     if any(end is not None and end * value < 0 for end in ends):
         notes.append("the overall difference changes its sign when one template is left out")
-    rare = float((prior < np.log(RARE)).mean())
+    if causal:
+        notes.append(
+            "the mean over all professions depends on which are listed, the contrast does not"
+        )
+    rare = 0.0 if causal else float((prior < np.log(RARE)).mean())
     if rare > 0.25:
         notes.append(
             f"the model gives {rare:.0%} of the person words less than 1 in {1 / RARE:,.0f} even "

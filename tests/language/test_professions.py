@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from masked_oracle import oracle, plain, spans_of
+from small_causal import small_model
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Run
+from evenhand.instruments import Run, compare
+from evenhand.language.metrics import professions as module
+from evenhand.language.metrics.professions import Professions, _sensitivity, _Summary, professions
 from evenhand.lexicon import PersonPair, Profession, Template, TemplateSet
 from evenhand.masked import load
 from evenhand.masked.designs import design, fill, read_becpro
-from evenhand.masked.metrics import professions as module
-from evenhand.masked.metrics.professions import Professions, _sensitivity, _Summary, professions
 from evenhand.results import Comparison, Measurement
+from evenhand.simulate.causal import biased_model
+from evenhand.simulate.causal import bigram_model as causal_bigram
 from evenhand.simulate.masked import bigram_model
 from evenhand.statistics.intervals import t_mean
 
@@ -457,3 +461,110 @@ def test_the_interval_names_what_it_is_over():
     assert planted_nothing(rng, 3, 2).interval == (
         "Student's, over templates, professions, pairs (crossed random effects)"
     )
+
+
+SHE = PersonPair("he", "she")
+SIBLINGS = PersonPair("brother", "sister")
+GROUPS = {"pilot": "male", "guard": "male", "nurse": "female", "clerk": "female"}
+FRAMES = ["{person} was a {profession} here", "the {profession} said that {person} was late."]
+
+
+def causal_world(dial):
+    """Words of men favour the professions of men by the dial, and the other way round."""
+    sides = {name: 0.25 if side == "male" else -0.25 for name, side in GROUPS.items()}
+    opposite = {name: -strength for name, strength in sides.items()}
+    words = {"he": sides, "brother": sides, "she": opposite, "sister": opposite}
+    back = {
+        name: {word: own[name] for word, own in words.items()}  # and professions favour persons
+        for name in GROUPS
+    }
+    return biased_model({**words, **back}, bias=dial, noise=0.0)
+
+
+def test_a_causal_model_agrees_with_plain_calls():
+    import torch
+
+    model = small_model("llama")
+    texts = ["{person} w20 {profession} w21", "w22 {profession} w23 {person}"]
+    made = asked(texts, ["w30", "w31 w32", "w33"], [PersonPair("w5", "w6"), PersonPair("w7", "w8")])
+
+    def log_likelihood(text):
+        ids = [model.begin, *model.tokenizer(text)["input_ids"]]
+        with torch.no_grad():
+            logits = model.network(input_ids=torch.tensor([ids])).logits[0, :-1].double()
+        return float(logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]].sum())
+
+    expected = np.array(
+        [
+            log_likelihood(made.at(*index).text.replace("W", "w"))
+            for index in np.ndindex(*made.shape, 2)
+        ]
+    ).reshape(*made.shape, 2)
+    lower = [replace(s, text=s.text.replace("W", "w")) for s in made.sentences]
+    m = professions(model, replace(made, sentences=tuple(lower)))
+    np.testing.assert_allclose(cells(m, "log_target"), expected, atol=1e-5)
+    prior = np.log(np.exp(expected).sum(axis=1, keepdims=True))
+    odds = (expected - prior)[..., 0] - (expected - prior)[..., 1]
+    np.testing.assert_allclose(cells(m, "difference"), odds, atol=2e-5)
+
+
+@pytest.mark.parametrize("dial", [0.0, 1.0, 2.0])
+def test_a_causal_model_reads_the_dial(dial):
+    """Persons and professions stand once before and once after one another."""
+    made = asked(FRAMES, list(GROUPS), [SHE, SIBLINGS], list(GROUPS.values()))
+    m = professions(causal_world(dial), made)
+    [contrast] = m.select("contrast")
+    # the other words of the sentence are as likely as any other: their normalisers change little
+    assert contrast.value == pytest.approx(dial, abs=0.2 * dial + 1e-5)
+    [reading] = m.select("reading")
+    assert reading.value == pytest.approx(dial, abs=1e-5)
+    assert reading.part("auc").value == (1.0 if dial else 0.5)
+    if not dial:
+        assert np.abs(cells(m, "difference")).max() < 1e-5
+
+
+def test_the_order_of_professions_does_not_depend_on_the_prior():
+    """A list with other professions changes the mean over all of them, not the contrast."""
+    groups = ["male", "male", "female", "female", "balanced"]
+    words = {
+        "he": {"pilot": 0.2, "guard": 0.1, "nurse": 0.05, "clerk": 0.1, "chief": 0.5},
+        "she": {"pilot": 0.1, "guard": 0.1, "nurse": 0.3, "clerk": 0.2, "chief": 0.1},
+    }
+    model = causal_bigram({"[BOS]": {"he": 0.4, "she": 0.3}, **words})
+    names = list(words["he"])
+    short, long = (
+        professions(model, asked(["{person} {profession}"], names[:n], [SHE], groups[:n]))
+        for n in (4, 5)
+    )
+    assert short.select("contrast")[0].value == pytest.approx(long.select("contrast")[0].value)
+    assert short.value != pytest.approx(long.value, abs=0.05)
+    by_hand = np.log(np.array(list(words["he"].values()))) - np.log(list(words["she"].values()))
+    by_hand -= np.log(sum(words["he"].values())) - np.log(sum(words["she"].values()))
+    np.testing.assert_allclose(cells(long, "difference").ravel(), by_hand, atol=1e-5)
+
+
+def test_masked_and_causal_models_stand_in_one_table():
+    made = asked(FRAMES, list(GROUPS), [SHE], list(GROUPS.values()))
+    masked = professions(
+        bigram_model(
+            {
+                "[CLS]": {"he": 0.3, "she": 0.2},
+                "said": {},
+                **{
+                    word: {}
+                    for frame in FRAMES
+                    for word in frame.replace(".", " . ").split()
+                    if "{" not in word
+                },
+                **{name: {} for name in GROUPS},
+            }
+        ),
+        made,
+    )
+    causal = professions(causal_world(1.0), made)
+    assert [part.by for part in causal.parts[: len(masked.parts)]] == [p.by for p in masked.parts]
+    assert list(masked.items.columns) == list(causal.items.columns)
+    change = compare(masked, causal)
+    assert change.paired == 8
+    with pytest.raises(InputError, match="two or more for a causal model"):
+        professions(causal_world(1.0), asked(FRAMES, ["nurse"], [SHE]))

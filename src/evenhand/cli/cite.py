@@ -1,0 +1,47 @@
+"""`evenhand cite`: how to cite Evenhand, and whom to cite for a measure."""
+
+from __future__ import annotations
+
+import click
+
+from evenhand import __version__
+from evenhand.cli.options import json_option
+from evenhand.cli.output import print_json
+from evenhand.errors import UnknownNameError
+from evenhand.instruments import all_declarations
+
+__all__ = ["cite"]
+
+BIBTEX = """@software{{evenhand,
+  title   = {{Evenhand}},
+  author  = {{{{The Evenhand authors}}}},
+  version = {{{version}}},
+  note    = {{Measures, explains and reduces social bias, with its uncertainty}}
+}}"""
+
+
+@click.command(short_help="How to cite Evenhand, and the authors of a measure.")
+@click.argument("metrics", metavar="[METRIC]…", nargs=-1)
+@json_option
+def cite(metrics: tuple[str, ...], as_json: bool) -> None:
+    """Print the BibTeX entry of Evenhand, and the source of each measure that is named.
+
+    \b
+    Examples:
+      evenhand cite
+      evenhand cite weat crows tpr-gap
+    """
+    sources = {about.name: about.source for about in all_declarations() if about.source}
+    for name in metrics:
+        if name not in sources:
+            raise UnknownNameError("metric", name, sources)
+    entry = BIBTEX.format(version=__version__)
+    chosen = {name: sources[name] for name in metrics}
+    if as_json:
+        print_json(command="cite", bibtex=entry, version=__version__, sources=chosen)
+        return
+    click.echo(entry)
+    for name, source in chosen.items():
+        click.echo(f"{name}: {source}")
+    if not metrics:
+        click.echo("\nCite the authors of each measure that you report too: evenhand cite METRIC …")

@@ -1,0 +1,183 @@
+"""One question to a model: which pronoun does it expect in a sentence, and how usual is that?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.cache import Cache
+from evenhand.errors import InputError
+from evenhand.files import user_cache
+from evenhand.language.likelihood import is_causal, word_likelihoods
+from evenhand.lexicon.pronoun_sentences import MASK, pronoun_sentences
+from evenhand.statistics.intervals import Floats
+
+__all__ = ["Answer", "ask"]
+
+FORMS = {
+    "subject": ("he", "she", "they"),
+    "object": ("him", "her", "them"),
+    "possessive": ("his", "her", "their"),
+    "reflexive": ("himself", "herself", "themselves"),
+}
+"""The pronouns for a man, a woman and anybody in each slot of a sentence."""
+WORDS = tuple(dict.fromkeys(word for forms in FORMS.values() for word in forms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model expects at the mask of a sentence.
+
+    Parameters
+    ----------
+    sentence, model : str
+    words : tuple of (str, float)
+        The pronouns for a man, a woman and anybody, with their probabilities: of a masked model
+        among all words, of a causal one among pronouns.
+    bias : float
+        P(man) / (P(man) + P(woman)).
+    more_male, sentences : int
+        Of so many built-in sentences, how many have a bias below this one.
+    causal : bool
+
+    """
+
+    sentence: str
+    model: str
+    words: tuple[tuple[str, float], ...]
+    bias: float
+    more_male: int
+    sentences: int
+    causal: bool = False
+
+    def __str__(self) -> str:
+        """The answer in one or two lines.
+
+        >>> words = ("his", 0.264), ("her", 0.03), ("their", 0.04)
+        >>> print(Answer(sentence="The clerk lost [MASK] keys.", model="mini", bias=0.897,
+        ...              words=words, more_male=71, sentences=120))
+        mini: his 26 %, her 3 %, their 4 %.
+        Leans to a man: his is 8.8 times as likely as her; more so than in 71 of 120 built-in
+        sentences.
+        """
+        shown = ", ".join(f"{word} {_percent(p)}" for word, p in self.words)
+        (male, p_male), (female, p_female) = self.words[:2]
+        among = " of these pronouns" if self.causal else ""
+        head = f"{self.model}: {shown}{among}."
+        low, high = sorted((p_male, p_female))
+        times = f"{high / low:.1f} times" if low > 0 else "infinitely more often"
+        if high < 1.1 * low:
+            return f"{head}\nLeans to neither: {male} and {female} are about as likely."
+        if p_male > p_female:
+            words, person, count = (male, female), "a man", self.more_male
+        else:
+            words, person, count = (female, male), "a woman", self.sentences - self.more_male
+        return (
+            f"{head}\nLeans to {person}: {words[0]} is {times} as likely as {words[1]}; more so "
+            f"than in {count} of {self.sentences} built-in sentences."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        row = {name: getattr(self, name) for name in self.__slots__}
+        return {**row, "words": [{"word": word, "probability": p} for word, p in self.words]}
+
+
+def ask(
+    sentences: str | Sequence[str],
+    model: Any = "mini",
+    *,
+    cache: Cache | None = None,
+) -> list[Answer]:
+    """Ask models which pronoun they expect at the [MASK] of sentences.
+
+    Parameters
+    ----------
+    sentences : str or sequence of str
+        Each with one [MASK] where a pronoun is.
+    model : str, path, model or sequence of these
+        Masked or causal language models.
+    cache : Cache, optional
+        By default one in the user's cache folder, so that the built-in sentences, with which each
+        answer is compared, are computed once per model.
+
+    Returns
+    -------
+    list of Answer
+        One per sentence and model.
+
+    Examples
+    --------
+    >>> [answer] = ask("The clerk lost [MASK] keys.")
+    >>> [word for word, _ in answer.words], answer.bias > 0.8
+    (['his', 'her', 'their'], True)
+    """
+    from evenhand.language.models import load
+
+    texts = [sentences] if isinstance(sentences, str) else list(sentences)
+    if not texts:
+        raise InputError("sentences: expected one or more, got none")
+    for text in texts:
+        if text.count(MASK) != 1:
+            count = text.count(MASK) or "none"
+            raise InputError(f"'{text[:60]}': expected one {MASK} where a pronoun is, got {count}")
+    several = isinstance(model, list | tuple)
+    stored = Cache(user_cache("answers")) if cache is None else cache
+    answers = []
+    for source in model if several else [model]:
+        loaded = load(source) if isinstance(source, str | os.PathLike) else source
+        kind = getattr(loaded, "subject_kind", "model")
+        if kind not in ("model", "causal"):
+            raise InputError(f"model: expected a masked or causal language model, got {kind}")
+        usual = pronoun_sentences().sentences
+        table = _probabilities(loaded, [*texts, *usual], stored)
+        slots = list(map(_slot, table))
+        bias = np.array([_bias(row, slot) for row, slot in zip(table, slots, strict=True)])
+        compared = bias[len(texts) :]
+        for text, row, slot, own in zip(texts, table, slots, bias, strict=False):
+            answers.append(
+                Answer(
+                    sentence=text,
+                    model=loaded.name,
+                    words=tuple((word, float(row[WORDS.index(word)])) for word in FORMS[slot]),
+                    bias=float(own),
+                    more_male=int((compared < own).sum()),
+                    sentences=len(compared),
+                    causal=is_causal(loaded),
+                )
+            )
+    return answers
+
+
+def _probabilities(model: Any, texts: Sequence[str], cache: Cache) -> Floats:
+    """The probability of every pronoun at the mask (texts, words)."""
+    parts = []
+    for text in texts:
+        before, _, after = text.partition(MASK)
+        first = not before.strip()
+        parts += [(before, word.capitalize() if first else word, after) for word in WORDS]
+    values, _ = word_likelihoods(model, parts, cache=cache)
+    table = np.asarray(values).reshape(len(texts), len(WORDS))
+    if is_causal(model):
+        with np.errstate(invalid="ignore"):  # a text that the model holds to be impossible
+            table = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
+    return np.nan_to_num(np.exp(table))
+
+
+def _slot(row: Floats) -> str:
+    """The slot whose pronouns are likeliest together."""
+    sums = {slot: sum(row[WORDS.index(word)] for word in forms) for slot, forms in FORMS.items()}
+    return max(sums, key=lambda slot: sums[slot])
+
+
+def _bias(row: Floats, slot: str) -> float:
+    male, female = (row[WORDS.index(word)] for word in FORMS[slot][:2])
+    return float(male / (male + female)) if male + female > 0 else 0.5
+
+
+def _percent(p: float) -> str:
+    return "< 1 %" if 0 < p < 0.01 else f"{100 * p:.0f} %"
