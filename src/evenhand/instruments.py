@@ -57,6 +57,7 @@ __all__ = [
     "find",
     "instrument",
     "instruments",
+    "item_key",
     "lookup",
     "measure",
     "option",
@@ -522,13 +523,15 @@ def instruments(subject: str) -> Mapping[str, Any]:
             for module in pkgutil.iter_modules(package.__path__):
                 for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
                     declaration = getattr(cls, "declaration", None)
-                    if isinstance(cls, type) and isinstance(declaration, Declaration):
+                    if not (isinstance(cls, type) and isinstance(declaration, Declaration)):
+                        continue
+                    if declaration.measures(subject):
                         declared[declaration.name] = cls
         for entry in entry_points(group=ENTRY_POINTS):
             cls = entry.load()
-            declared.setdefault(cls.declaration.name, cls)
-        fitting = {name: cls for name, cls in declared.items() if cls.declaration.measures(subject)}
-        _LOADED[subject] = dict(sorted(fitting.items(), key=lambda item: _rank(item[1])))
+            if cls.declaration.measures(subject):
+                declared.setdefault(cls.declaration.name, cls)
+        _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
 
 
@@ -759,13 +762,16 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
     )
 
 
+def item_key(item: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What tells an item of `without` values from the others: its axis, name and group."""
+    return item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")
+
+
 def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
     if "without" not in measurement.items.columns:
         return {}
     return {
-        (item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")): item[
-            "without"
-        ]
+        item_key(item): item["without"]
         for item in measurement.items
         if math.isfinite(item["without"])
     }

@@ -166,6 +166,21 @@ def test_strength_scales_the_change():
     np.testing.assert_allclose(erase.scaled(0.25)(x) - x, 0.25 * (erase(x) - x), atol=1e-10)
 
 
+def test_a_weight_counts_as_so_many_copies():
+    x, z = planted(n=60, k=2)
+    counts = np.random.default_rng(5).integers(1, 5, 60)
+    copies = np.repeat(np.arange(60), counts)
+    weighted, copied = leace(x, z, weights=counts), leace(x[copies], z[copies])
+    np.testing.assert_allclose(weighted(x), copied(x), atol=1e-9)
+    labels = (z[:, 0] > 0).astype(int)
+    for fit in (project_difference, steer_difference):
+        np.testing.assert_allclose(
+            fit(x, labels, weights=counts)(x), fit(x[copies], labels[copies])(x), atol=1e-9
+        )
+    with pytest.raises(InputError, match="weights: expected 60 numbers above 0"):
+        leace(x, z, weights=np.zeros(60))
+
+
 def test_differences_of_means():
     x, z = planted()
     labels = z[:, 0]

@@ -15,10 +15,11 @@ from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
 
 if TYPE_CHECKING:
+    from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-PARTS = ("text", "vectors", "posterior", "masked", "causal", "encoder", "fewshot")
+PARTS = ("text", "vectors", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
 """The parts of an audit, which can be left out."""
 KINDS = {"model": "masked", "causal": "causal", "encoder": "encoder"}
 """The part of each kind of language model."""
@@ -30,6 +31,7 @@ NEEDS = {
     "causal": "model",
     "encoder": "model",
     "fewshot": "data",
+    "predictions": "predictions",
 }
 """What must be given for a part."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
@@ -51,6 +53,7 @@ class Inputs:
     model: str
     kind: str
     data: Dataset | None
+    predictions: Predictions | None
     parts: tuple[str, ...]
     subjects: dict[str, dict[str, Any]] = field(repr=False)
 
@@ -60,6 +63,7 @@ def gather(
     model: str | os.PathLike[str] | None,
     data: str | os.PathLike[str] | Dataset | None,
     *,
+    predictions: Predictions | None = None,
     skip: Sequence[str] = (),
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
@@ -78,10 +82,15 @@ def gather(
     for name in skip:
         if name not in PARTS:
             raise UnknownNameError("part of an audit", name, PARTS)
-    everything = vectors is None and model is None and data is None
+    everything = vectors is None and model is None and data is None and predictions is None
     if everything:
         vectors, model, data = VECTORS, MODEL, DATA
-    given = {"vectors": vectors is not None, "model": model is not None, "data": data is not None}
+    given = {
+        "vectors": vectors is not None,
+        "model": model is not None,
+        "data": data is not None,
+        "predictions": predictions is not None,
+    }
     named = os.fspath(model) if model is not None else MODEL
     source = DATA if data is None else data
     _check(vectors, named, None if everything else data, columns or {})
@@ -127,7 +136,23 @@ def gather(
         }
     if facts is not None:
         subjects[kind] = facts
-    return Inputs(vectors=v, model=named, kind=kind, data=texts, parts=chosen, subjects=subjects)
+    if predictions is not None and "predictions" in chosen:
+        subjects["predictions"] = {
+            "name": public_name(predictions.name),
+            "texts": len(predictions),
+            "classes": len(predictions.classes),
+            "groups": list(predictions.groups),
+            "digest": predictions.digest,
+        }
+    return Inputs(
+        vectors=v,
+        model=named,
+        kind=kind,
+        data=texts,
+        predictions=predictions,
+        parts=chosen,
+        subjects=subjects,
+    )
 
 
 def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:

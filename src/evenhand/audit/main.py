@@ -51,6 +51,7 @@ from evenhand.results import Comparison, Measurement
 from evenhand.wording import slug
 
 if TYPE_CHECKING:
+    from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
@@ -90,6 +91,7 @@ def audit(
     *,
     model: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | Dataset | None = None,
+    predictions: Predictions | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
@@ -116,6 +118,8 @@ def audit(
         a GGUF file or `hf:NAME`.
     data : str, path or Dataset, optional
         Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
+    predictions : Predictions, optional
+        Of a classifier of any kind (`evenhand.classifier.read_predictions`).
     topics : iterable of str or Topic
         The topics of the vectors.
     out : str or path
@@ -123,7 +127,8 @@ def audit(
     quick : bool
         Leave out fine-tuning, most mitigations and most training.
     skip : sequence of str
-        Parts to leave out: text, vectors, posterior, masked, causal, encoder, fewshot.
+        Parts to leave out: text, vectors, posterior, masked, causal, encoder, fewshot,
+        predictions.
     columns : dict, optional
         The columns of the data: text, label, gender, and the codes male and female.
     seed, prob : int and float
@@ -147,7 +152,15 @@ def audit(
     chosen = _topics(topics)
     folder = check_folder(out)
     new = not folder.exists()
-    given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
+    given = gather(
+        vectors,
+        model,
+        data,
+        predictions=predictions,
+        skip=skip,
+        columns=columns,
+        read_from=read_from,
+    )
     _check_words(given, chosen)
     with RunFolder.working(folder):
         for name in ("stages", "work"):
@@ -219,6 +232,10 @@ def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterabl
         yield from model_stages(given.model, texts, options)
     if "fewshot" in given.parts and texts is not None:
         yield from fewshot_stages(given.model, texts.dataset, options, kind=given.kind)
+    if "predictions" in given.parts and given.predictions is not None:
+        predictions = given.predictions
+        digest = {"predictions": predictions.digest}
+        yield from instrument_stages("predictions", lambda: predictions, digest, options)
 
 
 def model_stages(source: str, texts: Texts, options: Options) -> list[Stage]:

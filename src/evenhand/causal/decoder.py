@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -54,6 +54,8 @@ class Decoder:
         The base of the rotation of queries and keys; None without one.
     longest : int
         The longest row.
+    maps : Mapping of int to callable
+        Maps of the states after some layers, by number from 1.
 
     """
 
@@ -67,6 +69,7 @@ class Decoder:
     size: int
     theta: float | None
     longest: int
+    maps: Mapping[int, Map] = field(default_factory=dict)
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The input of the first layer (tokens, width)."""

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from io import StringIO
@@ -21,11 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked.layers import LayerMaps, read_maps
 from evenhand.masked.model import (
     NetworkField,
     Networks,
     choose_device,
     fingerprint_of,
+    mapped_networks,
     name_of,
     quiet,
     refusing,
@@ -83,6 +85,8 @@ class Model:
     network: Any = field(repr=False)
     """The network of transformers. An embedded model loads it on first use."""
     tokenizer: Any = field(repr=False)
+    maps: LayerMaps | None = field(default=None, repr=False)
+    """Affine maps of the states after some layers; see `with_maps`."""
     subject_kind: ClassVar[str] = "causal"
 
     @cached_property
@@ -91,7 +95,10 @@ class Model:
         from evenhand.causal.decoder import read_decoder
 
         weights = {name: weight.detach() for name, weight in self.core.state_dict().items()}
-        return read_decoder(self.__dict__["_networks"].settings(), weights)
+        decoder = read_decoder(self.__dict__["_networks"].settings(), weights)
+        if decoder is None or self.maps is None:
+            return decoder
+        return replace(decoder, maps=self.maps.functions)
 
     @property
     def core(self) -> Any:
@@ -102,6 +109,26 @@ class Model:
     def device(self) -> torch.device:
         device: torch.device = self.core.device
         return device
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        settings = self.__dict__["_networks"].settings()
+        return int(settings.get("num_hidden_layers") or settings["n_layer"])
+
+    @property
+    def dim(self) -> int:
+        """The width of a state."""
+        settings = self.__dict__["_networks"].settings()
+        return int(settings.get("hidden_size") or settings["n_embd"])
+
+    def with_maps(self, maps: LayerMaps, *, copied: bool = True) -> Model:
+        """The same model with affine maps of the states after some of its layers.
+
+        The network of transformers, if it is loaded, is copied: this model stays as it is.
+        """
+        networks: Any = mapped_networks(self, maps, copied)
+        return Model(self.name, networks, self.tokenizer, maps)
 
     @property
     def longest(self) -> int:
@@ -128,7 +155,8 @@ class Model:
         weights = dict(self.core.state_dict())
         if settings.get("tie_word_embeddings"):
             weights.pop("lm_head.weight", None)
-        return fingerprint_of(sorted(weights.items()), settings, self.tokenizer)
+        digest = fingerprint_of(sorted(weights.items()), settings, self.tokenizer)
+        return digest if self.maps is None else f"{self.maps.fingerprint} {digest}"
 
     def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
         """The logits (tokens, vocabulary) of the token after each token of a row."""
@@ -266,7 +294,9 @@ def _loaded(name: str, place: str, folder: Path, device: torch.device, dtype: st
             raise FileError(
                 place, f"expected the weights of a causal language model, got none for {first}"
             )
-        return _checked(place, Model(name, network.eval().to(device), tokenizer))
+        model = _checked(place, Model(name, network.eval().to(device), tokenizer))
+        maps = read_maps(folder)
+        return model if maps is None else _checked_run(place, model.with_maps(maps, copied=False))
 
 
 def _loaded_gguf(path: Path, device: torch.device, dtype: str) -> Model:

@@ -206,7 +206,7 @@ def _states(decoder: Decoder, trees: Sequence[Tree]) -> torch.Tensor:
     both = decoder.heads + decoder.groups
     full = bool((sizes == width).all())
     states = decoder.embed(tokens, depths)
-    for layer in decoder.layers:
+    for number, layer in enumerate(decoder.layers, start=1):
         qkv = layer.qkv(layer.before(states)).view(len(tokens), -1, decoder.size)
         if rotation is not None:
             qkv = torch.cat([rotate(qkv[:, :both], rotation), qkv[:, both:]], dim=1)
@@ -219,7 +219,20 @@ def _states(decoder: Decoder, trees: Sequence[Tree]) -> torch.Tensor:
         flat = seen_states.reshape(len(trees) * width, -1)
         states = states + layer.out(flat if full else flat[places])
         states = states + layer.feed(layer.after(states))
+        if number in decoder.maps:
+            states = decoder.maps[number](states)
     return states
+
+
+def run_rows(decoder: Decoder, rows: Sequence[Row]) -> None:
+    """Run the layers on rows in this order, for what the maps of the decoder see of them."""
+    import torch
+
+    trees = [tree for row in rows for tree in grow([np.array([*map(int, row), 0])])]
+    limit = GPU_BATCH_TOKENS if decoder.head.is_cuda else BATCH_TOKENS
+    with torch.inference_mode():
+        for batch in _batches(trees, limit):
+            _states(decoder, batch)
 
 
 def mean_states(

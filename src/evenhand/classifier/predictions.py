@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.files import parse_json
+from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.tables import Source, Table, open_table
 
@@ -91,6 +92,12 @@ class Predictions:
         rows = zip(*self.groups.values(), strict=True)
         joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
         return {**self.groups, INTERSECTION.join(self.groups): joined}
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of everything it has."""
+        content = plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+        return blake2b(to_json(content, indent=None).encode(), digest_size=16).hexdigest()
 
     def units(self) -> tuple[Labels, NDArray[np.intp]]:
         """The names of what is sampled, clusters or single texts, and that of each row by number.

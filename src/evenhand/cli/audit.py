@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from evenhand.cli.options import (
+    cluster_option,
     declared_options,
     folder_option,
+    group_option,
     jobs_option,
     json_option,
     model_option,
+    parse_scores,
+    pred_option,
     prob_option,
     reading_options,
+    score_option,
     seed_option,
+    true_option,
     vectors_option,
 )
 from evenhand.cli.output import (
@@ -75,6 +81,16 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
     },
 )
 @click.option(
+    "--predictions",
+    metavar="FILE",
+    help="Predictions of your classifier, as for evenhand classifier; with the five options below.",
+)
+@true_option()
+@pred_option()
+@group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")
+@score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
+@cluster_option(help="What texts have in common, such as a person or a document.")
+@click.option(
     "--topics",
     default="gender,religion,race",
     show_default=True,
@@ -90,7 +106,8 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
     "--skip",
     default="",
     metavar="PART,…",
-    help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot.",
+    help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot,"
+    " predictions.",
 )
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
 @jobs_option()
@@ -102,6 +119,12 @@ def audit(
     vectors: str | None,
     model: str | None,
     data: str | None,
+    predictions: str | None,
+    true: str | None,
+    pred: str | None,
+    group: tuple[str, ...],
+    score: tuple[str, ...],
+    cluster: str | None,
     topics: str,
     quick: bool,
     skip: str,
@@ -134,6 +157,7 @@ def audit(
       evenhand audit --model ./SmolLM2-135M.gguf --out my-causal-model
       evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
       evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
+      evenhand audit --predictions test.csv --true y --pred yhat --group gender --out mine
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
@@ -141,11 +165,26 @@ def audit(
     from evenhand.files import public_arguments
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
+    read = None
+    if predictions is not None:
+        from evenhand.classifier import read_predictions
+
+        read = read_predictions(
+            predictions,
+            true=true,
+            pred=pred,
+            group=group,
+            score=parse_scores(score),
+            cluster=cluster,
+        )
+    elif any((true, pred, group, score, cluster)):
+        raise click.UsageError("--true, --pred, --group, --score, --cluster: need --predictions")
     with step_bars() as show:
         result = run(
             vectors,
             model=model,
             data=data,
+            predictions=read,
             topics=chosen,
             out=folder,
             quick=quick,

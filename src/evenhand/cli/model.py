@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     configure,
     declared_options,
     describe,
+    folder_option,
     given_options,
     json_option,
     metric_option,
@@ -27,6 +28,8 @@ from evenhand.cli.options import (
     run_options,
 )
 from evenhand.cli.output import (
+    interval,
+    number,
     print_comparisons,
     print_json,
     print_measurements,
@@ -36,6 +39,7 @@ from evenhand.cli.output import (
 )
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
+from evenhand.language.debiasing import LayerSettings
 from evenhand.results import Comparison, Measurement, Measurements
 
 __all__ = ["model"]
@@ -43,9 +47,9 @@ __all__ = ["model"]
 METRICS = list({name: cls for kind in LANGUAGE for name, cls in instruments(kind).items()}.values())
 
 
-@click.group(short_help="Language models of every kind: what one is, and what it measures.")
+@click.group(short_help="Language models of every kind: what one is, measuring and changing it.")
 def model() -> None:
-    """Language models of every kind: info, measure.
+    """Language models of every kind: info, measure, debias.
 
     A model is named mini (embedded, masked), by the path of a folder in the layout of transformers
     or sentence-transformers, by that of a GGUF file (causal), or as hf:NAME, the only case in which
@@ -185,6 +189,133 @@ def measure_model(
     print_measurements(source, results, parts=True, columns=columns)
     print_comparisons(f"Control: {control}", checks, columns=columns, times=("original", "control"))
     print_notes(note for m in results for note in m.notes)
+
+
+@model.command(short_help="Hide gender within a model, then measure again.")
+@click.argument("source", metavar="MODEL")
+@declared_options(LayerSettings)
+@click.option(
+    "--strength",
+    "strengths",
+    type=float,
+    multiple=True,
+    default=(1.0,),
+    help="How much of the change is applied, 1 by default; steer takes negative numbers, towards "
+    "men. Several are compared.",
+)
+@click.option(
+    "--texts",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Texts with gendered words, one per line; by default built-in sentences.",
+)
+@click.option(
+    "--utility",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Texts for perplexity, one per line; by default the texts that are not fitted on.",
+)
+@metric_option
+@click.option(
+    "--data",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="The material of the metrics.",
+)
+@folder_option("Save the changed model into this new folder.")
+@model_options
+@run_options
+@json_option
+def debias(
+    source: str,
+    load: ModelLoader,
+    strengths: tuple[float, ...],
+    texts: str | None,
+    utility: str | None,
+    metrics: list[str] | None,
+    data: str | None,
+    folder: Path | None,
+    run: Run,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Hide gender within a model by affine maps after its layers, then measure again.
+
+    The maps are fitted on texts in two versions, with their gendered words male and female, and
+    tested on other texts: does a probe still find the gender in the states, and how much worse does
+    the model predict? --metric names measures of bias to compare. The saved folder loads as any
+    other, with the maps.
+
+    \b
+    Examples:
+      evenhand model debias mini --layers 6 -o mini-leace
+      evenhand model debias ./gpt2 --method steer --layers 6 --strength -1 --strength 1
+      evenhand model measure mini-leace
+    """
+    from evenhand.language.debiasing import mitigate_model, save_model
+    from evenhand.language.models import kind_of
+
+    kind = kind_of(source)
+    if kind == "encoder":
+        raise click.UsageError(f"model debias: expected a language model, got a {LANGUAGE[kind]}")
+    if folder is not None and len(strengths) > 1:
+        raise click.UsageError(f"--strength: expected one to save, got {len(strengths)}")
+    if folder is not None and folder.is_dir() and any(folder.iterdir()):
+        raise click.UsageError(f"-o: expected a new or an empty folder, got {folder}")
+    if data is not None and not metrics:
+        raise click.UsageError("--data: name the metrics that read it with --metric")
+    chosen = [lookup(kind, name)() for name in metrics or ()]
+    material = [instrument.read(data) if data else None for instrument in chosen]
+    lines = lookup(kind, "perplexity")().read
+    given = None if texts is None else lines(texts)
+    useful = None if utility is None else lines(utility)
+    loaded = load.any(source)
+    with progress_bar(f"fitting, {loaded.name}") as progress:
+        results = mitigate_model(
+            loaded,
+            given,
+            strengths=strengths,
+            metrics=list(zip(chosen, material, strict=True)),
+            utility=useful,
+            run=replace(run, cache=load.cache, progress=progress),
+            **settings,
+        )
+    if folder is not None:
+        save_model(results[0].model, source, folder)
+    if as_json:
+        content = [
+            {"strength": strength, **result.to_dict()}
+            for strength, result in zip(strengths, results, strict=True)
+        ]
+        about = {"model": loaded.name, "kind": LANGUAGE[kind], "output": folder and str(folder)}
+        print_json(command="model debias", **about, strengths=content)
+        return
+    if len(results) > 1:
+        _print_strengths(f"{loaded.name}, {results[0].maps.about['method']}", strengths, results)
+    else:
+        [result] = results
+        title = f"{loaded.name}, {result.maps}"
+        print_comparisons(f"{title}: bias", result.measures)
+        print_comparisons(f"{title}: is gender in the states of other texts?", result.hiding)
+        print_comparisons(f"{title}: perplexity", result.utility)
+    print_notes(results[0].notes)
+    if folder is not None:
+        click.echo(f"saved in {folder}")
+
+
+def _print_strengths(title: str, strengths: Sequence[float], results: Sequence[Any]) -> None:
+    """One row per result, one column per strength, after a column for the model as it was."""
+    compared = [(*each.measures, *each.hiding, *each.utility) for each in results]
+
+    def cell(m: Measurement) -> str:
+        return f"{number(m.value)} {interval(m.low, m.high)}"
+
+    rows = [
+        (same[0].metric, same[0].query, cell(same[0].before), *(cell(c.after) for c in same))
+        for same in zip(*compared, strict=True)
+    ]
+    headers = ("metric", "query", "before", *(f"strength {strength:g}" for strength in strengths))
+    table(f"{title}: by strength", headers, rows)
 
 
 def _outcome(result: Measurement | Comparison) -> str:

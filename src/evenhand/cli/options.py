@@ -75,6 +75,8 @@ figures_option = shared(
     "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
 )
 vectors_option = shared("--vectors", multiple=True, metavar="SRC")
+true_option = shared("--true", metavar="COLUMN", help="The column with the true classes.")
+pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
 item_option = shared("--item", metavar="COLUMN", help="The column with the names of the texts.")
 group_option = shared("--group", metavar="COLUMN")
 score_option = shared("--score", metavar="COLUMN")
@@ -514,6 +516,17 @@ def parse_pairs(
             raise InputError(f"{flag}: expected '{name}' once, got it twice")
         pairs[name] = value
     return pairs
+
+
+def parse_scores(given: Sequence[str]) -> dict[str, str] | str:
+    """The columns of scores: CLASS=COLUMN pairs, or one pattern with * for the class.
+
+    >>> parse_scores(["p_*"]), parse_scores(["nurse=p1", "judge=p2"])
+    ('p_*', {'nurse': 'p1', 'judge': 'p2'})
+    """
+    if len(given) == 1 and "*" in given[0] and "=" not in given[0]:
+        return given[0]
+    return parse_pairs(given, "COLUMN", "--score")
 
 
 def parse_numbers(given: Iterable[str]) -> dict[str, int | float]:

@@ -1,5 +1,6 @@
 from .asking import Answer, ask
 from .control import check_control, controls
+from .debiasing import fit_maps, gender_pairs, hidden_states, mitigate_model, save_model
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
@@ -30,17 +31,22 @@ __all__ = [
     "describe",
     "encode",
     "end_likelihoods",
+    "fit_maps",
+    "gender_pairs",
     "gest",
+    "hidden_states",
     "holisticbias",
     "kind_of",
     "likelihoods",
     "load",
+    "mitigate_model",
     "professions",
     "read_bbq",
     "read_gest",
     "read_holisticbias",
     "read_schemas",
     "read_triples",
+    "save_model",
     "seat",
     "stereoset",
     "word_likelihoods",

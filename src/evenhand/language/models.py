@@ -108,6 +108,8 @@ def describe(model: Any) -> dict[str, Any]:
     if kind == "encoder":
         about |= {"dimension": model.dim, "pooling": model.pooling}
         about["length"] = "1" if model.normalize else "any"
+    if getattr(model, "maps", None) is not None:
+        about["layer_maps"] = str(model.maps)
     return about
 
 

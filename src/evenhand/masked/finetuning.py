@@ -577,6 +577,8 @@ class RunFolder(files.RunFolder):
             with quiet():
                 model.network.save_pretrained(partial)
             model.tokenizer.save_pretrained(partial)
+            if model.maps is not None:
+                model.maps.save(partial)
             partial.chmod(0o755)
             shutil.rmtree(target, ignore_errors=True)
             os.replace(partial, target)

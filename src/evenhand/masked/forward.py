@@ -20,8 +20,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -59,7 +59,7 @@ class Layer:
     up: nn.Linear
     activation: Callable[[torch.Tensor], torch.Tensor]
     down: nn.Linear
-    last_norm: nn.LayerNorm
+    last_norm: Callable[[torch.Tensor], torch.Tensor]
 
     @property
     def linear(self) -> tuple[nn.Linear, ...]:
@@ -234,6 +234,23 @@ def stages_of(layers: Sequence[Layer], linear: Callable[..., Linear]) -> list[St
             rest = (linear(layer.out), linear(layer.up), linear(layer.down))
             stages[id(layer.out)] = Stage(layer, attend, *rest)
     return [stages[id(layer.out)] for layer in layers]
+
+
+def map_stages(
+    stages: Sequence[Stage], maps: Mapping[int, Callable[[torch.Tensor], torch.Tensor]]
+) -> list[Stage]:
+    """The stages with a map of the states after some of them, by number from 1."""
+
+    def mapped(stage: Stage, change: Activation) -> Stage:
+        norm = stage.layer.last_norm
+        return replace(
+            stage, layer=replace(stage.layer, last_norm=lambda states: change(norm(states)))
+        )
+
+    return [
+        mapped(stage, maps[number]) if number in maps else stage
+        for number, stage in enumerate(stages, start=1)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

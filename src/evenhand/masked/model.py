@@ -7,6 +7,7 @@ Nothing is ever fetched unless the name begins with `hf:`.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -32,8 +33,10 @@ from evenhand.masked.forward import (
     int8_stages,
     layers_of,
     logits_of,
+    map_stages,
     stages_of,
 )
+from evenhand.masked.layers import LayerMaps, hook_network, read_maps
 from evenhand.masked.sources import bounded, check_model_folder, fetch, first_sentence
 
 if TYPE_CHECKING:
@@ -74,6 +77,8 @@ class Model:
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
     int8: tuple[Stage, ...] | None = field(default=None, repr=False)
     """The 8-bit layers of a model loaded with `int8`."""
+    maps: LayerMaps | None = field(default=None, repr=False)
+    """Affine maps of the states after some layers; see `with_maps`."""
     subject_kind: ClassVar[str] = "model"
 
     @property
@@ -130,16 +135,33 @@ class Model:
         if known is None or known[0] != state:
             digest = fingerprint_of(tensors, settings, self.tokenizer)
             known = _FINGERPRINTS[self.core] = (state, digest)
-        return f"int8 {known[1]}" if self.int8 else known[1]
+        digest = known[1] if self.maps is None else f"{self.maps.fingerprint} {known[1]}"
+        return f"int8 {digest}" if self.int8 else digest
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return int(self.core.config.num_hidden_layers)
+
+    def with_maps(self, maps: LayerMaps, *, copied: bool = True) -> Model:
+        """The same model with affine maps of the states after some of its layers.
+
+        The network of transformers, if it is loaded, is copied: this model stays as it is.
+        """
+        networks: Any = mapped_networks(self, maps, copied)
+        return Model(self.name, networks, self.tokenizer, self.int8, maps)
 
     def stages(self) -> Sequence[Stage] | None:
         """The layers ready to run, from the current weights, since these may be trained. None for
         a model of an unknown family, which is run unchanged.
         """
-        if self.int8 is not None:
-            return self.int8
-        layers = layers_of(self.core)
-        return None if layers is None else stages_of(layers, Dense)
+        stages: Sequence[Stage] | None = self.int8
+        if stages is None:
+            layers = layers_of(self.core)  # None where the network has the maps as hooks
+            stages = None if layers is None else stages_of(layers, Dense)
+        if stages is None or self.maps is None:
+            return stages
+        return map_stages(stages, self.maps.functions)
 
     def logits(
         self, rows: Sequence[Sequence[int]], positions: Sequence[int]
@@ -233,6 +255,14 @@ class Networks:
         complete: PreTrainedModel = self.core
         return complete
 
+    def with_maps(self, maps: LayerMaps, copied: bool) -> Networks:
+        """The same with hooks; a network that was read without transformers is shared."""
+        if self._load is None:
+            network = copy.deepcopy(self.core) if copied else self.core
+            return Networks(hook_network(network, maps))
+        load = self._load
+        return Networks(self.core, lambda: hook_network(load(), maps))
+
     def settings(self) -> dict[str, Any]:
         """The configuration, which is that of the folder until it is changed."""
         if self._load is not None:
@@ -240,6 +270,22 @@ class Networks:
         now: dict[str, Any] = self.core.config.to_dict()
         of_folder, then = getattr(self.core, FOLDER_SETTINGS, (now, now))
         return dict(of_folder) if then == now else now
+
+
+def mapped_networks(model: Any, maps: LayerMaps, copied: bool) -> Networks:
+    """The network of a model, masked or causal, with maps."""
+    if model.maps is not None:
+        raise InputError(
+            f"model '{model.name}': expected a model without layer maps, got {model.maps}"
+        )
+    networks: Networks = model.__dict__["_networks"]
+    if networks.settings().get("model_type") == "albert":
+        raise InputError(
+            f"model '{model.name}': expected layers with weights of their own, got albert, whose "
+            "layers share theirs"
+        )
+    maps.check(f"model '{model.name}'", model.layers, model.dim)
+    return networks.with_maps(maps, copied)
 
 
 class NetworkField:
@@ -425,6 +471,8 @@ def _built(
     stages = int8_stages(core) if int8 else None
     shown: Any = networks
     model = Model(f"{name} (int8)" if int8 else name, shown, tokenizer, stages)
+    maps = read_maps(folder)
+    model = model if maps is None else model.with_maps(maps, copied=False)
     check_run(place, model)
     return model
 

@@ -25,6 +25,7 @@ PARTS = {
     "encoder": "encoder",
     "language": "masked",
     "classifier": "fewshot",
+    "predictions": "predictions",
 }
 """The part of an audit that the instruments of a subject belong to."""
 

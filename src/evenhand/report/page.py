@@ -29,6 +29,7 @@ from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
+from evenhand.report.predictions import predictions_section
 from evenhand.report.verdicts import BY_TOPIC, SUBJECTS, rules
 from evenhand.results import Measurement
 
@@ -48,6 +49,7 @@ def sections(findings: Findings) -> list[Section]:
         *(language.model_section(findings, kind) for kind in BY_TOPIC),
         language.coverage_section(findings),
         fewshot_section(findings),
+        predictions_section(findings),
         further_measures(findings),
         appendix(findings),
     ]
@@ -183,7 +185,7 @@ def _other_methods(findings: Findings) -> Section:
             known.text,
             "no" if find(name) is not None and name not in measured else "yes",
         )
-        for part in ("text", "posterior", "masked", "causal", "encoder", "fewshot")
+        for part in ("text", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
         if part in findings.settings["parts"]
         for name, known in methods(part).items()
     ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evenhand.report.fewshot import Network
     from evenhand.report.findings import Findings, StageResult
 
-Subject = Literal["data", "vectors", "model", "causal", "encoder", "classifier"]
+Subject = Literal["data", "vectors", "model", "causal", "encoder", "classifier", "predictions"]
 SUBJECTS: Mapping[str, str] = {
     "data": "The data",
     "vectors": "Word vectors",
@@ -34,6 +34,7 @@ SUBJECTS: Mapping[str, str] = {
     "causal": "Causal language model",
     "encoder": "Sentence encoder",
     "classifier": "Few-shot classifiers",
+    "predictions": "Your classifier",
 }
 """What is judged, in the order of reading."""
 
@@ -146,6 +147,11 @@ RULES: Mapping[str, Rules] = {
         confirmed=Condition(of="confirming", p={"p_holm": SOME}, towards=True),
     ),
     **dict.fromkeys(BY_TOPIC, ASSOCIATIONS),
+    "predictions": Rules(
+        strong=(Condition(p={"p_holm": STRONG}, excludes_ideal=True),),
+        smallest_first=True,
+        sentence="associations",
+    ),
     "classifier": Rules(
         strong=(
             SEVERAL,
@@ -377,7 +383,7 @@ def judge(
 
     Parameters
     ----------
-    subject : {"data", "vectors", "model", "causal", "encoder", "classifier"}
+    subject : {"data", "vectors", "model", "causal", "encoder", "classifier", "predictions"}
     results : iterable of Measurement
         Everything measured of it; what has no part in a verdict is left out.
     name, topic : str
@@ -540,6 +546,8 @@ def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
         measuring = [stage for stage in stages if stage.measures]
         more = posterior_numbers(findings, topic) if topic else ()
         title = topic or "gender"
+        if subject == "predictions":
+            title = ", ".join(findings.subjects.get(subject, {}).get("groups", ())) or title
         if measuring:
             judged.append(
                 judge(

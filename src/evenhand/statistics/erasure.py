@@ -76,7 +76,9 @@ class AffineMap:
         return AffineMap(strength * self.left, self.right, strength * self.shift)
 
 
-def leace(x: ArrayLike, z: ArrayLike, *, shrinkage: float = 0.0) -> AffineMap:
+def leace(
+    x: ArrayLike, z: ArrayLike, *, weights: ArrayLike | None = None, shrinkage: float = 0.0
+) -> AffineMap:
     r"""Fit least-squares concept erasure: the smallest change after which z is linearly hidden.
 
     Parameters
@@ -85,6 +87,8 @@ def leace(x: ArrayLike, z: ArrayLike, *, shrinkage: float = 0.0) -> AffineMap:
         The vectors.
     z : array (n) or (n, k)
         The concept: a number, several, or classes as `one_hot` has them.
+    weights : array (n), optional
+        How much each vector counts; by default all count the same.
     shrinkage : float
         From 0 to 1: how far the covariance that defines "smallest" is shrunk towards a multiple of
         the identity, for vectors that are few for their dimension. The covariance of the erased
@@ -118,23 +122,27 @@ def leace(x: ArrayLike, z: ArrayLike, *, shrinkage: float = 0.0) -> AffineMap:
     """
     if not 0 <= shrinkage <= 1:
         raise InputError(f"shrinkage: expected a number from 0 to 1, got {shrinkage}")
-    rows, concept = _checked(x, z)
+    rows = _rows(x)
     n, d = rows.shape
-    mean = rows.mean(axis=0)
-    centred = rows - mean
-    cross = centred.T @ concept / n
+    shares = _shares(weights, n)
+    roots = np.sqrt(shares)[:, None]
+    mean = shares @ rows
+    centred = roots * (rows - mean)
+    cross = centred.T @ (roots * _standardised(z, shares))
     reduced = np.linalg.qr(centred, mode="r") if n > d else centred
     _, sizes, axes = np.linalg.svd(reduced, full_matrices=False)
     known = sizes > sizes.max(initial=0.0) * max(n, d) * np.finfo(np.float64).eps
-    axes, variances = axes[known], sizes[known] ** 2 / n
-    roots = np.sqrt((1 - shrinkage) * variances + shrinkage * variances.sum() / d)[:, None]
-    basis, correlations, _ = np.linalg.svd((axes @ cross) / roots, full_matrices=False)
+    axes, variances = axes[known], sizes[known] ** 2
+    spreads = np.sqrt((1 - shrinkage) * variances + shrinkage * variances.sum() / d)[:, None]
+    basis, correlations, _ = np.linalg.svd((axes @ cross) / spreads, full_matrices=False)
     basis = basis[:, correlations > _CORRELATION]
-    left, right = axes.T @ (roots * basis), (basis / roots).T @ axes
+    left, right = axes.T @ (spreads * basis), (basis / spreads).T @ axes
     return AffineMap(left, right, left @ (right @ mean))
 
 
-def project_difference(x: ArrayLike, labels: ArrayLike) -> AffineMap:
+def project_difference(
+    x: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None
+) -> AffineMap:
     r"""Fit the projection that removes the difference of two classes' means.
 
     Parameters
@@ -142,6 +150,8 @@ def project_difference(x: ArrayLike, labels: ArrayLike) -> AffineMap:
     x : array (n, d)
     labels : array (n)
         0 and 1, or any two values; the larger one is the second class.
+    weights : array (n), optional
+        How much each vector counts.
 
     Returns
     -------
@@ -151,20 +161,22 @@ def project_difference(x: ArrayLike, labels: ArrayLike) -> AffineMap:
         change that is not the smallest.
 
     """
-    first, second = _means(x, labels)
+    first, second = _means(x, labels, weights)
     difference = second - first
     length = float(np.linalg.norm(difference))
     unit = difference / length if length else difference
     return AffineMap(unit[:, None], unit[None], unit * float(unit @ (first + second)) / 2)
 
 
-def steer_difference(x: ArrayLike, labels: ArrayLike) -> AffineMap:
+def steer_difference(
+    x: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None
+) -> AffineMap:
     """Fit the steering vector: the difference of the classes' means, which the map adds to x.
 
     Parameters are those of `project_difference`. Scaled by s it moves x by s times the way from
     the first class to the second, by -s the other way. Nothing is removed.
     """
-    first, second = _means(x, labels)
+    first, second = _means(x, labels, weights)
     d = len(first)
     return AffineMap(np.zeros((d, 0)), np.zeros((0, d)), second - first)
 
@@ -179,24 +191,33 @@ def one_hot(labels: Sequence[Any]) -> Floats:
     return np.asarray(np.eye(len(classes))[index])
 
 
-def _checked(x: ArrayLike, z: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as finite arrays of n rows; the columns of z centred, at unit variance if they vary."""
-    rows, concept = _rows(x), np.asarray(z, dtype=np.float64)
+def _standardised(z: ArrayLike, shares: Floats) -> Floats:
+    """The columns of z that vary, centred and at unit variance."""
+    concept = np.asarray(z, dtype=np.float64)
     concept = concept[:, None] if concept.ndim == 1 else concept
-    if concept.ndim != 2 or len(concept) != len(rows):
+    if concept.ndim != 2 or len(concept) != len(shares):
         raise InputError(
-            f"z: expected one row for each of the {len(rows)} vectors, got shape {np.shape(z)}"
+            f"z: expected one row for each of the {len(shares)} vectors, got shape {np.shape(z)}"
         )
     if not np.isfinite(concept).all():
         raise InputError("z: expected finite numbers, got others")
-    concept = concept - concept.mean(axis=0)
-    spread = np.sqrt((concept**2).mean(axis=0))
-    concept = concept[:, spread > 0] / spread[spread > 0]
-    if not concept.shape[1]:
+    varying = np.ptp(concept, axis=0) > 0
+    if not varying.any():
         raise InputError(
-            f"z: expected two classes or more, got the same for all {len(rows)} vectors"
+            f"z: expected two classes or more, got the same for all {len(shares)} vectors"
         )
-    return rows, concept
+    concept = concept[:, varying] - shares @ concept[:, varying]
+    return np.asarray(concept / np.sqrt(shares @ concept**2))
+
+
+def _shares(weights: ArrayLike | None, n: int) -> Floats:
+    """The weights, which sum to 1."""
+    if weights is None:
+        return np.full(n, 1 / n)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (n,) or not np.isfinite(given).all() or not (given > 0).all():
+        raise InputError(f"weights: expected {n} numbers above 0, got shape {given.shape}")
+    return np.asarray(given / given.sum())
 
 
 def _rows(x: ArrayLike) -> Floats:
@@ -208,7 +229,7 @@ def _rows(x: ArrayLike) -> Floats:
     return rows
 
 
-def _means(x: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+def _means(x: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
     rows, names = _rows(x), np.asarray(labels)
     classes = np.unique(names)
     if names.shape != (len(rows),) or len(classes) != 2:
@@ -216,5 +237,9 @@ def _means(x: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
             f"labels: expected one of two classes for each of the {len(rows)} vectors, got shape "
             f"{names.shape} of {len(classes)} classes"
         )
-    first, second = (rows[names == name].mean(axis=0) for name in classes)
+    shares = _shares(weights, len(rows))
+    first, second = (
+        shares[names == name] @ rows[names == name] / shares[names == name].sum()
+        for name in classes
+    )
     return np.asarray(first), np.asarray(second)

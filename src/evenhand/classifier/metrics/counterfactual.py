@@ -157,6 +157,7 @@ CAVEATS: Sequence[str] = (
     reading="One measurement per version. 'names' says what first names do, 'words' what pronouns "
     "and other gendered words do, 'swapped' both, 'neutral' what stating no gender does.",
     caveats=tuple(CAVEATS),
+    audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualFlips(_Counterfactual):
@@ -179,6 +180,7 @@ class CounterfactualFlips(_Counterfactual):
     reading="Signed: changes of men's and of women's texts can cancel, so read the parts by group. "
     "The mean absolute change is in the details.",
     caveats=tuple(CAVEATS),
+    audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualChange(_Counterfactual):

@@ -26,7 +26,7 @@ from evenhand.classifier.groups import (
 )
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Run, correct_p_values, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, correct_p_values, instrument, option
 from evenhand.results import Items, Measurement
 from evenhand.statistics.crossed import clustered
 from evenhand.statistics.intervals import fisher_z, share_difference
@@ -265,6 +265,23 @@ class _Gaps:
             )
         ]
 
+    finding: ClassVar[str] = ""
+
+    @classmethod
+    def evidence(cls, measurement: Measurement) -> list[Evidence]:
+        """The test, with the class whose gap is largest."""
+        largest = measurement.part(measurement.details["largest"], "class")
+        first, second = (f"{100 * rate:.0f} %" for rate in largest.details["rates"])
+        return [
+            Evidence(
+                measurement=measurement,
+                label=f"{cls.declaration.label}, {measurement.query}",
+                quantity="a root mean square of the gaps",
+                sentence=f"{cls.finding} ({measurement.query}); the largest gap is that of "
+                f"'{largest.query}', {first} and {second}.",
+            )
+        ]
+
     @classmethod
     def example(cls) -> tuple[Predictions, None]:
         """A classifier that recognises women less often as pilots."""
@@ -275,6 +292,7 @@ class _Gaps:
 
 COMMON: dict[str, Any] = {
     "subject": "predictions",
+    "audit": True,
     "ideal": 0.0,
     "worse": "higher",
     "caveats": (
@@ -295,6 +313,7 @@ READING = (
     formula="root mean square over classes of P(ŷ = y | y, g1) - P(ŷ = y | y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
+    role="decides",
     **COMMON,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +321,7 @@ class TprGap(_Gaps):
     """The instrument `tpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
+    finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
 
 
 @instrument(
@@ -311,6 +331,7 @@ class TprGap(_Gaps):
     formula="root mean square over classes of P(ŷ = y | not y, g1) - P(ŷ = y | not y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
+    role="decides",
     **COMMON,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -318,6 +339,7 @@ class FprGap(_Gaps):
     """The instrument `fpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
+    finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
 
 
 @instrument(

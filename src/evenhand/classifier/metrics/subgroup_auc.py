@@ -150,6 +150,7 @@ class _GroupAuc:
 
 COMMON: dict[str, Any] = {
     "subject": "predictions",
+    "audit": True,
     "source": "Borkan et al. (2019)",
     "ideal": 1.0,
     "worse": "lower",
