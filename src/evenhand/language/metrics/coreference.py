@@ -33,7 +33,6 @@ from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Declaration, Run, RunOptions, instrument
@@ -471,6 +470,8 @@ class Coreference:
         self, rows: Sequence[Mapping[str, Any]], subject: str, run: Run
     ) -> list[Measurement]:
         """Each occupation: its log odds after *she* less those after *he*; and the correlation."""
+        from scipy.stats import rankdata
+
         about = self.declaration
         effects = _effects(rows)
         parts = [

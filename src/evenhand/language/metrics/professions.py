@@ -31,7 +31,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 import numpy as np
-from scipy.special import logsumexp
 
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
@@ -272,6 +271,8 @@ def professions(
 
 def _measure_causal(model: Any, design: Design, query: str, run: Run) -> Measurement:
     """The same by likelihoods of complete sentences, and the pronoun that is predicted next."""
+    from scipy.special import logsumexp
+
     distinct = list({sentence.text: None for sentence in design.sentences})
     coded = dict(zip(distinct, model.encode(distinct), strict=True))
     unknown = getattr(model.tokenizer, "unk_token_id", None)
