@@ -248,7 +248,7 @@ def professions(
         it in `details`; by "correlation" the rank correlation with the share of women. Items: one
         row per template, profession and pair of persons. A causal model has a part by "reading"
         too: the log odds of *he* against *she* after "The X said that", male-leaning less
-        female-leaning professions, with the area under the curve (AUC) that tells them apart.
+        female-leaning professions, with the area under the curve (AUC) of the two groups.
 
     Notes
     -----
