@@ -421,3 +421,12 @@ def test_a_first_policy_of_many_measures_has_those_that_decide():
     text = draft_policy([*many, leads])
     assert text.count("[[rules]]") == 1
     assert "# demo (q29)" in text
+
+
+def test_a_first_policy_against_a_baseline_leaves_out_what_is_not_paired():
+    rng = np.random.default_rng(8)
+    paired = mean_of(rng.normal(size=12))
+    unpaired = replace(paired, query="other", items={"word": ["a"], "score": [1.0]})
+    text = draft_policy([paired, unpaired], baseline=True)
+    assert text.count("[[rules]]") == 1
+    assert "# demo (other)" in text

@@ -15,7 +15,7 @@ from pydantic import PlainValidator
 
 from evenhand.errors import InputError, LexiconError, UnknownNameError
 from evenhand.gate.reading import Source, read_results
-from evenhand.instruments import find
+from evenhand.instruments import compare, find
 from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml
 from evenhand.results import Measurement
 
@@ -237,7 +237,8 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
         As for `read_results`. Of many measures, those that decide a verdict have a rule, the
         others are named in a comment.
     baseline : bool
-        Whether rules limit the worsening against a baseline, in place of the value.
+        Whether rules limit the worsening against a baseline, in place of the value; measures whose
+        items are not paired have no rule then.
 
     Returns
     -------
@@ -246,6 +247,7 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
     """
     measured = read_results(*sources).measurements
     usable = [m for m in measured if math.isfinite(m.value) and _bounded(m)]
+    usable = [m for m in usable if not baseline or _pairs(m)]
     deciding = [m for m in usable if _decides(m)]
     chosen = deciding if deciding and len(usable) > MANY else usable
     if not chosen:
@@ -262,6 +264,17 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
 
 def _bounded(m: Measurement) -> bool:
     return math.isfinite(m.low) and math.isfinite(m.high)
+
+
+def _pairs(m: Measurement) -> bool:
+    """Whether two of these have a paired change; taken for granted where items are not known."""
+    if not len(m.items):
+        return True
+    try:
+        change = compare(m, m).change
+    except (InputError, KeyError):
+        return False
+    return math.isfinite(change.low) and math.isfinite(change.high)
 
 
 def _decides(m: Measurement) -> bool:
