@@ -220,9 +220,9 @@ def tune(job: Mapping[str, Any], corpus: Corpus, folder: Path) -> str:
 
 def measure(job: Mapping[str, Any], corpus: Corpus, folder: Path, source: str) -> None:
     """The bias of the language model and its pseudo-perplexity, each in a file."""
+    from evenhand.language.metrics.professions import professions
     from evenhand.masked import load as load_model
     from evenhand.masked.metrics.perplexity import perplexity
-    from evenhand.language.metrics.professions import professions
     from evenhand.masked.metrics.pronouns import pronouns
     from evenhand.masked.sentences import built_in_sentences
 

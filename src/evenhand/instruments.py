@@ -57,6 +57,7 @@ __all__ = [
     "find",
     "instrument",
     "instruments",
+    "item_key",
     "lookup",
     "measure",
     "option",
@@ -761,13 +762,16 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
     )
 
 
+def item_key(item: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What tells an item of `without` values from the others: its axis, name and group."""
+    return item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")
+
+
 def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:
     if "without" not in measurement.items.columns:
         return {}
     return {
-        (item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")): item[
-            "without"
-        ]
+        item_key(item): item["without"]
         for item in measurement.items
         if math.isfinite(item["without"])
     }

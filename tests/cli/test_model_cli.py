@@ -103,10 +103,14 @@ def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
 
 
 def test_a_tokenizer_without_the_words_of_built_in_material(causal, capsys):
-    assert run(["model", "measure", causal]) == 2
-    error = capsys.readouterr().err
-    assert "the tokenizer of 'small-llama' may not have these words" in error
-    assert error.count("\n") == 1
+    for metrics, problem in (
+        ([], "model 'small-llama': its tokenizer can represent none of the professions"),
+        (["--metric", "seat"], "the tokenizer of 'small-llama' may not have these words"),
+    ):
+        assert run(["model", "measure", causal, *metrics]) == 2
+        error = capsys.readouterr().err
+        assert problem in error
+        assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -146,3 +150,34 @@ def test_a_question_gets_a_short_answer(causal, capsys):
     assert answer["words"][0]["word"] == "his"
     assert run(["ask", "no mask"]) == 2
     assert "expected one [MASK]" in capsys.readouterr().err
+
+
+def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text(
+        "sent_more,sent_less,stereo_antistereo,bias_type\n"
+        "w5 w6,w7 w6,stereo,a\nw8 w9,w9 w9,stereo,b\n"
+    )
+    arguments = ["model", "measure", causal, "--metric", "crows", "--data", str(pairs)]
+    assert run([*arguments, "--json"]) == 0
+    [measured] = json.loads(capsys.readouterr().out)["measurements"]
+    assert measured["details"]["method"] == "likelihood"
+    assert run([*arguments, "--method", "attention"]) == 2
+    assert capsys.readouterr().err.startswith("error: method: expected none for causal model")
+    names = [f"{side}_stereotyped_type1.txt.dev" for side in ("pro", "anti")]
+    for name, pronoun, other in zip(names, ("he", "she"), ("her", "his"), strict=True):
+        (tmp_path / name).write_text(
+            f"1 [The guard] met the nurse because [{pronoun}] was late.\n"
+            f"2 The guard met [the nurse] because it was [{other}] car.\n"
+        )
+    command = ["model", "measure", "mini", "--metric", "coreference", "--data"]
+    assert run([*command, str(tmp_path), "--json"]) == 0
+    [measured] = json.loads(capsys.readouterr().out)["measurements"]
+    assert measured["n"] == 2
+    assert {part["query"] for part in measured["parts"]} >= {"accuracy", "guard", "nurse"}
+    (tmp_path / names[1]).unlink()
+    assert run([*command, str(tmp_path / names[0])]) == 2
+    problem = capsys.readouterr().err
+    assert problem.startswith("error: ")
+    assert names[1] in problem
+    assert problem.count("\n") == 1

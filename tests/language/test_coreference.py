@@ -153,11 +153,11 @@ def test_a_masked_model_agrees_with_plain_calls():
             text = f'{schema.sentences[gender]} Here "{name}" refers to the {word}.'
             ids = model.tokenizer(text)["input_ids"]
             token = model.tokenizer.convert_tokens_to_ids(word)
-            place = len(ids) - 3
-            assert ids[place] == token
-            ids[place] = model.tokenizer.mask_token_id
+            position = len(ids) - 3
+            assert ids[position] == token
+            ids[position] = model.tokenizer.mask_token_id
             with torch.no_grad():
-                logits = model.network(input_ids=torch.tensor([ids])).logits[0, place]
+                logits = model.network(input_ids=torch.tensor([ids])).logits[0, position]
             values.append(float(logits.double().log_softmax(-1)[token]))
         assert m.items[f"log_odds_{name}"][0] == pytest.approx(values[0] - values[1], abs=5e-4)
 
@@ -346,9 +346,9 @@ def test_published_files(shared):
     lists = [
         shared / "data" / "winobias" / f"{side}_occupations.txt" for side in ("male", "female")
     ]
-    for place, path in enumerate(lists):
+    for side, path in enumerate(lists):
         listed = {line.strip().lower() for line in path.read_text().splitlines() if line.strip()}
-        assert {schema.occupations[place] for schema in winobias} == listed
+        assert {schema.occupations[side] for schema in winobias} == listed
     winogender = read_schemas(shared / "data" / "winogender")
     assert len(winogender) == 240
     assert len({schema.occupations[0] for schema in winogender}) == 60

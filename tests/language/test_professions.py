@@ -568,3 +568,12 @@ def test_masked_and_causal_models_stand_in_one_table():
     assert change.paired == 8
     with pytest.raises(InputError, match="two or more for a causal model"):
         professions(causal_world(1.0), asked(FRAMES, ["nurse"], [SHE]))
+
+
+def test_what_a_causal_tokenizer_cannot_represent_is_left_out_and_named():
+    model, pair = small_model("gpt2"), PersonPair("w7", "w8")
+    m = professions(model, asked(["w5 {profession} {person} w6"], ["w30", "w31", "cook"], [pair]))
+    assert m.left_out == ("cook",)
+    assert m.details["professions"] == 2
+    with pytest.raises(InputError, match="its tokenizer can represent none of the professions"):
+        professions(model, asked(["w5 {profession} {person}"], ["a", "b"], [pair]))

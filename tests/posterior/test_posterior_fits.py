@@ -170,3 +170,33 @@ def test_student_errors_have_students_density():
     likelihood = predictor.log_likelihood(np.array([0.2, 1.4]), slice(None))
     expected = t.logpdf(np.array([[0.2], [1.4]]), nu, 1.0, 0.5)
     assert likelihood == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_draws_go_to_arviz(arviz):
+    result = fit(simulate(seed=1), "crossed", draws=400)
+    data = result.to_arviz(log_likelihood=True)
+    for name, draws in result.draws.items():
+        assert data.posterior[name].to_numpy() == pytest.approx(draws)
+    level = next(iter(result.levels))
+    assert data.posterior["level"].sel(connection=level).to_numpy() == pytest.approx(
+        result.levels[level]
+    )
+    rows = result.table.distance.size
+    assert data.log_likelihood["distance"].shape[-1] == rows
+    expected = result.log_likelihood(2, 3).reshape(data.posterior["level"].shape[:2])
+    assert data.log_likelihood["distance"].to_numpy()[..., 2] == pytest.approx(expected)
+    waic = arviz.waic(data, scale="deviance")
+    assert float(waic.elpd_waic) == pytest.approx(compute_criteria(result).waic, rel=1e-6)
+    assert "log_likelihood" not in result.to_arviz().groups()
+
+
+def test_without_arviz_the_error_says_what_to_install(monkeypatch):
+    import sys
+
+    from evenhand.errors import MissingExtraError
+
+    result = fit(simulate(seed=1), "crossed", draws=400)
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(MissingExtraError, match=r"evenhand\[arviz\]"):
+        result.to_arviz()

@@ -20,6 +20,7 @@ from evenhand.audit.stages import Options, Progress, Stage, skip
 from evenhand.errors import InputError
 from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.files import to_json, versions
+from evenhand.instruments import LANGUAGE
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -64,9 +65,16 @@ QUICK = Size(
 
 
 def fewshot_stages(
-    model: str, data: Dataset, options: Options, *, size: Size | None = None
+    model: str,
+    data: Dataset,
+    options: Options,
+    *,
+    kind: str = "model",
+    size: Size | None = None,
 ) -> list[Stage]:
     """A stage for each network, on the model as it is and on the data as far as they suffice."""
+    if kind == "causal":
+        return [_skipped(data, f"expected a masked model or an encoder, got a {LANGUAGE[kind]}")]
     chosen = size or (QUICK if options.quick else FULL)
     try:
         fit = fitted(data, chosen.texts, options.seed)

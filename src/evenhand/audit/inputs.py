@@ -1,4 +1,4 @@
-"""What is audited: vectors, a masked language model, labelled texts, as they were given."""
+"""What is audited: vectors, a language model of any kind, labelled texts, as they were given."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
 
 if TYPE_CHECKING:
+    from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-PARTS = ("text", "vectors", "posterior", "masked", "fewshot")
+PARTS = ("text", "vectors", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
 """The parts of an audit, which can be left out."""
+KINDS = {"model": "masked", "causal": "causal", "encoder": "encoder"}
+"""The part of each kind of language model."""
 NEEDS = {
     "text": "data",
     "vectors": "vectors",
     "posterior": "vectors",
     "masked": "model",
+    "causal": "model",
+    "encoder": "model",
     "fewshot": "data",
+    "predictions": "predictions",
 }
 """What must be given for a part."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
@@ -45,7 +51,9 @@ class Inputs:
 
     vectors: Vectors | None
     model: str
+    kind: str
     data: Dataset | None
+    predictions: Predictions | None
     parts: tuple[str, ...]
     subjects: dict[str, dict[str, Any]] = field(repr=False)
 
@@ -55,6 +63,7 @@ def gather(
     model: str | os.PathLike[str] | None,
     data: str | os.PathLike[str] | Dataset | None,
     *,
+    predictions: Predictions | None = None,
     skip: Sequence[str] = (),
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
@@ -62,31 +71,40 @@ def gather(
     """Load what is given; with nothing given, all of the embedded defaults.
 
     Where something is given, only that is audited: vectors by their own measures and posterior, a
-    model by its pronouns, associations and phrases, data by their odds and by few-shot classifiers
-    on the model, or on `mini`. Everything that can be checked
-    without reading is checked first, and what no part needs is not read.
+    model by the measures of its kind that have built-in material, data by their odds and by
+    few-shot classifiers on the model, or on `mini`. Everything that can be checked without reading
+    is checked first, and what no part needs is not read.
     """
     from evenhand.fewshot.data import Dataset, read
+    from evenhand.language.models import kind_of
     from evenhand.vectors.store import Vectors, load
 
     for name in skip:
         if name not in PARTS:
             raise UnknownNameError("part of an audit", name, PARTS)
-    everything = vectors is None and model is None and data is None
+    everything = vectors is None and model is None and data is None and predictions is None
     if everything:
         vectors, model, data = VECTORS, MODEL, DATA
-    given = {"vectors": vectors is not None, "model": model is not None, "data": data is not None}
-    parts = [name for name in PARTS if given[NEEDS[name]]]
-    chosen = tuple(name for name in parts if name not in skip)
-    if not chosen:
-        raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
+    given = {
+        "vectors": vectors is not None,
+        "model": model is not None,
+        "data": data is not None,
+        "predictions": predictions is not None,
+    }
     named = os.fspath(model) if model is not None else MODEL
     source = DATA if data is None else data
     _check(vectors, named, None if everything else data, columns or {})
+    kind = kind_of(named)
+    others = {part for own, part in KINDS.items() if own != kind}
+    parts = [name for name in PARTS if given[NEEDS[name]] and name not in others]
+    chosen = tuple(name for name in parts if name not in skip)
+    if not chosen:
+        raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
     subjects: dict[str, dict[str, Any]] = {}
-    facts = describe_model(named) if {"masked", "fewshot"} & set(chosen) else None
+    used = {KINDS[kind], "fewshot"} & set(chosen)
+    facts = describe_model(named) if used else None
     texts: Dataset | None = None
-    if {"text", "masked", "fewshot"} & set(chosen):
+    if "text" in chosen or used:
         named_columns: dict[str, Any] = dict(columns or {})
         texts = source if isinstance(source, Dataset) else read(source, **named_columns)
         if data is not None:
@@ -117,14 +135,30 @@ def gather(
             "sha256": _hash(read_from),
         }
     if facts is not None:
-        subjects["model"] = facts
-    return Inputs(vectors=v, model=named, data=texts, parts=chosen, subjects=subjects)
+        subjects[kind] = facts
+    if predictions is not None and "predictions" in chosen:
+        subjects["predictions"] = {
+            "name": public_name(predictions.name),
+            "texts": len(predictions),
+            "classes": len(predictions.classes),
+            "groups": list(predictions.groups),
+            "digest": predictions.digest,
+        }
+    return Inputs(
+        vectors=v,
+        model=named,
+        kind=kind,
+        data=texts,
+        predictions=predictions,
+        parts=chosen,
+        subjects=subjects,
+    )
 
 
 def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:
     """Raise an error for what is wrong with any of the inputs, before one of them is read."""
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.model import EMBEDDED as MODELS
+    from evenhand.language.models import EMBEDDED as MODELS
     from evenhand.vectors.store import EMBEDDED
 
     if isinstance(vectors, str | os.PathLike):
@@ -171,17 +205,13 @@ def _hash(source: Any) -> str | None:
 
 def describe_model(source: str) -> dict[str, Any]:
     """Load the model, which checks that it can be audited, and return its facts."""
-    from evenhand.masked.model import load
+    from evenhand.audit.stages import loaded
+    from evenhand.language.models import describe
 
-    model = load(source)
-    weights = sum(weight.numel() for weight in model.core.parameters())
-    return {
-        "name": model.name,
-        "source": public_name(source),
-        "weights": weights,
-        "layers": int(model.core.config.num_hidden_layers),
-        "fingerprint": model.fingerprint,
-    }
+    about = describe(loaded(source))
+    shown = ("weights", "layers", "dimension", "pooling", "fingerprint")
+    facts = {name: about[name] for name in shown if name in about}
+    return {"name": about["name"], "source": public_name(source), **facts}
 
 
 def check_vectors(given: str, embedded: Sequence[str]) -> None:
@@ -194,11 +224,14 @@ def check_vectors(given: str, embedded: Sequence[str]) -> None:
 
 
 def check_model(given: str, embedded: Sequence[str]) -> None:
-    """An embedded name, a name of the hub, or a folder that is there."""
-    if given in embedded or given.startswith(HUB) or Path(given).is_dir():
+    """An embedded name, a name of the hub, or a folder or GGUF file that is there."""
+    path = Path(given)
+    if given in embedded or given.startswith(HUB) or path.is_dir():
         return
-    if Path(given).exists():
+    if path.exists() and path.suffix.lower() != ".gguf":
         raise FileError(given, "expected the folder of a model (config.json, weights), got a file")
+    if path.exists():
+        return
     more = "; a model of the hub is named hf:NAME"
     raise FileError(given, _missing("folder", "model", given, embedded) + more)
 

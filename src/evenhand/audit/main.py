@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon, threads
 from evenhand.audit.fewshot import fewshot_stages
-from evenhand.audit.inputs import Inputs, gather
+from evenhand.audit.inputs import KINDS, Inputs, gather
 from evenhand.audit.mitigation import debias_stages, finetune_stages
 from evenhand.audit.posterior import posterior_stages
 from evenhand.audit.stages import (
@@ -40,6 +40,7 @@ from evenhand.files import (
     save_json,
     versions,
 )
+from evenhand.instruments import subject_of
 from evenhand.lexicon import Topic
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
@@ -50,6 +51,7 @@ from evenhand.results import Comparison, Measurement
 from evenhand.wording import slug
 
 if TYPE_CHECKING:
+    from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
@@ -89,6 +91,7 @@ def audit(
     *,
     model: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | Dataset | None = None,
+    predictions: Predictions | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
@@ -101,7 +104,7 @@ def audit(
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
 ) -> Audit:
-    """Audit word vectors, a masked language model and labelled texts, and write a report.
+    """Audit word vectors, a language model and labelled texts, and write a report.
 
     With nothing given the embedded defaults are audited, else only what is given. Stages of an
     earlier audit of the same inputs and settings in `out` are not computed again.
@@ -111,9 +114,12 @@ def audit(
     vectors : str, path or Vectors, optional
         An embedded name, a file, or loaded vectors.
     model : str or path, optional
-        A masked language model: an embedded name, a folder or `hf:NAME`.
+        A language model of any kind (masked, causal, sentence encoder): an embedded name, a folder,
+        a GGUF file or `hf:NAME`.
     data : str, path or Dataset, optional
         Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
+    predictions : Predictions, optional
+        Of a classifier of any kind (`evenhand.classifier.read_predictions`).
     topics : iterable of str or Topic
         The topics of the vectors.
     out : str or path
@@ -121,7 +127,8 @@ def audit(
     quick : bool
         Leave out fine-tuning, most mitigations and most training.
     skip : sequence of str
-        Parts to leave out: text, vectors, posterior, masked, fewshot.
+        Parts to leave out: text, vectors, posterior, masked, causal, encoder, fewshot,
+        predictions.
     columns : dict, optional
         The columns of the data: text, label, gender, and the codes male and female.
     seed, prob : int and float
@@ -145,7 +152,15 @@ def audit(
     chosen = _topics(topics)
     folder = check_folder(out)
     new = not folder.exists()
-    given = gather(vectors, model, data, skip=skip, columns=columns, read_from=read_from)
+    given = gather(
+        vectors,
+        model,
+        data,
+        predictions=predictions,
+        skip=skip,
+        columns=columns,
+        read_from=read_from,
+    )
     _check_words(given, chosen)
     with RunFolder.working(folder):
         for name in ("stages", "work"):
@@ -213,23 +228,28 @@ def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterabl
         yield from debias_stages(v, topics, depends, options)
     if "posterior" in given.parts and v is not None:
         yield from posterior_stages(v, topics, options)
-    if "masked" in given.parts and texts is not None:
+    if KINDS[given.kind] in given.parts and texts is not None:
         yield from model_stages(given.model, texts, options)
     if "fewshot" in given.parts and texts is not None:
-        yield from fewshot_stages(given.model, texts.dataset, options)
+        yield from fewshot_stages(given.model, texts.dataset, options, kind=given.kind)
+    if "predictions" in given.parts and given.predictions is not None:
+        predictions = given.predictions
+        digest = {"predictions": predictions.digest}
+        yield from instrument_stages("predictions", lambda: predictions, digest, options)
 
 
 def model_stages(source: str, texts: Texts, options: Options) -> list[Stage]:
-    """The stages for a model; the data give sentences to score and text to fine-tune on."""
-    depends = {
-        "model": loaded(source).fingerprint,
-        "prob": options.prob,
-        "seed": options.seed,
-    }
-    return [
-        *instrument_stages("model", lambda: loaded(source), depends, options, texts),
-        *finetune_stages(source, texts.dataset, depends, options),
-    ]
+    """The stages for a model of any kind: its instruments that have built-in material.
+
+    The data give sentences to score, and to masked models text to fine-tune on.
+    """
+    model = loaded(source)
+    kind = subject_of(model)
+    depends = {"model": model.fingerprint, "prob": options.prob, "seed": options.seed}
+    stages = instrument_stages(kind, lambda: loaded(source), depends, options, texts)
+    if kind == "model":
+        stages += finetune_stages(source, texts.dataset, depends, options)
+    return stages
 
 
 def _topics(topics: Iterable[str | Topic]) -> list[Topic]:

@@ -28,7 +28,7 @@ from evenhand.files import (
     save_json,
     to_json,
 )
-from evenhand.instruments import Run, identity, instruments, plan, run_jobs
+from evenhand.instruments import LANGUAGE, Run, identity, instruments, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
 from evenhand.report.verdicts import Subject
@@ -37,7 +37,6 @@ from evenhand.wording import slug
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.model import Model
     from evenhand.text.tables import Corpus
     from evenhand.vectors.store import Vectors
 
@@ -200,7 +199,7 @@ def _measure(
     texts: Texts | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    cached = chosen.declaration.subject == "model"
+    cached = chosen.declaration.subject in ("language", *LANGUAGE)
     subject, run = load(), options.run(progress, cached=cached)
     try:
         if hasattr(chosen, "audit"):
@@ -247,9 +246,9 @@ def _measure_topic(
 
 
 @lru_cache(maxsize=1)
-def loaded(source: str) -> Model:
-    """The model, loaded once for all stages."""
-    from evenhand.masked.model import load
+def loaded(source: str) -> Any:
+    """The model of any kind, loaded once for all stages."""
+    from evenhand.language.models import load
 
     return load(source)
 

@@ -150,7 +150,7 @@ def contrasts(predictions: Predictions) -> list[Contrast]:
         np.array([names[label] for label in labels])
         for labels in (predictions.true, predictions.pred)
     )
-    found = []
+    compared = []
     for column, labels in predictions.columns.items():
         levels = sorted({label for label in labels if label is not None})
         if len(levels) < 2:
@@ -163,7 +163,7 @@ def contrasts(predictions: Predictions) -> list[Contrast]:
             given = np.array([predictions.clusters[i] for i in rows])
             clusters = np.unique(given, return_inverse=True)[1]
         pairs = [(levels[0], levels[1])] if len(levels) == 2 else [(g, OTHERS) for g in levels]
-        found += [
+        compared += [
             Contrast(
                 column,
                 pair,
@@ -176,7 +176,7 @@ def contrasts(predictions: Predictions) -> list[Contrast]:
             )
             for pair in pairs
         ]
-    return found
+    return compared
 
 
 def members(contrast: Contrast, rate: Rate, c: int) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.files import parse_json
+from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.tables import Source, Table, open_table
 
@@ -91,6 +92,12 @@ class Predictions:
         rows = zip(*self.groups.values(), strict=True)
         joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
         return {**self.groups, INTERSECTION.join(self.groups): joined}
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of everything it has."""
+        content = plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+        return blake2b(to_json(content, indent=None).encode(), digest_size=16).hexdigest()
 
     def units(self) -> tuple[Labels, NDArray[np.intp]]:
         """The names of what is sampled, clusters or single texts, and that of each row by number.
@@ -263,8 +270,8 @@ def predict(
 
         def call(part: Sequence[str]) -> Any:
             rows = classifier(list(part), top_k=None, truncation=True)
-            found = [{entry["label"]: entry["score"] for entry in row} for row in rows]
-            return [[row[name] for name in names] for row in found]
+            scored = [{entry["label"]: entry["score"] for entry in row} for row in rows]
+            return [[row[name] for name in names] for row in scored]
 
     blocks = [
         np.asarray(call(list(texts[first : first + batch])), dtype=float)
@@ -325,15 +332,15 @@ def _score_columns(table: Table, pattern: str) -> dict[str, str]:
     before, star, after = pattern.partition("*")
     if not star or "*" in after:
         raise InputError(f"score: expected a pattern with one * for the class, got '{pattern}'")
-    found = {
+    by_class = {
         name[len(before) : len(name) - len(after)]: name
         for name in table.columns
         if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
     }
-    if not found:
+    if not by_class:
         columns = ", ".join(table.columns)
         raise FileError(table.name, f"no column fits '{pattern}' (columns: {columns})")
-    return found
+    return by_class
 
 
 def _known(table: Table, name: str) -> None:
@@ -347,12 +354,12 @@ def _which(what: str, option: str, table: Table) -> str:
 
 
 def _complete(cells: Iterable[str | None], column: str, name: str) -> Labels:
-    found = []
+    labels = []
     for number, cell in enumerate(cells, 1):
         if cell is None:
             raise FileError(name, f"row {number}: '{column}': expected a value, got none")
-        found.append(cell)
-    return tuple(found)
+        labels.append(cell)
+    return tuple(labels)
 
 
 def _score(cell: str | None, column: str, number: int, name: str) -> float:

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from evenhand.cli.options import (
+    cluster_option,
     declared_options,
     folder_option,
+    group_option,
     jobs_option,
     json_option,
     model_option,
+    parse_scores,
+    pred_option,
     prob_option,
     reading_options,
+    score_option,
     seed_option,
+    true_option,
     vectors_option,
 )
 from evenhand.cli.output import (
@@ -61,8 +67,9 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
 )
 @model_option(
     **ONCE,
-    help="A masked language model: mini (embedded), a folder as save_pretrained writes it, with"
-    " config.json, the weights with their masked head and the tokenizer; or hf:NAME of the hub.",
+    help="A language model: mini (embedded), a folder as save_pretrained writes it, with"
+    " config.json, the weights and the tokenizer, a GGUF file, or hf:NAME of the hub. Its kind"
+    " (masked, causal, sentence encoder) is read from its configuration.",
 )
 @declared_options(
     DataSettings,
@@ -73,6 +80,16 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
         " bzip2 or zstd too) in UTF-8, - for standard input, or hf:NAME.",
     },
 )
+@click.option(
+    "--predictions",
+    metavar="FILE",
+    help="Predictions of your classifier, as for evenhand classifier; with the five options below.",
+)
+@true_option()
+@pred_option()
+@group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")
+@score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
+@cluster_option(help="What texts have in common, such as a person or a document.")
 @click.option(
     "--topics",
     default="gender,religion,race",
@@ -89,7 +106,8 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
     "--skip",
     default="",
     metavar="PART,…",
-    help="Leave out some of text, vectors, posterior, masked, fewshot.",
+    help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot,"
+    " predictions.",
 )
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
 @jobs_option()
@@ -101,6 +119,12 @@ def audit(
     vectors: str | None,
     model: str | None,
     data: str | None,
+    predictions: str | None,
+    true: str | None,
+    pred: str | None,
+    group: tuple[str, ...],
+    score: tuple[str, ...],
+    cluster: str | None,
     topics: str,
     quick: bool,
     skip: str,
@@ -115,10 +139,10 @@ def audit(
 
     Without --vectors, --model and --data the embedded defaults are audited: GloVe vectors, a small
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
-    measures and a Bayesian model, your model by pronouns, professions and phrases, your data by
-    odds ratios and by few-shot classifiers on the model (or on mini). Everything you name is
-    checked before the work starts. A part that fails does not lose the others; the same command
-    resumes where it stopped.
+    measures and a Bayesian model, your model by the measures of its kind that have built-in
+    material (a masked one by pronouns, professions and phrases), your data by odds ratios and by
+    few-shot classifiers on the model (or on mini). Everything you name is checked before the work
+    starts. A part that fails does not lose the others; the same command resumes where it stopped.
 
     On two cores the defaults take about five minutes, with --quick about one; larger models take
     longer. One that would take more than ten minutes to fine-tune is not fine-tuned, and the page
@@ -130,8 +154,10 @@ def audit(
       evenhand audit --quick --out first-look
       evenhand audit --vectors my.vec --topics gender,mine.toml --out my-audit
       evenhand audit --model ./my-bert --out my-model
+      evenhand audit --model ./SmolLM2-135M.gguf --out my-causal-model
       evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
       evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
+      evenhand audit --predictions test.csv --true y --pred yhat --group gender --out mine
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
@@ -139,11 +165,26 @@ def audit(
     from evenhand.files import public_arguments
 
     chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
+    read = None
+    if predictions is not None:
+        from evenhand.classifier import read_predictions
+
+        read = read_predictions(
+            predictions,
+            true=true,
+            pred=pred,
+            group=group,
+            score=parse_scores(score),
+            cluster=cluster,
+        )
+    elif any((true, pred, group, score, cluster)):
+        raise click.UsageError("--true, --pred, --group, --score, --cluster: need --predictions")
     with step_bars() as show:
         result = run(
             vectors,
             model=model,
             data=data,
+            predictions=read,
             topics=chosen,
             out=folder,
             quick=quick,

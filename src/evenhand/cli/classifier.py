@@ -16,9 +16,11 @@ from evenhand.cli.options import (
     item_option,
     json_option,
     metric_option,
-    parse_pairs,
+    parse_scores,
+    pred_option,
     run_options,
     score_option,
+    true_option,
 )
 from evenhand.cli.output import print_json, print_measurements, print_notes
 from evenhand.errors import InputError
@@ -53,8 +55,8 @@ Examples:
 
 @click.command(short_help="Gaps of any classifier between groups of people.", help=HELP)
 @click.argument("source", metavar="FILE")
-@click.option("--true", metavar="COLUMN", help="The column with the true classes.")
-@click.option("--pred", metavar="COLUMN", help="The column with the predicted classes.")
+@true_option()
+@pred_option()
 @group_option(multiple=True, help="A column with groups of people; repeatable.")
 @score_option(
     multiple=True,
@@ -93,13 +95,12 @@ def classifier(  # noqa: D103
     for name in given:
         if name not in accepted:
             raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
-    pattern = len(score) == 1 and "*" in score[0] and "=" not in score[0]
     subject = read_predictions(
         source,
         true=true,
         pred=pred,
         group=group,
-        score=score[0] if pattern else parse_pairs(score, "COLUMN", "--score"),
+        score=parse_scores(score),
         cluster=cluster,
         item=item,
         version=version,

@@ -62,7 +62,7 @@ def _extras() -> dict[str, dict[str, Any]]:
         needed = requires("evenhand") or []
     except PackageNotFoundError:  # a source tree that is not installed
         names, needed = list(PURPOSES), []
-    found: dict[str, dict[str, Any]] = {}
+    extras: dict[str, dict[str, Any]] = {}
     for name in names:
         if name == "dev":
             continue
@@ -70,8 +70,8 @@ def _extras() -> dict[str, dict[str, Any]]:
         own = [text for text in needed if any(mark in text for mark in marks)]
         packages = [_package(text) for text in own] or [name]
         there = all(find_spec(IMPORTED_AS.get(p, p).replace("-", "_")) for p in packages)
-        found[name] = {"installed": there, "purpose": PURPOSES.get(name, ""), "packages": packages}
-    return found
+        extras[name] = {"installed": there, "purpose": PURPOSES.get(name, ""), "packages": packages}
+    return extras
 
 
 def _package(requirement: str) -> str:
@@ -103,11 +103,11 @@ def _devices() -> dict[str, Any]:
 def _caches() -> list[dict[str, str]]:
     """Ours and that of the hub, with their sizes."""
     hub = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    found = []
+    caches = []
     for folder in (user_cache(), hub):
         size = "none yet"
         if folder.is_dir():
             files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
             size = show_size(sum(path.stat().st_size for path in files))
-        found.append({"path": str(folder), "size": size})
-    return found
+        caches.append({"path": str(folder), "size": size})
+    return caches

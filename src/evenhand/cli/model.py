@@ -70,23 +70,10 @@ def info(source: str, load: ModelLoader, as_json: bool) -> None:
       evenhand model info mini
       evenhand model info ./SmolLM2-135M.gguf --json
     """
+    from evenhand.language.models import describe
+
     loaded = load.any(source)
-    networks = {"model": "core", "causal": "network", "encoder": "base"}
-    network = getattr(loaded, networks[loaded.subject_kind])
-    about = {
-        "name": loaded.name,
-        "kind": LANGUAGE[loaded.subject_kind],
-        "weights": sum(weight.numel() for weight in network.parameters()),
-        "vocabulary": len(loaded.tokenizer),
-        "longest_input": loaded.longest,
-        "fingerprint": loaded.fingerprint,
-    }
-    if loaded.subject_kind == "encoder":
-        about |= {"dimension": loaded.dim, "pooling": loaded.pooling}
-        about["length"] = "1" if loaded.normalize else "any"
-    maps = getattr(loaded, "maps", None)
-    if maps is not None:
-        about["layer_maps"] = str(maps)
+    about = describe(loaded)
     metrics = [cls.declaration for cls in instruments(loaded.subject_kind).values()]
     if as_json:
         print_json(command="model info", model=about, metrics=[each.name for each in metrics])

@@ -75,6 +75,8 @@ figures_option = shared(
     "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
 )
 vectors_option = shared("--vectors", multiple=True, metavar="SRC")
+true_option = shared("--true", metavar="COLUMN", help="The column with the true classes.")
+pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
 item_option = shared("--item", metavar="COLUMN", help="The column with the names of the texts.")
 group_option = shared("--group", metavar="COLUMN")
 score_option = shared("--score", metavar="COLUMN")
@@ -183,14 +185,15 @@ reading_options = combine(encoding_option, size_option)
 
 def output_option(text: str) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
-    return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
+    return click.option("-o", "--output", type=click.Path(), callback=check_writable, help=text)
 
 
-def _writable(
+def check_writable(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
     value: str | None,
 ) -> str | None:
+    """The file to write, refused before any work if its folder does not exist."""
     real_path(value or ".")
     if not Path(value or ".").parent.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
@@ -514,6 +517,17 @@ def parse_pairs(
             raise InputError(f"{flag}: expected '{name}' once, got it twice")
         pairs[name] = value
     return pairs
+
+
+def parse_scores(given: Sequence[str]) -> dict[str, str] | str:
+    """The columns of scores: CLASS=COLUMN pairs, or one pattern with * for the class.
+
+    >>> parse_scores(["p_*"]), parse_scores(["nurse=p1", "judge=p2"])
+    ('p_*', {'nurse': 'p1', 'judge': 'p2'})
+    """
+    if len(given) == 1 and "*" in given[0] and "=" not in given[0]:
+        return given[0]
+    return parse_pairs(given, "COLUMN", "--score")
 
 
 def parse_numbers(given: Iterable[str]) -> dict[str, int | float]:

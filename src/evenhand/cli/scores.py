@@ -108,7 +108,7 @@ def scores(
     kinds = (".html", ".json")
     if output is not None and output.suffix.lower() not in kinds:
         raise click.UsageError(f"--output: expected a file that ends in {' or '.join(kinds)}")
-    found = analyze(
+    analysis = analyze(
         *sources,
         item=item,
         model=model,
@@ -123,36 +123,36 @@ def scores(
     if output is not None and output.suffix.lower() == ".html":
         from evenhand.report.scores import write_scores
 
-        write_scores(found, output)
+        write_scores(analysis, output)
     elif output is not None:
-        found.save(output)
+        analysis.save(output)
     if as_json:
-        print_json(command="scores", **found.to_dict())
+        print_json(command="scores", **analysis.to_dict())
         return
-    _print_means(found)
-    _print_differences(found)
-    if len(found.ranking) > 1:
+    _print_means(analysis)
+    _print_differences(analysis)
+    if len(analysis.ranking) > 1:
         ranks = [
             (m.query, f"{m.value:g}", f"{m.low:g} to {m.high:g}", number(m.details["mean"]))
-            for m in found.ranking
+            for m in analysis.ranking
         ]
         table("Ranks", ("model", "rank", "could be", "mean"), ranks)
-    if found.agreement:
+    if analysis.agreement:
         taus = [
             (m.by, m.query, number(m.value, 2), interval(m.low, m.high, 2), f"{m.n}")
-            for m in found.agreement
+            for m in analysis.agreement
         ]
         table("Agreement of ranks (Kendall's τ)", ("by", "between", "τ", "interval", "n"), taus)
-    print_notes([*found.notes, *(note for c in found.comparisons for note in c.notes)])
+    print_notes([*analysis.notes, *(note for c in analysis.comparisons for note in c.notes)])
     if output is not None:
         click.echo(f"written: {output}")
-    click.echo(found.summary)
+    click.echo(analysis.summary)
 
 
-def _print_means(found: ScoreAnalysis) -> None:
+def _print_means(analysis: ScoreAnalysis) -> None:
     """The means by rank, with the groups' and those for the templates at hand."""
-    order = {m.query: place for place, m in enumerate(found.ranking)}
-    measured = sorted(found.measurements, key=lambda m: order[m.query])
+    order = {m.query: place for place, m in enumerate(analysis.ranking)}
+    measured = sorted(analysis.measurements, key=lambda m: order[m.query])
     scoped = any(m.select("scope") for m in measured)
     rows = []
     for m in measured:
@@ -172,7 +172,7 @@ def _print_means(found: ScoreAnalysis) -> None:
     headers = ["model", "mean", "interval", "these only", "n"]
     used = [i for i in range(5) if scoped or i != 3]
     table(
-        "Means" if found.measurements[0].metric != "gap" else "Gaps",
+        "Means" if analysis.measurements[0].metric != "gap" else "Gaps",
         [headers[i] for i in used],
         ([row[i] for i in used] for row in rows),
     )
@@ -183,10 +183,10 @@ def _print_means(found: ScoreAnalysis) -> None:
     click.echo(text)
 
 
-def _print_differences(found: ScoreAnalysis) -> None:
+def _print_differences(analysis: ScoreAnalysis) -> None:
     """All pairs, or those with the first-ranked model where there are many."""
-    best = found.ranking[0].query
-    chosen, many = found.comparisons, len(found.comparisons) > SHOWN
+    best = analysis.ranking[0].query
+    chosen, many = analysis.comparisons, len(analysis.comparisons) > SHOWN
     if many:
         chosen = tuple(c for c in chosen if best in (c.before.query, c.after.query))
     if not chosen:
@@ -210,11 +210,11 @@ def _print_differences(found: ScoreAnalysis) -> None:
     title = f"Differences from {best}" if many else "Differences"
     table(title, ("model" if many else "models", "difference", "interval", "p", "needed"), rows)
     click.echo(
-        f"p: corrected for all {len(found.comparisons)} pairs (Holm). needed: what would find a "
+        f"p: corrected for all {len(analysis.comparisons)} pairs (Holm). needed: what would find a "
         "difference as large with a power of 80%, that pair alone."
     )
     if many:
-        rest = len(found.comparisons) - len(chosen)
+        rest = len(analysis.comparisons) - len(chosen)
         click.echo(f"{rest} further pairs of models: --json, or -o FILE.")
 
 

@@ -71,7 +71,6 @@ def text() -> None:
 
 streaming_options = combine(
     format_options,
-    item_option,
     jobs_option(
         default=1,
         show_default=True,

@@ -15,7 +15,7 @@ from pydantic import PlainValidator
 
 from evenhand.errors import InputError, LexiconError, UnknownNameError
 from evenhand.gate.reading import Source, read_results
-from evenhand.instruments import find
+from evenhand.instruments import compare, find
 from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml
 from evenhand.results import Measurement
 
@@ -237,7 +237,8 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
         As for `read_results`. Of many measures, those that decide a verdict have a rule, the
         others are named in a comment.
     baseline : bool
-        Whether rules limit the worsening against a baseline, in place of the value.
+        Whether rules limit the worsening against a baseline, in place of the value; for measures
+        whose items are not paired they limit the value.
 
     Returns
     -------
@@ -250,9 +251,15 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
     chosen = deciding if deciding and len(usable) > MANY else usable
     if not chosen:
         raise InputError("gate: expected measurements with an interval, got none")
+    paired = {id(m) for m in chosen if baseline and _pairs(m)}
+    if baseline and not paired:
+        raise InputError(
+            "gate: expected results with items that can be paired, got none (--json leaves them "
+            "out: use -o FILE.json, save, or an audit)"
+        )
     named = Counter((m.metric, m.query) for m in chosen)
     several = {key for key, count in named.items() if count > 1}
-    blocks = [HEADER, *(_rule(m, baseline, (m.metric, m.query) in several) for m in chosen)]
+    blocks = [HEADER, *(_rule(m, id(m) in paired, (m.metric, m.query) in several) for m in chosen)]
     ids = {id(m) for m in chosen}
     if others := [m for m in measured if id(m) not in ids]:
         names = dict.fromkeys(f"{m.metric} ({m.query})" for m in others)
@@ -262,6 +269,17 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
 
 def _bounded(m: Measurement) -> bool:
     return math.isfinite(m.low) and math.isfinite(m.high)
+
+
+def _pairs(m: Measurement) -> bool:
+    """Whether two of these have a paired change."""
+    if not len(m.items):
+        return False
+    try:
+        change = compare(m, m).change
+    except (InputError, KeyError):
+        return False
+    return math.isfinite(change.low) and math.isfinite(change.high)
 
 
 def _decides(m: Measurement) -> bool:
@@ -279,7 +297,7 @@ def _comment(text: str) -> str:
     return "# " + " ".join(text.split()) + "\n"
 
 
-def _rule(m: Measurement, baseline: bool, several: bool) -> str:
+def _rule(m: Measurement, paired: bool, several: bool) -> str:
     """The rule of a measurement: the end of today's interval that is worse.
 
     Only where several subjects were measured does it name the subject, which may be renamed.
@@ -294,7 +312,7 @@ def _rule(m: Measurement, baseline: bool, several: bool) -> str:
     ]
     ratio = is_ratio(m.metric)
     judged = m.worse != "away" or m.ideal is not None
-    if baseline and judged:
+    if paired and judged:
         lines.append(f"max_worsening = {1.0 if ratio else 0.0}")
     else:
         low, high = _limits(m, ratio)

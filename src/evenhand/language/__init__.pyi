@@ -18,7 +18,7 @@ from .metrics.holisticbias import Descriptor, HolisticWords, holisticbias, read_
 from .metrics.professions import professions
 from .metrics.seat import seat
 from .metrics.stereoset import Triple, read_triples, stereoset
-from .models import kind_of, load
+from .models import describe, kind_of, load
 
 __all__ = [
     "Answer",
@@ -35,6 +35,7 @@ __all__ = [
     "controls",
     "coreference",
     "crows",
+    "describe",
     "encode",
     "end_likelihoods",
     "fit_maps",

@@ -6,17 +6,22 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.causal.model import EMBEDDED as CAUSAL
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
+from evenhand.instruments import LANGUAGE, subject_of
 from evenhand.language.encoders import MODULES
+from evenhand.masked.model import EMBEDDED as MASKED
 from evenhand.masked.sources import CAUSAL_FAMILIES, COMMON_FAMILIES, fetch
 
-__all__ = ["Kind", "kind_of", "load"]
+__all__ = ["Kind", "describe", "kind_of", "load"]
 
 Kind = Literal["model", "causal", "encoder"]
 """Masked and causal language models and sentence encoders, by the names of their instruments'
 subjects."""
 
+EMBEDDED = (*MASKED, *CAUSAL)
+"""Names of the models that come with the package."""
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")
 CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")
 
@@ -38,9 +43,6 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     'model'
 
     """
-    from evenhand.causal.model import EMBEDDED as CAUSAL
-    from evenhand.masked.model import EMBEDDED as MASKED
-
     name = os.fspath(source)
     if name in MASKED:
         return "model"
@@ -50,7 +52,7 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     if not folder.is_dir():
         raise InputError(
             f"model '{name}': no such folder or GGUF file, and not embedded "
-            f"({', '.join(MASKED + CAUSAL)}); a model of the hub is named hf:NAME"
+            f"({', '.join(EMBEDDED)}); a model of the hub is named hf:NAME"
         )
     if (folder / MODULES).is_file():
         return "encoder"
@@ -78,6 +80,37 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
         "expected a masked or a causal language model or a sentence encoder (architectures that "
         f"end in ForMaskedLM, ForCausalLM or Model), got {', '.join(names) or family!r}",
     )
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """What a loaded model of any kind is: its kind, size and vocabulary.
+
+    Examples
+    --------
+    >>> from evenhand.masked import load
+    >>> about = describe(load("mini"))
+    >>> about["kind"], about["layers"]
+    ('masked language model', 4)
+
+    """
+    kind = subject_of(model)
+    network = {"model": "core", "causal": "network", "encoder": "base"}[kind]
+    weights: Any = getattr(model, network)
+    about = {
+        "name": model.name,
+        "kind": LANGUAGE[kind],
+        "weights": sum(weight.numel() for weight in weights.parameters()),
+        "layers": int(weights.config.num_hidden_layers),
+        "vocabulary": len(model.tokenizer),
+        "longest_input": model.longest,
+        "fingerprint": model.fingerprint,
+    }
+    if kind == "encoder":
+        about |= {"dimension": model.dim, "pooling": model.pooling}
+        about["length"] = "1" if model.normalize else "any"
+    if getattr(model, "maps", None) is not None:
+        about["layer_maps"] = str(model.maps)
+    return about
 
 
 def load(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from evenhand.errors import MissingExtraError
 from evenhand.posterior.tables import Table
 from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
 from evenhand.threads import choose
@@ -214,6 +215,48 @@ class Fit:
         for name, draws in self._quantities():
             columns |= dict(_columns(name, draws, self.entries))
         return pd.DataFrame(columns)
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """Return the draws as `arviz.InferenceData`, for its plots and diagnostics.
+
+        Parameters
+        ----------
+        log_likelihood : bool
+            Whether to add the log likelihood of every row in every draw, as `arviz.loo` needs it;
+            it takes chains × draws × rows numbers.
+
+        Returns
+        -------
+        arviz.InferenceData
+            Groups `posterior` (with the means of the connection classes as `level`) and
+            `observed_data`. Needs the extra `arviz`.
+
+        """
+        try:
+            import arviz
+        except ImportError:
+            raise MissingExtraError("arviz", "to_arviz", "evenhand[arviz]") from None
+        chains, length = next(iter(self.draws.values())).shape[:2]
+        posterior = {name: np.asarray(draws) for name, draws in self.draws.items()}
+        names = {name: f"{name}_entry" for name, draws in posterior.items() if draws.ndim == 3}
+        coordinates: dict[str, Any] = {names[name]: list(self.entries[name]) for name in names}
+        dims = {name: [axis] for name, axis in names.items()}
+        if self.levels:
+            posterior["level"] = np.stack(list(self.levels.values()), axis=-1)
+            dims["level"], coordinates["connection"] = ["connection"], list(self.levels)
+        observed = np.asarray(self.table.distance, dtype=float)
+        coordinates["row"], dims["distance"] = np.arange(observed.size), ["row"]
+        more: dict[str, Any] = {}
+        if log_likelihood:
+            rows = self.log_likelihood(0, observed.size)
+            more["log_likelihood"] = {"distance": rows.T.reshape(chains, length, observed.size)}
+        return arviz.from_dict(
+            posterior=posterior,
+            observed_data={"distance": observed},
+            coords=coordinates,
+            dims=dims,
+            **more,
+        )
 
 
 def in_chains(draws: Floats, chains: int = CHAINS) -> Floats:

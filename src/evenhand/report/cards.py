@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from evenhand.errors import InputError
 from evenhand.files import replace_file
-from evenhand.instruments import find
+from evenhand.instruments import LANGUAGE, find
 from evenhand.report.blocks import render_text
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import Method, label_of, method, methods
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 JUDGED: Mapping[str, tuple[Subject, ...]] = {
     "model": ("model", "classifier"),
+    "causal": ("causal", "classifier"),
+    "encoder": ("encoder", "classifier"),
     "vectors": ("vectors",),
     "data": ("data", "classifier"),
 }
@@ -38,6 +40,8 @@ JUDGED: Mapping[str, tuple[Subject, ...]] = {
 TASKS: Mapping[str, tuple[str, str]] = {
     "vectors": ("feature-extraction", "Word vectors"),
     "model": ("fill-mask", "Masked language model"),
+    "causal": ("text-generation", "Causal language model"),
+    "encoder": ("sentence-similarity", "Sentence encoder"),
     "classifier": ("text-classification", "Few-shot classification"),
 }
 """The hub's name of what is done with each subject, and ours."""
@@ -48,6 +52,8 @@ PARTS = {
     "data": ("text",),
     "vectors": ("vectors", "posterior"),
     "model": ("masked",),
+    "causal": ("causal",),
+    "encoder": ("encoder",),
     "classifier": ("fewshot",),
 }
 FACTS = {
@@ -123,17 +129,18 @@ def span(low: float | None, high: float | None, digits: int = 3) -> str:
 def model_card(findings: Findings, about: Literal["model", "vectors"] | None = None) -> str:
     """The results on a model as a block for its card: metadata first, then what they say.
 
-    A card is about one model: the masked language model where one was audited, else the vectors,
-    unless `about` says which.
+    A card is about one model: the language model where one was audited, else the vectors, unless
+    `about` says which.
     """
-    there = [name for name in ("model", "vectors") if name in findings.subjects]
-    if (about or "model") not in there and (about or not there):
+    kinds = [*(LANGUAGE if about != "vectors" else ()), *(["vectors"] if about != "model" else [])]
+    there = [name for name in kinds if name in findings.subjects]
+    if not there:
         wanted = about or "model or vectors"
         raise InputError(
             f"model card: expected an audit of {wanted}, got one of "
             f"{', '.join(findings.subjects) or 'nothing'}"
         )
-    kind = about or there[0]
+    kind = there[0]
     name = str(findings.subjects[kind]["name"])
     judged = [v for v in findings.verdicts if v.subject in JUDGED[kind]]
     return _card(findings, kind, name, judged, _model_metadata(name, findings, judged))
@@ -212,9 +219,9 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
     """
     findings = read_findings(folder)
     texts = {"summary.md": summary_markdown(findings)}
-    if "model" in findings.subjects or "vectors" in findings.subjects:
+    if findings.model or "vectors" in findings.subjects:
         texts["model_card.md"] = model_card(findings)
-    if "model" in findings.subjects and "vectors" in findings.subjects:
+    if findings.model and "vectors" in findings.subjects:
         texts["vectors_card.md"] = model_card(findings, "vectors")
     if "data" in findings.subjects:
         texts["data_card.md"] = data_card(findings)
@@ -514,8 +521,8 @@ def _dataset(findings: Findings, verdict: Verdict) -> tuple[str, str]:
         source = str(data["source"])
         known = source.removeprefix("hf:") if source.startswith("hf:") else slug(data["name"])
         return known, str(data["name"])
-    kinds = {"vectors": "word lists", "model": "sentences", "classifier": "texts"}
-    kind = kinds[verdict.subject]
+    kinds = {"vectors": "word lists", "classifier": "texts"}
+    kind = kinds.get(verdict.subject, "sentences")
     return slug(f"evenhand {verdict.topic} {kind}"), f"Evenhand's {kind}: {verdict.topic}"
 
 

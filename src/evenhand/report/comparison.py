@@ -12,7 +12,7 @@ from typing import Any, Literal
 from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
 from evenhand.files import real_path, replace_file
-from evenhand.instruments import find, paired_jackknife
+from evenhand.instruments import LANGUAGE, find, item_key, paired_jackknife
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -35,13 +35,19 @@ from evenhand.wording import interval, number, percent, slug
 
 prose = Prose("comparison")
 
-IDENTITY = {"vectors": "content_sha256", "model": "fingerprint", "data": "digest"}
+IDENTITY = {
+    "vectors": "content_sha256",
+    **dict.fromkeys(LANGUAGE, "fingerprint"),
+    "data": "digest",
+    "predictions": "digest",
+}
 """The fact that shows whether two audits had the same input."""
 DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
     "data": ("data",),
     "vectors": ("vectors",),
-    "model": ("model", "data"),
-    "classifier": ("model", "data"),
+    **{kind: (kind, "data") for kind in LANGUAGE},
+    "classifier": (*LANGUAGE, "data"),
+    "predictions": ("predictions",),
 }
 """What the numbers on each subject depend on."""
 COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
@@ -444,7 +450,7 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
     """The items by what they are; none where the value without an item is not known for all."""
     if m.items.get("without") is None:
         return set()
-    keys = {(item.get("axis", ""), item["word"], item.get("group", "")) for item in m.items}
+    keys = set(map(item_key, m.items))
     known = all(math.isfinite(item["without"]) for item in m.items)
     return keys if known and len(keys) == len(m.items) else set()
 
@@ -578,7 +584,7 @@ def _warnings(compared: AuditComparison) -> Iterable[str]:
         yield prose.some_quick()
     if differ("vectors"):
         yield prose.other_vectors()
-    if differ("model") and differ("data"):
+    if any(map(differ, LANGUAGE)) and differ("data"):
         yield prose.other_model_and_data()
 
 

@@ -555,7 +555,7 @@ def fewshot_section(findings: Findings) -> Section:
             data=first.details["data"],
             tested=first.runs["none"].accuracy.details["classes"],
             networks=[network.name for network in networks],
-            model=str(findings.subjects.get("model", {}).get("name", "the model")),
+            model=str(findings.model.get("name", "the model")),
         ),
         prose.text("versions"),
     ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from evenhand.errors import FileError
 from evenhand.files import document, read_document
+from evenhand.instruments import LANGUAGE
 from evenhand.lexicon import Topic
 from evenhand.report.verdicts import Verdict
 from evenhand.results import Comparison, Measurement
@@ -77,6 +78,11 @@ class Findings:
     def vectors(self) -> Mapping[str, Any] | None:
         """The vectors audited, if any."""
         return self.subjects.get("vectors")
+
+    @property
+    def model(self) -> Mapping[str, Any]:
+        """The facts of the language model, of whichever kind, if there is one."""
+        return next((self.subjects[kind] for kind in LANGUAGE if kind in self.subjects), {})
 
     @property
     def name(self) -> str:

@@ -487,7 +487,8 @@ def score_changes(changes: Sequence[Comparison], labels: Mapping[str, str]) -> C
 
 def masked_section(findings: Findings) -> Section:
     """What the model expects of men and women, measured in four ways."""
-    parts = [part(findings) for part in SECTIONS.values()]
+    measured = any(stage.subject == "model" for stage in findings.stages)
+    parts = [part(findings) for part in SECTIONS.values()] if measured else []
     return Section.of("masked", "The masked language model", parts)
 
 

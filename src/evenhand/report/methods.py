@@ -21,8 +21,11 @@ PARTS = {
     "corpus": "text",
     "vectors": "vectors",
     "model": "masked",
+    "causal": "causal",
+    "encoder": "encoder",
     "language": "masked",
     "classifier": "fewshot",
+    "predictions": "predictions",
 }
 """The part of an audit that the instruments of a subject belong to."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
-from evenhand.report import masked, text, vectors
+from evenhand.report import language, masked, text, vectors
 from evenhand.report.blocks import (
     Block,
     Prose,
@@ -23,17 +23,15 @@ from evenhand.report.blocks import (
     Table,
     Text,
     cell,
-    p_cell,
     render_page,
-    span,
 )
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
-from evenhand.report.verdicts import SUBJECTS, rules
-from evenhand.results import Measurement, Measurements
-from evenhand.wording import percent
+from evenhand.report.predictions import predictions_section
+from evenhand.report.verdicts import BY_TOPIC, SUBJECTS, rules
+from evenhand.results import Measurement
 
 prose = Prose("page")
 
@@ -48,7 +46,10 @@ def sections(findings: Findings) -> list[Section]:
         vectors.mitigations(findings),
         vectors.vector_geometry(findings),
         masked.masked_section(findings),
+        *(language.model_section(findings, kind) for kind in BY_TOPIC),
+        language.coverage_section(findings),
         fewshot_section(findings),
+        predictions_section(findings),
         further_measures(findings),
         appendix(findings),
     ]
@@ -63,7 +64,10 @@ def render(findings: Findings, built: list[Section]) -> str:
         sections=built,
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
-        titles={"gender": "Gender", **{topic.name: topic.title for topic in findings.topics}},
+        titles={
+            **{verdict.topic: verdict.topic.capitalize() for verdict in findings.verdicts},
+            **{topic.name: topic.title for topic in findings.topics},
+        },
         rules=rules(findings),
     )
 
@@ -100,39 +104,9 @@ def further_measures(findings: Findings) -> Section:
     own = {*text.SECTIONS, *vectors.SECTIONS, *masked.SECTIONS}
     blocks: list[Block] = []
     for stage in findings.stages:
-        if stage.kind in own or find(stage.kind) is None:
-            continue
-        for m in stage.measurements:
-            known = method(m.metric)
-            blocks += [
-                Text(f"{label_of(m.metric)}: {known.question if known else ''}"),
-                prose.figure(
-                    f"measure-{m.metric}",
-                    lambda m=m: Measurements([m, *m.parts]).plot(),  # type: ignore[misc]
-                    "measure",
-                    m=m,
-                    method=known,
-                ),
-                Table.of(
-                    label_of(m),
-                    ("Part", "Value", f"{percent(m.prob)} interval", "p", "Ideal", "Items"),
-                    (
-                        (
-                            label_of(part) if part is m else f"{part.by}: {part.query}",
-                            cell(part.value),
-                            span(part.low, part.high),
-                            p_cell(part.p_value),
-                            cell(part.ideal, 2),
-                            cell(float(part.n), 0),
-                        )
-                        for part in (m, *m.parts)
-                    ),
-                ),
-            ]
-        blocks += [
-            Text(f"Not measured: {label_of(skip['metric'])}: {skip['reason']}.", "warning")
-            for skip in stage.skipped
-        ]
+        shown = stage.kind in own or stage.subject in BY_TOPIC
+        if not shown and find(stage.kind) is not None:
+            blocks += [Text(f"{label_of(stage.kind)}."), *language.measure_blocks(stage)]
     return Section("further", "Further measures", blocks)
 
 
@@ -211,7 +185,7 @@ def _other_methods(findings: Findings) -> Section:
             known.text,
             "no" if find(name) is not None and name not in measured else "yes",
         )
-        for part in ("text", "posterior", "masked", "fewshot")
+        for part in ("text", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
         if part in findings.settings["parts"]
         for name, known in methods(part).items()
     ]

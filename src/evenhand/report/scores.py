@@ -29,23 +29,23 @@ SERIES = {"": "for other templates", "scope": "for these templates"}
 LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
 
 
-def write_scores(found: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
+def write_scores(analysis: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
     """Write the page of an analysis; its path."""
-    sections = [part for part in score_sections(found) if part.blocks]
-    text = render_page("scores.html", summary=found.summary, sections=sections)
+    sections = [part for part in score_sections(analysis) if part.blocks]
+    text = render_page("scores.html", summary=analysis.summary, sections=sections)
     with replace_file(path) as file:
         file.write(text.encode())
     return Path(path)
 
 
-def score_sections(found: ScoreAnalysis) -> list[Section]:
+def score_sections(analysis: ScoreAnalysis) -> list[Section]:
     """The page's sections, in the order of reading."""
-    return [_means(found), _ranks(found), _differences(found), _agreement(found)]
+    return [_means(analysis), _ranks(analysis), _differences(analysis), _agreement(analysis)]
 
 
-def _means(found: ScoreAnalysis) -> Section:
-    order = {m.query: place for place, m in enumerate(found.ranking)}
-    measured = sorted(found.measurements, key=lambda m: order[m.query])
+def _means(analysis: ScoreAnalysis) -> Section:
+    order = {m.query: place for place, m in enumerate(analysis.ranking)}
+    measured = sorted(analysis.measurements, key=lambda m: order[m.query])
     prob = measured[0].prob
     scoped = any(m.select("scope") for m in measured)
     rows = [
@@ -72,17 +72,17 @@ def _means(found: ScoreAnalysis) -> Section:
         [
             Figure.of("means-forest", chart, about, words),
             result_table("Means", ("Model", "Part"), listed, columns, words=True),
-            *(Text(note, "warning") for note in found.notes),
+            *(Text(note, "warning") for note in analysis.notes),
         ],
     )
 
 
-def _ranks(found: ScoreAnalysis) -> Section:
-    if len(found.ranking) < 2:
+def _ranks(analysis: ScoreAnalysis) -> Section:
+    if len(analysis.ranking) < 2:
         return Section("ranks", "Ranks")
     rows = [
         (m.query, cell(m.value, 0), Cell(f"{m.low:g} to {m.high:g}"), cell(m.details["mean"]))
-        for m in found.ranking
+        for m in analysis.ranking
     ]
     text = (
         "A model's lowest possible rank is one more than the number of models that are clearly "
@@ -104,7 +104,7 @@ def _needed(c: Comparison) -> Cell:
     return Cell("enough" if enough else f"{c.details['needed']:,} {c.details['of']}")
 
 
-def _differences(found: ScoreAnalysis) -> Section:
+def _differences(analysis: ScoreAnalysis) -> Section:
     rows = [
         (
             c.after.query,
@@ -115,7 +115,7 @@ def _differences(found: ScoreAnalysis) -> Section:
             count(c.paired),
             _needed(c),
         )
-        for c in found.comparisons
+        for c in analysis.comparisons
     ]
     if not rows:
         return Section("differences", "Differences")
@@ -127,15 +127,15 @@ def _differences(found: ScoreAnalysis) -> Section:
         ),
         Table.of("Differences of all pairs", headers, rows, words=True),
     ]
-    notes = dict.fromkeys(note for c in found.comparisons for note in c.notes)
+    notes = dict.fromkeys(note for c in analysis.comparisons for note in c.notes)
     return Section("differences", "Differences", [*blocks, *(Text(note) for note in notes)])
 
 
-def _agreement(found: ScoreAnalysis) -> Section:
-    rows = [(f"{m.by} {m.query}", m) for m in found.agreement]
+def _agreement(analysis: ScoreAnalysis) -> Section:
+    rows = [(f"{m.by} {m.query}", m) for m in analysis.agreement]
     if not rows:
         return Section("agreement", "Agreement of ranks")
-    columns = {**value_columns(found.agreement[0].prob, "τ"), "Models": lambda m: count(m.n)}
+    columns = {**value_columns(analysis.agreement[0].prob, "τ"), "Models": lambda m: count(m.n)}
     text = "Kendall's τ of the models' means: 1 where both rank the models alike, 0 if unrelated."
     return Section(
         "agreement",

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from evenhand.report.fewshot import Network
     from evenhand.report.findings import Findings, StageResult
 
-Subject = Literal["data", "vectors", "model", "classifier"]
+Subject = Literal["data", "vectors", "model", "causal", "encoder", "classifier", "predictions"]
 SUBJECTS: Mapping[str, str] = {
     "data": "The data",
     "vectors": "Word vectors",
     "model": "Masked language model",
+    "causal": "Causal language model",
+    "encoder": "Sentence encoder",
     "classifier": "Few-shot classifiers",
+    "predictions": "Your classifier",
 }
 """What is judged, in the order of reading."""
 
@@ -105,6 +108,8 @@ class Rules:
         names the instruments without a test.
     widened : bool
         Whether the intervals are widened for the number of tests (Bonferroni, normal).
+    smallest_first : bool
+        Whether the tests are shown in the order of their p-values.
     ends : int
         How many numbers are shown on either side of the ideal; 0: those of all tests.
     sentence : str
@@ -118,6 +123,7 @@ class Rules:
     corrected: tuple[str, ...] = ("p_value",)
     needs_lead: bool = False
     widened: bool = False
+    smallest_first: bool = False
     ends: int = 0
     sentence: str = "found"
 
@@ -125,6 +131,13 @@ class Rules:
 AGREES = Condition(of="confirming", p={"p_holm": STRONG}, towards=True)
 REQUIRED = Condition(of="required", p={"p_holm": STRONG}, towards=True, excludes_ideal=True)
 SEVERAL = Condition(p={"p_holm": STRONG}, towards=True, count=2)
+BY_TOPIC = ("causal", "encoder")
+"""Models that are judged on each topic that a test is about."""
+ASSOCIATIONS = Rules(
+    strong=(Condition(p={"p_holm": STRONG}, towards=True, excludes_ideal=True, count=2),),
+    smallest_first=True,
+    sentence="associations",
+)
 
 RULES: Mapping[str, Rules] = {
     "data": Rules(strong=(Condition(p={"p_holm": STRONG}),), ends=2, sentence="leanings"),
@@ -132,6 +145,12 @@ RULES: Mapping[str, Rules] = {
     "model": Rules(
         strong=(REQUIRED,),
         confirmed=Condition(of="confirming", p={"p_holm": SOME}, towards=True),
+    ),
+    **dict.fromkeys(BY_TOPIC, ASSOCIATIONS),
+    "predictions": Rules(
+        strong=(Condition(p={"p_holm": STRONG}, excludes_ideal=True),),
+        smallest_first=True,
+        sentence="associations",
     ),
     "classifier": Rules(
         strong=(
@@ -364,7 +383,7 @@ def judge(
 
     Parameters
     ----------
-    subject : {"data", "vectors", "model", "classifier"}
+    subject : {"data", "vectors", "model", "causal", "encoder", "classifier", "predictions"}
     results : iterable of Measurement
         Everything measured of it; what has no part in a verdict is left out.
     name, topic : str
@@ -433,6 +452,8 @@ def _shown(rules: Rules, level: Level, tests: Tests) -> list[Test]:
         return [*above[: rules.ends], *below[-rules.ends :]]
     if "p_new_classes" in rules.corrected:
         return [_carrier(rules, level, tests.deciding)]
+    if rules.smallest_first:
+        return sorted(tests.deciding, key=lambda test: _or_one(test["p_value"]))
     return list(tests.deciding)
 
 
@@ -510,19 +531,23 @@ def verdicts(findings: Findings) -> tuple[Verdict, ...]:
 
 
 def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
-    """The verdicts on one subject of an audit, on vectors one per topic."""
+    """The verdicts on one subject of an audit, on vectors and some models one per topic."""
     from evenhand.report.fewshot import read_networks
     from evenhand.report.posterior import posterior_numbers
 
     name = str(findings.subjects.get(subject, {}).get("name", ""))
     if subject == "classifier":
-        name = f"few-shot on {findings.subjects.get('model', {}).get('name', 'the model')}"
+        name = f"few-shot on {findings.model.get('name', 'the model')}"
+    if subject in BY_TOPIC:
+        return _judge_by_topic(findings, subject, name)
     judged = []
     for topic in [t.name for t in findings.topics] if subject == "vectors" else [None]:
         stages = [s for s in findings.stages if s.subject == subject and s.topic == topic]
         measuring = [stage for stage in stages if stage.measures]
         more = posterior_numbers(findings, topic) if topic else ()
         title = topic or "gender"
+        if subject == "predictions":
+            title = ", ".join(findings.subjects.get(subject, {}).get("groups", ())) or title
         if measuring:
             judged.append(
                 judge(
@@ -547,6 +572,32 @@ def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
             sentence = prose.left_out(part=subject, numbers=bool(more))
             judged.append(_not_measured(subject, name, title, sentence, more))
     return judged
+
+
+def _judge_by_topic(findings: Findings, subject: Subject, name: str) -> list[Verdict]:
+    """The verdicts on a model, one for each topic that its tests are about."""
+    stages = [stage for stage in findings.stages if stage.subject == subject and stage.measures]
+    if not stages:
+        return []
+    by_topic: dict[str, list[Measurement]] = {}
+    for m in (m for stage in stages for m in stage.measurements):
+        if list(_tests([m])):
+            by_topic.setdefault(m.details.get("topic") or "gender", []).append(m)
+    return [
+        judge(
+            subject,
+            measured,
+            name=name,
+            topic=topic,
+            others=[m for other, ms in by_topic.items() if other != topic for m in ms],
+            reason=_reason(stages),
+        )
+        for topic, measured in sorted((by_topic or {"gender": []}).items(), key=_topic_order)
+    ]
+
+
+def _topic_order(item: tuple[str, Any]) -> tuple[bool, str]:
+    return item[0] != "gender", item[0]
 
 
 def _not_measured(
@@ -611,7 +662,8 @@ def rules(findings: Findings) -> list[tuple[str, list[str]]]:
 
 def explain(subject: str) -> list[str]:
     """The rules of one subject as sentences."""
-    declared = all_declarations([_measured_as(subject)])
+    measured_as = _measured_as(subject)
+    declared = [about for about in all_declarations([measured_as]) if about.audits(measured_as)]
     return prose.lines(
         f"rules_{subject}",
         strong=STRONG,

@@ -166,10 +166,10 @@ def analyze(
     ...     {"item": i, "model": name, "score": float(rng.random() < share)}
     ...     for i in range(400) for name, share in (("a", 0.5), ("b", 0.8))
     ... ]
-    >>> found = analyze(pd.DataFrame(rows))
-    >>> [(m.query, round(m.value, 2)) for m in found.ranking]
+    >>> analysis = analyze(pd.DataFrame(rows))
+    >>> [(m.query, round(m.value, 2)) for m in analysis.ranking]
     [('b', 1.0), ('a', 2.0)]
-    >>> found.comparisons[0].change.low > 0.2
+    >>> analysis.comparisons[0].change.low > 0.2
     True
     """
     if len(sources) == 1 and isinstance(sources[0], Scores):
@@ -396,7 +396,7 @@ class _Analysis:
 
     def agreement(self) -> list[Measurement]:
         """Kendall's τ of the models' means between clusters that are crossed, and groups."""
-        found = []
+        agreements = []
         columns = [("group", self.scores.groups)] if len(self.groups) > 1 and not self.gap else []
         if self.crossed:
             columns.insert(0, (self.crossed, self.scores.clusters[self.crossed]))
@@ -420,7 +420,7 @@ class _Analysis:
                 value, low, high = kendall(
                     [means[one][m] for m in shared], [means[two][m] for m in shared], prob=self.prob
                 )
-                found.append(
+                agreements.append(
                     Measurement(
                         metric="rank_agreement",
                         query=f"{one}, {two}",
@@ -435,7 +435,7 @@ class _Analysis:
                         by=by,
                     )
                 )
-        return found
+        return agreements
 
 
 def _interval(mean: Mean) -> str:

@@ -118,8 +118,8 @@ def read(
     --------
     >>> import pandas as pd
     >>> rows = [("q1", "a", 1), ("q2", "a", 0), ("q1", "b", 1), ("q2", "b", 1)]
-    >>> found = read(pd.DataFrame(rows, columns=["question_id", "model", "correct"]))
-    >>> found.scores.tolist(), found.models
+    >>> scores = read(pd.DataFrame(rows, columns=["question_id", "model", "correct"]))
+    >>> scores.scores.tolist(), scores.models
     ([1.0, 0.0, 1.0, 1.0], ('a', 'a', 'b', 'b'))
     """
     if not sources:
@@ -360,8 +360,8 @@ def _from_harness(path: Path, wanted: str | None) -> _Part:
                 f"{', '.join(sorted(rules))})",
             )
     if not rows:
-        found = f"; filters: {', '.join(sorted(rules))}" if rules else ""
-        raise FileError(path, f"expected samples, got none{found}")
+        hint = f"; filters: {', '.join(sorted(rules))}" if rules else ""
+        raise FileError(path, f"expected samples, got none{hint}")
     return _Part(source_name(os.fspath(path)), rows)
 
 

@@ -34,6 +34,7 @@ DRAWS = 2000
     source="Kleinberg, Mullainathan & Raghavan (2017); Pleiss et al. (2017)",
     ideal=0.0,
     worse="higher",
+    audit=True,
     reading="0 where scores are too high or too low by the same amount in both groups. Parts by "
     "'group' say by how much. It is the mean error, not that at every score.",
 )

@@ -44,18 +44,18 @@ def _pairs(subject: Predictions, metric: str) -> tuple[list[_Pairs], tuple[str, 
     without = tuple(f"{item}: no original" for item, own in rows.items() if ORIGINAL not in own)
     versions = [v for v in dict.fromkeys(subject.versions) if v != ORIGINAL]
     complete = [own for own in rows.values() if ORIGINAL in own]
-    found = []
+    paired = []
     for version in versions:
         both = [own for own in complete if version in own]
         if both:
             originals, others = ([own[v] for own in both] for v in (ORIGINAL, version))
-            found.append(_Pairs(version, originals, others))
-    if not found:
+            paired.append(_Pairs(version, originals, others))
+    if not paired:
         raise InputError(
             f"{metric}: expected rows whose version is '{ORIGINAL}' and others of the same items, "
             f"got {', '.join(dict.fromkeys(subject.versions))}"
         )
-    return found, without
+    return paired, without
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,8 @@ class _Counterfactual:
         material: None = None,  # noqa: ARG002
         run: Run = Run(),
     ) -> list[Measurement]:
-        found, without = _pairs(subject, self.declaration.name)
-        return [replace(self._version(subject, pairs, run), left_out=without) for pairs in found]
+        versions, without = _pairs(subject, self.declaration.name)
+        return [replace(self._version(subject, pairs, run), left_out=without) for pairs in versions]
 
     def _version(self, subject: Predictions, pairs: _Pairs, run: Run) -> Measurement:
         values = self.values(subject, pairs)
@@ -157,6 +157,7 @@ CAVEATS: Sequence[str] = (
     reading="One measurement per version. 'names' says what first names do, 'words' what pronouns "
     "and other gendered words do, 'swapped' both, 'neutral' what stating no gender does.",
     caveats=tuple(CAVEATS),
+    audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualFlips(_Counterfactual):
@@ -179,6 +180,7 @@ class CounterfactualFlips(_Counterfactual):
     reading="Signed: changes of men's and of women's texts can cancel, so read the parts by group. "
     "The mean absolute change is in the details.",
     caveats=tuple(CAVEATS),
+    audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualChange(_Counterfactual):

@@ -26,7 +26,7 @@ from evenhand.classifier.groups import (
 )
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Run, correct_p_values, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, correct_p_values, instrument, option
 from evenhand.results import Items, Measurement
 from evenhand.statistics.crossed import clustered
 from evenhand.statistics.intervals import fisher_z, share_difference
@@ -77,17 +77,17 @@ class _Gaps:
         return [self._contrast(subject, contrast, run) for contrast in contrasts(subject)]
 
     def _contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
-        found = {rate: self._classes(contrast, rate, run) for rate in self.rates}
-        if not any(found.values()):
+        gaps_of = {rate: self._classes(contrast, rate, run) for rate in self.rates}
+        if not any(gaps_of.values()):
             raise InputError(
                 f"{self.declaration.name}: {contrast.query}: expected a class with people of both "
                 "groups, got none"
             )
         parts: list[Measurement] = []
-        for rate, gaps in found.items():
+        for rate, gaps in gaps_of.items():
             parts += self._parts(gaps, rate, contrast, run, subject.name)
-        measured = self._summary(subject, contrast, found, run)
-        known = {gap.name for gaps in found.values() for gap in gaps}
+        measured = self._summary(subject, contrast, gaps_of, run)
+        known = {gap.name for gaps in gaps_of.values() for gap in gaps}
         return replace(
             measured,
             parts=(*measured.parts, *parts),
@@ -102,7 +102,7 @@ class _Gaps:
         return contrast.classes if self.positive is None else (self.positive,)
 
     def _classes(self, contrast: Contrast, rate: Rate, run: Run) -> list[_ClassGap]:
-        found = []
+        class_gaps = []
         for name in self._wanted(contrast):
             c = contrast.classes.index(name)
             of = members(contrast, rate, c)
@@ -121,8 +121,8 @@ class _Gaps:
                 estimate = (mean.value, *mean.interval(run.prob))
                 p = mean.p_value
                 variance = variance if math.isnan(mean.variance) else max(mean.variance, variance)
-            found.append(_ClassGap(name, estimate, variance, p, sizes, hits))
-        return found
+            class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits))
+        return class_gaps
 
     def _parts(
         self, gaps: Sequence[_ClassGap], rate: Rate, contrast: Contrast, run: Run, subject: str
@@ -168,11 +168,11 @@ class _Gaps:
         self,
         subject: Predictions,
         contrast: Contrast,
-        found: dict[Rate, list[_ClassGap]],
+        gaps_of: dict[Rate, list[_ClassGap]],
         run: Run,
     ) -> Measurement:
         """The root mean square of the gaps, with its noise removed as a part."""
-        [(rate, gaps)] = found.items()
+        [(rate, gaps)] = gaps_of.items()
         chosen = [contrast.classes.index(gap.name) for gap in gaps]
         values = np.array([gap.estimate[0] for gap in gaps])
         value = math.sqrt(float((values**2).mean()))
@@ -265,6 +265,23 @@ class _Gaps:
             )
         ]
 
+    finding: ClassVar[str] = ""
+
+    @classmethod
+    def evidence(cls, measurement: Measurement) -> list[Evidence]:
+        """The test, with the class whose gap is largest."""
+        largest = measurement.part(measurement.details["largest"], "class")
+        first, second = (f"{100 * rate:.0f} %" for rate in largest.details["rates"])
+        return [
+            Evidence(
+                measurement=measurement,
+                label=f"{cls.declaration.label}, {measurement.query}",
+                quantity="a root mean square of the gaps",
+                sentence=f"{cls.finding} ({measurement.query}); the largest gap is that of "
+                f"'{largest.query}', {first} and {second}.",
+            )
+        ]
+
     @classmethod
     def example(cls) -> tuple[Predictions, None]:
         """A classifier that recognises women less often as pilots."""
@@ -275,6 +292,7 @@ class _Gaps:
 
 COMMON: dict[str, Any] = {
     "subject": "predictions",
+    "audit": True,
     "ideal": 0.0,
     "worse": "higher",
     "caveats": (
@@ -295,6 +313,7 @@ READING = (
     formula="root mean square over classes of P(ŷ = y | y, g1) - P(ŷ = y | y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
+    role="decides",
     **COMMON,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +321,7 @@ class TprGap(_Gaps):
     """The instrument `tpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
+    finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
 
 
 @instrument(
@@ -311,6 +331,7 @@ class TprGap(_Gaps):
     formula="root mean square over classes of P(ŷ = y | not y, g1) - P(ŷ = y | not y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
+    role="decides",
     **COMMON,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -318,6 +339,7 @@ class FprGap(_Gaps):
     """The instrument `fpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
+    finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
 
 
 @instrument(
@@ -357,11 +379,11 @@ class EqualizedOdds(_Gaps):
         self,
         subject: Predictions,
         contrast: Contrast,
-        found: dict[Rate, list[_ClassGap]],
+        gaps_of: dict[Rate, list[_ClassGap]],
         run: Run,
     ) -> Measurement:
         """The largest gap; its interval from those of all gaps, which hold together."""
-        every = [(rate, gap) for rate, gaps in found.items() for gap in gaps]
+        every = [(rate, gap) for rate, gaps in gaps_of.items() for gap in gaps]
         prob = 1 - (1 - run.prob) / len(every)
         together = {
             rate: self._classes(contrast, rate, replace(run, prob=prob)) for rate in self.rates
@@ -372,7 +394,7 @@ class EqualizedOdds(_Gaps):
         low = max(max(0.0, a, -b) for a, b in ends)
         high = min(1.0, max(max(-a, b) for a, b in ends))
         shrunken = []
-        for gaps in found.values():
+        for gaps in gaps_of.values():
             values, variances = zip(*((g.estimate[0], g.variance) for g in gaps), strict=True)
             shrunken += shrink(values, variances)[1]
         pooled = max(shrunken, key=lambda mean: abs(mean.value))

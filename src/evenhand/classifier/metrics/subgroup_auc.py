@@ -60,7 +60,7 @@ class _GroupAuc:
             raise UnknownNameError("class", self.positive, subject.scores)
         true, n = np.array(subject.true), len(subject)
         clusters = np.unique(subject.clusters or range(n), return_inverse=True)[1]
-        found = []
+        measurements = []
         for column, labels in subject.columns.items():
             own = np.array([label or "" for label in labels])
             levels = sorted(set(own.tolist()) - {""})
@@ -69,8 +69,10 @@ class _GroupAuc:
                 raise InputError(f"group '{column}': expected two groups or more, got {got}")
             for level in levels:
                 sides = {"group": own == level, "background": (own != level) & (own != "")}
-                found.append(self._group(subject, f"{column}: {level}", sides, true, clusters, run))
-        return found
+                measurements.append(
+                    self._group(subject, f"{column}: {level}", sides, true, clusters, run)
+                )
+        return measurements
 
     def _group(
         self,
@@ -150,6 +152,7 @@ class _GroupAuc:
 
 COMMON: dict[str, Any] = {
     "subject": "predictions",
+    "audit": True,
     "source": "Borkan et al. (2019)",
     "ideal": 1.0,
     "worse": "lower",

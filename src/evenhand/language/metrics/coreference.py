@@ -15,7 +15,7 @@ whose sign is positive where A is an occupation held mostly by men: the pro-ster
 anti-stereotyped version. It is 0 where the gender of the pronoun does not matter. Rudinger et al.
 (2018), Zhao et al. (2018).
 
-The reading is added to the sentence, not put in place of the pronoun as in other Winograd schemas:
+The reading is added to the sentence and does not replace the pronoun as in other Winograd schemas:
 without the pronoun the versions with *he* and *she* would be the same text. The continuation was
 fixed before any model was measured. The gap includes mere associations of words (*she* with
 *nurse*); whether a model resolves pronouns at all is in the part `accuracy`.
@@ -33,7 +33,6 @@ from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Declaration, Run, RunOptions, instrument
@@ -126,20 +125,20 @@ def read_schemas(path: str | os.PathLike[str]) -> list[Schema]:
         the built-in professions, where they are known.
 
     """
-    place = Path(os.fspath(path))
-    if place.is_dir():
-        pairs = sorted(place.glob("pro_stereotyped_*"))
+    source = Path(os.fspath(path))
+    if source.is_dir():
+        pairs = sorted(source.glob("pro_stereotyped_*"))
         if pairs:
             return _read_winobias(pairs)
         for name in ("all_sentences.tsv", "templates.tsv"):
-            if (place / name).is_file():
-                return _read_winogender(place / name)
+            if (source / name).is_file():
+                return _read_winogender(source / name)
         raise FileError(
-            place, "expected pro_stereotyped_… of WinoBias or all_sentences.tsv of Winogender"
+            source, "expected pro_stereotyped_… of WinoBias or all_sentences.tsv of Winogender"
         )
-    if place.name.startswith(("pro_stereotyped", "anti_stereotyped")):
-        return _read_winobias([place.with_name(place.name.replace("anti_", "pro_", 1))])
-    return _read_winogender(place)
+    if source.name.startswith(("pro_stereotyped", "anti_stereotyped")):
+        return _read_winobias([source.with_name(source.name.replace("anti_", "pro_", 1))])
+    return _read_winogender(source)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -401,8 +400,8 @@ class Coreference:
             )
         rows = _rows(used, _log_odds(subject, used, run))
         files = sorted({schema.file for schema in used})
-        place = PurePath(files[0]) if len(files) == 1 else PurePath(files[0]).parent
-        return self._summary(rows, place.name or "schemas", subject.name, run, left_out)
+        source = PurePath(files[0]) if len(files) == 1 else PurePath(files[0]).parent
+        return self._summary(rows, source.name or "schemas", subject.name, run, left_out)
 
     def _summary(
         self,
@@ -471,6 +470,8 @@ class Coreference:
         self, rows: Sequence[Mapping[str, Any]], subject: str, run: Run
     ) -> list[Measurement]:
         """Each occupation: its log odds after *she* less those after *he*; and the correlation."""
+        from scipy.stats import rankdata
+
         about = self.declaration
         effects = _effects(rows)
         parts = [

@@ -25,19 +25,26 @@ professions, for both kinds of models.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 import numpy as np
-from scipy.special import logsumexp
 
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
 from evenhand.language.likelihood import LanguageModel, end_likelihoods, is_causal, likelihoods
 from evenhand.masked.model import MaskedLM
-from evenhand.masked.words import Row, WordError, WordQuery, row, rows, word_log_probs
+from evenhand.masked.words import (
+    Row,
+    Span,
+    WordError,
+    WordQuery,
+    row,
+    rows,
+    word_log_probs,
+)
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.crossed import Mean, crossed, noise_of_one, pooled
 from evenhand.statistics.intervals import Floats, fisher_z, jackknife
@@ -241,7 +248,7 @@ def professions(
         it in `details`; by "correlation" the rank correlation with the share of women. Items: one
         row per template, profession and pair of persons. A causal model has a part by "reading"
         too: the log odds of *he* against *she* after "The X said that", male-leaning less
-        female-leaning professions, with the area under the curve (AUC) that tells them apart.
+        female-leaning professions, with the area under the curve (AUC) of the two groups.
 
     Notes
     -----
@@ -264,6 +271,17 @@ def professions(
 
 def _measure_causal(model: Any, design: Design, query: str, run: Run) -> Measurement:
     """The same by likelihoods of complete sentences, and the pronoun that is predicted next."""
+    from scipy.special import logsumexp
+
+    distinct = list({sentence.text: None for sentence in design.sentences})
+    coded = dict(zip(distinct, model.encode(distinct), strict=True))
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+
+    def known(text: str, span: Span) -> bool:
+        pieces = zip(coded[text].ids, coded[text].offsets, strict=True)
+        return all(i != unknown for i, (low, high) in pieces if low < span[1] and high > span[0])
+
+    design, left_out = _select(model.name, design, known)
     if len(design.professions) < 2:
         raise InputError(
             "professions: expected two or more for a causal model, since each is compared with all "
@@ -273,7 +291,16 @@ def _measure_causal(model: Any, design: Design, query: str, run: Run) -> Measure
     values, _ = likelihoods(model, texts, cache=run.cache, progress=run.progress)
     target = values.reshape(*design.shape, 2)
     prior = np.broadcast_to(logsumexp(target, axis=1, keepdims=True), target.shape)
-    m = _measurement(design, target, prior, query=query, subject=model.name, run=run, causal=True)
+    m = _measurement(
+        design,
+        target,
+        prior,
+        query=query,
+        subject=model.name,
+        run=run,
+        left_out=left_out,
+        causal=True,
+    )
     pronoun = _next_pronoun(model, design.professions, run)
     return replace(m, parts=(*m.parts, pronoun)) if pronoun else m
 
@@ -336,12 +363,32 @@ def _rows(model: MaskedLM, design: Design) -> tuple[Design, list[Row], tuple[str
         return design, rows(model, [_text(sentence) for sentence in design.sentences]), ()
     except WordError:
         pass
+
+    def known(text: str, span: Span) -> bool:
+        try:
+            row(model, text, [span])
+        except WordError:
+            return False
+        return True
+
+    chosen, left_out = _select(model.name, design, known)
+    return chosen, rows(model, [_text(sentence) for sentence in chosen.sentences]), left_out
+
+
+def _text(sentence: Sentence) -> tuple[str, tuple[Span, Span]]:
+    return sentence.text, (sentence.person, sentence.profession)
+
+
+def _select(
+    model: str, design: Design, known: Callable[[str, Span], bool]
+) -> tuple[Design, tuple[str, ...]]:
+    """The design without the professions and pairs that are unknown, and their names."""
     unknown_professions, unknown_pairs = set[int](), set[int]()
     for t, p, k, gender in product(*(range(n) for n in (*design.shape, 2))):
         sentence = design.at(t, p, k, gender)
-        if p not in unknown_professions and not _known(model, sentence.text, sentence.profession):
+        if p not in unknown_professions and not known(sentence.text, sentence.profession):
             unknown_professions.add(p)
-        if k not in unknown_pairs and not _known(model, sentence.text, sentence.person):
+        if k not in unknown_pairs and not known(sentence.text, sentence.person):
             unknown_pairs.add(k)
     chosen = design.keep(
         [p for p in range(design.shape[1]) if p not in unknown_professions],
@@ -349,24 +396,12 @@ def _rows(model: MaskedLM, design: Design) -> tuple[Design, list[Row], tuple[str
     )
     if not chosen.sentences:
         raise InputError(
-            f"model '{model.name}': its tokenizer can represent none of the "
+            f"model '{model}': its tokenizer can represent none of the "
             f"{'persons' if chosen.professions else 'professions'}"
         )
     names = [design.professions[p].name for p in sorted(unknown_professions)]
     names += [design.pairs[k].name for k in sorted(unknown_pairs)]
-    return chosen, rows(model, [_text(sentence) for sentence in chosen.sentences]), tuple(names)
-
-
-def _text(sentence: Sentence) -> tuple[str, tuple[tuple[int, int], tuple[int, int]]]:
-    return sentence.text, (sentence.person, sentence.profession)
-
-
-def _known(model: MaskedLM, text: str, span: tuple[int, int]) -> bool:
-    try:
-        row(model, text, [span])
-    except WordError:
-        return False
-    return True
+    return chosen, tuple(names)
 
 
 def _measurement(

@@ -207,13 +207,14 @@ class Seat:
             return []
         (x, y), (a, b) = measurement.details["targets"], measurement.details["attributes"]
         first, second = (x, y) if measurement.value > 0 else (y, x)
+        title = measurement.details["title"] or measurement.query
         return [
             Evidence(
                 measurement=measurement,
-                label=f"SEAT, {measurement.details['title'] or measurement.query}",
+                label=f"SEAT, {title}",
                 quantity="a mean effect size",
-                sentence=f"Sentences with the words '{first}' lie nearer to those with '{a}', and "
-                f"those with '{second}' nearer to '{b}'.".replace("_", " "),
+                sentence=f"{title}: sentences that mention words of '{first}' lie nearer to "
+                f"'{a}', those of '{second}' nearer to '{b}'.".replace("_", " "),
             )
         ]
 
