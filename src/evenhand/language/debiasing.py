@@ -508,7 +508,8 @@ def mitigate_model(
     Examples
     --------
     >>> import evenhand as eh
-    >>> [done] = eh.language.mitigate_model(eh.masked.load("mini"), layers="6")
+    >>> mini, useful = eh.masked.load("mini"), ["It rained.", "The book is here."]
+    >>> [done] = eh.language.mitigate_model(mini, layers="6", utility=useful)
     >>> before, after = done.hiding[0].before, done.hiding[0].after
     >>> before.value > 0.9 > after.value
     True
