@@ -1,11 +1,12 @@
 """Causal language models: likelihoods of sentence pairs, ours / usual way / limit, in one run.
 
     python benchmarks/causal.py MODEL [--pairs 1000] [--threads 1] [--device cpu] [--plain 100]
+        [--dtype float32]
 
 MODEL is a folder or a GGUF file. The pairs are made here: sentences of about 16 words that differ
-in one word, as in CrowS-Pairs. The usual way is one call of transformers per sentence. The limit is
-the time of the matrix products of the distinct tokens alone. Rates are sentences per second of
-processor time on a CPU, and on the clock elsewhere.
+in one word, as in CrowS-Pairs. The usual way is one call of transformers per sentence, in float32.
+The limit is the time of the matrix products of the distinct tokens alone. Rates are sentences per
+second of processor time on a CPU, and on the clock elsewhere.
 """
 
 from __future__ import annotations
@@ -88,23 +89,27 @@ def main() -> None:
     parser.add_argument("--plain", type=int, default=100, help="sentences of the usual way")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    model = load(given.model, device=given.device)
+    exact = load(given.model, device=given.device)
+    model = exact
+    if given.dtype != "float32":
+        model = load(given.model, device=given.device, dtype=given.dtype)
     texts = make_pairs(given.pairs)
     rows = [[model.begin or 0, *coded.ids] for coded in model.encode(texts)]
     log_likelihoods(model, rows[:8])
-    usual(model, rows[:2])
+    usual(exact, rows[:2])
     step = max(1, len(rows) // given.plain)
     some = rows[::step]
     ours = len(rows) / timed(lambda: log_likelihoods(model, rows), model.device)
-    plain = len(some) / timed(lambda: usual(model, some), model.device)
+    plain = len(some) / timed(lambda: usual(exact, some), model.device)
     limit = len(rows) / timed(lambda: products(model, rows), model.device)
-    differences = np.abs(log_likelihoods(model, some) - usual(model, some))
+    differences = np.abs(log_likelihoods(model, some) - usual(exact, some))
     tokens = sum(map(len, rows))
     distinct = sum(len(tree) for tree in grow([np.array(row) for row in rows]))
     print(f"{model.name}: {len(rows):,} sentences, {tokens:,} tokens, {distinct:,} distinct")
-    print(f"{'ours':<40}{ours:>10.1f} sentences/s")
+    print(f"{f'ours, {given.dtype}':<40}{ours:>10.1f} sentences/s")
     print(
         f"{'usual way: one call per sentence':<40}{plain:>10.1f}  ours is {ours / plain:.1f} times"
     )

@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+import evenhand as eh
 from evenhand.classifier import Predictions, predict, read_predictions
 from evenhand.classifier.metrics.counterfactual import CounterfactualChange, CounterfactualFlips
 from evenhand.errors import FileError, InputError
@@ -135,6 +136,22 @@ def test_versions_answered_by_a_classifier_that_knows_the_rule():
     change = {m.query: m for m in CounterfactualChange().measure(p)}
     assert change["swapped"].part("f").value == -1
     assert change["swapped"].details["mean_absolute"] == pytest.approx(0.5)
+
+
+def test_flips_of_two_classifiers_are_compared_text_by_text():
+    rng = np.random.default_rng(0)
+    items = tuple(str(i // 2) for i in range(200))
+    versions = ("original", "swapped") * 100
+
+    def flips(share):
+        flipped = np.repeat(rng.random(100) < share, 2) & (np.arange(200) % 2 == 1)
+        pred = tuple("y" if flip else "x" for flip in flipped)
+        [m] = CounterfactualFlips().measure(Predictions(pred=pred, items=items, versions=versions))
+        return m
+
+    change = eh.compare(flips(0.6), flips(0.1))
+    assert change.paired == 100
+    assert change.change.high < -0.2
 
 
 @pytest.mark.parametrize(

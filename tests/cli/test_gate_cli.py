@@ -115,6 +115,7 @@ def test_a_model_is_saved_with_its_items(tmp_path, policy, capsys):
         ({"metric": "association", "max_worsening": 0.0}, [], "expected a baseline (--baseline"),
         ({"metric": "association", "max": 1.0}, ["--baseline", "none.json"], "no such file"),
         ({"metric": "association", "max": 1.0}, ["--worsening", "1"], "only --plan has it"),
+        ({"metric": "association", "max": 1.0}, ["--junit", "no/x.xml"], "a folder that exists"),
         ({"metric": "association", "max": 1.0}, ["--init", "--plan"], "--init: checks nothing"),
     ],
 )

@@ -247,3 +247,15 @@ def test_a_column_that_cannot_be_flipped_is_one_line(shell, options, problem):
     assert code == 2
     assert problem in err
     assert err.splitlines()[-1].startswith("error: ")
+
+
+def test_a_text_can_be_given_as_an_argument(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["text", "swap", "Her neighbour waved to her.", "corpus.txt"]) == 2
+    assert "expected files or texts, got both" in capsys.readouterr().err
+    assert run(["text", "swap", "Her neighbour waved to her."]) == 0
+    assert capsys.readouterr().out == "His neighbour waved to him.\n"
+    assert run(["text", "neutralize", "Does she know that he runs?"]) == 0
+    assert capsys.readouterr().out == "Do they know that they run?\n"
+    assert run(["text", "swap", "my corpus.txt"]) == 2
+    assert "No such file" in capsys.readouterr().err

@@ -423,10 +423,37 @@ def test_a_first_policy_of_many_measures_has_those_that_decide():
     assert "# demo (q29)" in text
 
 
-def test_a_first_policy_against_a_baseline_leaves_out_what_is_not_paired():
-    rng = np.random.default_rng(8)
-    paired = mean_of(rng.normal(size=12))
-    unpaired = replace(paired, query="other", items={"word": ["a"], "score": [1.0]})
-    text = draft_policy([paired, unpaired], baseline=True)
-    assert text.count("[[rules]]") == 1
-    assert "# demo (other)" in text
+def test_a_first_policy_against_a_baseline_limits_the_value_of_what_is_not_paired(tmp_path):
+    paired = mean_of(np.random.default_rng(8).normal(size=12))
+    others = [
+        replace(paired, query="a", items={"word": ["a"], "score": [1.0]}),
+        replace(paired, query="b", items={}),
+    ]
+    path = tmp_path / "policy.toml"
+    path.write_text(draft_policy([paired, *others], baseline=True))
+    result = check(path, [paired, *others], [paired, *others])
+    assert [row.limits for row in result.rows] == ["worsening", "value", "value"]
+    assert result.met
+    with pytest.raises(InputError, match=r"-o FILE\.json"):
+        draft_policy(others, baseline=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"value": "x"},
+        {"items": [1, 2]},
+        {"items": "abc"},
+        {"parts": 3},
+        {"parts": [1]},
+        {"metric": 3},
+        {"worse": "up"},
+        {"n": "many"},
+    ],
+)
+def test_a_damaged_document_is_refused_in_one_line(tmp_path, wrong):
+    path = tmp_path / "results.json"
+    row = {**M.to_dict(), **wrong}
+    path.write_text(json.dumps({"schema": "evenhand/2", "measurements": [row]}))
+    with pytest.raises(FileError, match="got another form"):
+        check({"metric": "demo", "max": 1.0}, path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import json_option, seed_option
+from evenhand.cli.options import check_writable, json_option, seed_option
 from evenhand.cli.output import number, print_json, table
 from evenhand.files import replace_file
 
@@ -18,7 +17,6 @@ __all__ = ["gate"]
 
 NOT_MET = 3
 """The exit code of a gate that is not met."""
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(short_help="Check results against a policy, by intervals; exit 3 if not met.")
@@ -29,9 +27,19 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
     metavar="RESULTS",
     help="Earlier results, for rules on the change or the worsening; repeatable.",
 )
-@click.option("--junit", metavar="FILE", type=WRITTEN, help="Write JUnit XML, as CI systems read.")
 @click.option(
-    "--markdown", metavar="FILE", type=WRITTEN, help="Write a summary for a pull request."
+    "--junit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    callback=check_writable,
+    help="Write JUnit XML, as CI systems read it.",
+)
+@click.option(
+    "--markdown",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    callback=check_writable,
+    help="Write a summary for a pull request.",
 )
 @click.option(
     "--init",
@@ -58,8 +66,8 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 def gate(
     sources: tuple[str, ...],
     baseline: tuple[str, ...],
-    junit: Path | None,
-    markdown: Path | None,
+    junit: str | None,
+    markdown: str | None,
     init: bool,
     planned: bool,
     worsenings: tuple[float, ...],

@@ -185,14 +185,15 @@ reading_options = combine(encoding_option, size_option)
 
 def output_option(text: str) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
-    return click.option("-o", "--output", type=click.Path(), callback=_writable, help=text)
+    return click.option("-o", "--output", type=click.Path(), callback=check_writable, help=text)
 
 
-def _writable(
+def check_writable(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
     value: str | None,
 ) -> str | None:
+    """The file to write, refused before any work if its folder does not exist."""
     real_path(value or ".")
     if not Path(value or ".").parent.is_dir():
         raise click.BadParameter(f"expected a file in a folder that exists, got {value}")

@@ -42,6 +42,7 @@ from evenhand.cli.output import (
 from evenhand.errors import FileError, UnknownNameError
 from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
+from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.counterfactuals import VERSIONS
 from evenhand.text.rewrite.names import Anonymize
 from evenhand.text.rewrite.neutralize import Neutralize
@@ -101,7 +102,7 @@ class Direction(click.Choice[str]):
 
 
 rewriting_options = combine(
-    click.argument("files", nargs=-1, metavar="[FILE…|-]"),
+    click.argument("files", nargs=-1, metavar="[FILE…|TEXT…|-]"),
     output_option("Write here instead of stdout; .gz, .bz2 and .zst compress."),
     click.option(
         "--edits",
@@ -159,7 +160,7 @@ def swap(**options: Any) -> None:
 
     \b
     Examples:
-      echo "Her neighbour waved to her." | evenhand text swap
+      evenhand text swap "Her neighbour waved to her."
       evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --jobs 2
       evenhand text swap reviews.csv --field text --flip gender --append -o augmented.csv
     """
@@ -371,6 +372,10 @@ def _run(
     work = RewriteWork(
         configure(cls, given, **seed), append=given["append"], flip=flip, select=select
     )
+    if texts := _given_texts(given["files"]):
+        for rewritten in rewrite_all(texts, work.rewriter):
+            click.echo(rewritten.text)
+        return
     output, as_json = given["output"], given["as_json"]
     if as_json and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
@@ -400,6 +405,21 @@ def _run(
         print_json(command=command, output=output, **_rewriting_counts(counts), **leaning)
     elif output is not None or sys.stderr.isatty():
         click.echo(_rewriting_summary(counts, output), err=True)
+
+
+def _given_texts(arguments: Sequence[str]) -> list[str]:
+    """The arguments where they are texts: with spaces, and not the name of a file.
+
+    What ends like a file's name is taken for one, so that a misspelled name is an error.
+    """
+    texts = [
+        text
+        for text in arguments
+        if " " in text.strip() and not Path(text).suffix and not Path(text).exists()
+    ]
+    if texts and len(texts) < len(arguments):
+        raise click.UsageError(f"expected files or texts, got both: '{texts[0][:40]}' is no file")
+    return texts
 
 
 def _rewriting_counts(counts: Mapping[str, int]) -> dict[str, Any]:

@@ -91,12 +91,12 @@ class RuleResult:
 
     @property
     def value_text(self) -> str:
-        return "–" if self.estimate is None else f"{self.estimate.value:.3f}"
+        return "–" if self.estimate is None else _number(self.estimate.value)
 
     @property
     def interval_text(self) -> str:
         e = self.estimate
-        return "–" if e is None else f"[{e.low:.3f}, {e.high:.3f}]"
+        return "–" if e is None else f"[{_number(e.low)}, {_number(e.high)}]"
 
     def to_dict(self) -> dict[str, Any]:
         row = {name: getattr(self, name) for name in self.__slots__}
@@ -239,6 +239,10 @@ def cells(row: RuleResult) -> list[str]:
     """A row as texts, in the order of `COLUMNS`."""
     texts = [row.label, row.value_text, row.interval_text, row.limit_text]
     return [*texts, row.outcome, row.reason]
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
 
 
 def _escape(text: str) -> str:

@@ -237,8 +237,8 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
         As for `read_results`. Of many measures, those that decide a verdict have a rule, the
         others are named in a comment.
     baseline : bool
-        Whether rules limit the worsening against a baseline, in place of the value; measures whose
-        items are not paired have no rule then.
+        Whether rules limit the worsening against a baseline, in place of the value; for measures
+        whose items are not paired they limit the value.
 
     Returns
     -------
@@ -247,14 +247,19 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
     """
     measured = read_results(*sources).measurements
     usable = [m for m in measured if math.isfinite(m.value) and _bounded(m)]
-    usable = [m for m in usable if not baseline or _pairs(m)]
     deciding = [m for m in usable if _decides(m)]
     chosen = deciding if deciding and len(usable) > MANY else usable
     if not chosen:
         raise InputError("gate: expected measurements with an interval, got none")
+    paired = {id(m) for m in chosen if baseline and _pairs(m)}
+    if baseline and not paired:
+        raise InputError(
+            "gate: expected results with items that can be paired, got none (--json leaves them "
+            "out: use -o FILE.json, save, or an audit)"
+        )
     named = Counter((m.metric, m.query) for m in chosen)
     several = {key for key, count in named.items() if count > 1}
-    blocks = [HEADER, *(_rule(m, baseline, (m.metric, m.query) in several) for m in chosen)]
+    blocks = [HEADER, *(_rule(m, id(m) in paired, (m.metric, m.query) in several) for m in chosen)]
     ids = {id(m) for m in chosen}
     if others := [m for m in measured if id(m) not in ids]:
         names = dict.fromkeys(f"{m.metric} ({m.query})" for m in others)
@@ -267,9 +272,9 @@ def _bounded(m: Measurement) -> bool:
 
 
 def _pairs(m: Measurement) -> bool:
-    """Whether two of these have a paired change; taken for granted where items are not known."""
+    """Whether two of these have a paired change."""
     if not len(m.items):
-        return True
+        return False
     try:
         change = compare(m, m).change
     except (InputError, KeyError):
@@ -292,7 +297,7 @@ def _comment(text: str) -> str:
     return "# " + " ".join(text.split()) + "\n"
 
 
-def _rule(m: Measurement, baseline: bool, several: bool) -> str:
+def _rule(m: Measurement, paired: bool, several: bool) -> str:
     """The rule of a measurement: the end of today's interval that is worse.
 
     Only where several subjects were measured does it name the subject, which may be renamed.
@@ -307,7 +312,7 @@ def _rule(m: Measurement, baseline: bool, several: bool) -> str:
     ]
     ratio = is_ratio(m.metric)
     judged = m.worse != "away" or m.ideal is not None
-    if baseline and judged:
+    if paired and judged:
         lines.append(f"max_worsening = {1.0 if ratio else 0.0}")
     else:
         low, high = _limits(m, ratio)

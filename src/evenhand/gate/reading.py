@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import SCHEMA, parse_json, read_document
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Comparison, Measurement, Worse
 
 Source: TypeAlias = str | os.PathLike[str] | Any
 """A path, or results in memory: a measurement, several, or an object that has `measurements`."""
@@ -109,14 +109,25 @@ def _read(source: str | os.PathLike[str]) -> Results:
         row = read_document(path)
     try:
         rows = list(_walk(row))
-        measured = [Measurement.from_dict(r) for r in rows if set(r) >= MEASUREMENT]
+        measured = [_measurement(r) for r in rows if set(r) >= MEASUREMENT]
         compared = [Comparison.from_dict(r) for r in rows if set(r) >= COMPARISON]
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(path, f"expected measurements, got another form ({error})") from None
     if not measured and not compared:
         keys = ", ".join(key for key in row if key != "schema")
         raise FileError(path, f"expected measurements, got none in {keys or 'an empty document'}")
     return Results(tuple(measured), tuple(compared), tuple(_skipped(row)))
+
+
+def _measurement(row: Mapping[str, Any]) -> Measurement:
+    for name in ("metric", "query"):
+        if not isinstance(row[name], str):
+            raise TypeError(f"{name}: expected a text, got {row[name]!r}")
+    if not isinstance(row["n"], int):
+        raise TypeError(f"n: expected a whole number, got {row['n']!r}")
+    if row["worse"] not in get_args(Worse):
+        raise ValueError(f"worse: expected one of {', '.join(get_args(Worse))}")
+    return Measurement.from_dict(row)
 
 
 def _walk(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -95,6 +95,8 @@ class _Counterfactual:
             "after": [subject.pred[row] for row in pairs.others],
             "score": values,
         }
+        if len(values) > 1 and not subject.clusters:
+            items["without"] = (values.sum() - values) / (len(values) - 1)
         return replace(measured, parts=tuple(parts), items=Items(items))
 
     def _result(
