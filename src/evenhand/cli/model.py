@@ -213,7 +213,8 @@ def measure_model(
     "--utility",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="Texts for perplexity, one per line; by default the texts that are not fitted on.",
+    help="Texts for perplexity or, of a sentence encoder, for cosines, one per line; by default "
+    "the texts that are not fitted on.",
 )
 @metric_option
 @click.option(
@@ -243,8 +244,8 @@ def debias(
 
     The maps are fitted on texts in two versions, with their gendered words male and female, and
     tested on other texts: does a probe still find the gender in the states, and how much worse does
-    the model predict? --metric names measures of bias to compare. The saved folder loads as any
-    other, with the maps.
+    the model predict? Of a sentence encoder the vectors are mapped, and their cosines compared.
+    --metric names measures of bias to compare. The saved folder loads as any other, with the maps.
 
     \b
     Examples:
@@ -252,12 +253,12 @@ def debias(
       evenhand model debias ./gpt2 --method steer --layers 6 --strength -1 --strength 1
       evenhand model measure mini-leace
     """
-    from evenhand.language.debiasing import mitigate_model, save_model
+    from evenhand.language.debiasing import mitigate_encoder, mitigate_model, save_model
     from evenhand.language.models import kind_of
 
     kind = kind_of(source)
-    if kind == "encoder":
-        raise click.UsageError(f"model debias: expected a language model, got a {LANGUAGE[kind]}")
+    if kind == "encoder" and "layers" in given_options(settings):
+        raise click.UsageError("--layers: the vectors of a sentence encoder are changed, no layer")
     if folder is not None and len(strengths) > 1:
         raise click.UsageError(f"--strength: expected one to save, got {len(strengths)}")
     if folder is not None and folder.is_dir() and any(folder.iterdir()):
@@ -266,12 +267,15 @@ def debias(
         raise click.UsageError("--data: name the metrics that read it with --metric")
     chosen = [lookup(kind, name)() for name in metrics or ()]
     material = [instrument.read(data) if data else None for instrument in chosen]
-    lines = lookup(kind, "perplexity")().read
+    lines = lookup("model", "perplexity")().read
     given = None if texts is None else lines(texts)
     useful = None if utility is None else lines(utility)
     loaded = load.any(source)
     with progress_bar(f"fitting, {loaded.name}") as progress:
-        results = mitigate_model(
+        if kind == "encoder":
+            del settings["layers"]
+        mitigate: Any = mitigate_encoder if kind == "encoder" else mitigate_model
+        results = mitigate(
             loaded,
             given,
             strengths=strengths,
@@ -296,8 +300,8 @@ def debias(
         [result] = results
         title = f"{loaded.name}, {result.maps}"
         print_comparisons(f"{title}: bias", result.measures)
-        print_comparisons(f"{title}: is gender in the states of other texts?", result.hiding)
-        print_comparisons(f"{title}: perplexity", result.utility)
+        print_comparisons(f"{title}: is gender found in other texts?", result.hiding)
+        print_comparisons(f"{title}: usefulness", result.utility)
     print_notes(results[0].notes)
     if folder is not None:
         click.echo(f"saved in {folder}")

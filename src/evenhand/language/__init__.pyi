@@ -1,6 +1,13 @@
 from .asking import Answer, ask
 from .control import check_control, controls
-from .debiasing import fit_maps, gender_pairs, hidden_states, mitigate_model, save_model
+from .debiasing import (
+    fit_maps,
+    gender_pairs,
+    hidden_states,
+    mitigate_encoder,
+    mitigate_model,
+    save_model,
+)
 from .encoders import SentenceEncoder, encode
 from .likelihood import end_likelihoods, likelihoods, word_likelihoods
 from .metrics.bbq import BbqQuestion, bbq, read_bbq
@@ -39,6 +46,7 @@ __all__ = [
     "kind_of",
     "likelihoods",
     "load",
+    "mitigate_encoder",
     "mitigate_model",
     "professions",
     "read_bbq",

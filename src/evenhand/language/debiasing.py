@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from evenhand.causal.model import Model as CausalModel
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.files import PARTIAL, public_name
+from evenhand.files import PARTIAL, parse_json, public_name, save_json
 from evenhand.instruments import Declaration, Progress, Run, compare, instruments, option
+from evenhand.language.encoders import MODULES, Dense, SentenceEncoder
 from evenhand.masked.layers import FILE, LayerMaps, StateMap, hooked
 from evenhand.masked.model import Model as MaskedModel
 from evenhand.masked.model import quiet
 from evenhand.masked.sources import DATA_FILES, PICKLED, fetch
-from evenhand.results import Comparison, Items, Measurement
+from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.erasure import AffineMap, leace, project_difference, steer_difference
 from evenhand.statistics.intervals import Floats, wilson
 
@@ -43,6 +44,7 @@ __all__ = [
     "fit_maps",
     "gender_pairs",
     "hidden_states",
+    "mitigate_encoder",
     "mitigate_model",
     "probe_states",
     "save_model",
@@ -63,9 +65,14 @@ METHODS: Mapping[str, Fit] = {
 Pair = tuple[str, str]
 """A text with its gendered words male, and with them female."""
 
+PACKAGE = "sentence_transformers.models"
 MINIMUM = 10
 """Pairs that are needed to fit, and again to test."""
 FOLDS = 5
+ROUNDING = 1e-3
+"""Dimensions that vary less than by this share of the median are not brought to unit variance for
+a probe: of a dimension that is constant but for rounding it would read what nobody else can.
+"""
 MASKED = 0.15
 """The share of masked tokens where a masked model is fitted."""
 TOKENS = 4096
@@ -413,17 +420,15 @@ def probe_states(states: Floats, name: str, kernel: Kernel, run: Run = Run()) ->
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
     labels, groups = np.arange(len(states)) % 2, np.arange(len(states)) // 2
     pairs = len(states) // 2
     probe = LogisticRegression(max_iter=10_000) if kernel == "linear" else SVC(kernel="rbf")
     folds = GroupKFold(FOLDS, shuffle=True, random_state=run.seed)
-    predicted = cross_val_predict(
-        make_pipeline(StandardScaler(), probe), states, labels, groups=groups, cv=folds
-    )
+    spread = states.std(axis=0)
+    scaled = (states - states.mean(axis=0)) / np.maximum(spread, ROUNDING * np.median(spread))
+    predicted = cross_val_predict(probe, scaled, labels, groups=groups, cv=folds)
     hits = (predicted == labels).reshape(-1, 2).mean(axis=1)
     _, low, high = wilson(round(float(hits.sum())), pairs, run.prob)
     value = float(hits.mean())
@@ -446,7 +451,7 @@ class ModelMitigation:
     """A changed model, with its measures, what probes find in its states and its perplexity."""
 
     model: Any = field(repr=False)
-    maps: LayerMaps
+    maps: LayerMaps | VectorMap
     measures: tuple[Comparison, ...] = field(repr=False)
     hiding: tuple[Comparison, ...] = field(repr=False)
     utility: tuple[Comparison, ...] = field(repr=False)
@@ -456,7 +461,7 @@ class ModelMitigation:
         """The JSON view; the items of the results only on request."""
         parts = {"measures": self.measures, "hiding": self.hiding, "utility": self.utility}
         return {
-            "maps": {**self.maps.about, "layers": list(self.maps.layers)},
+            "maps": {**self.maps.about, "layers": list(getattr(self.maps, "layers", ()))},
             **{name: [each.to_dict(items=items) for each in part] for name, part in parts.items()},
             "notes": list(self.notes),
         }
@@ -503,30 +508,16 @@ def mitigate_model(
     Examples
     --------
     >>> import evenhand as eh
-    >>> [done] = eh.language.mitigate_model(eh.masked.load("mini"), layers="6")
+    >>> mini, useful = eh.masked.load("mini"), ["It rained.", "The book is here."]
+    >>> [done] = eh.language.mitigate_model(mini, layers="6", utility=useful)
     >>> before, after = done.hiding[0].before, done.hiding[0].after
     >>> before.value > 0.9 > after.value
     True
 
     """
     _check_model(model)
-    if not 0 < held_out < 1:
-        raise InputError(f"held_out: expected a share between 0 and 1, got {held_out}")
-    if not strengths:
-        raise InputError("strength: expected one number or more, got none")
-    if method not in METHODS:
-        raise UnknownNameError("debias method", method, METHODS)
     chosen = parse_layers(layers, model.layers)
-    pairs = built_in_pairs(seed=run.seed) if texts is None else gender_pairs(texts)
-    order = np.random.default_rng(run.seed).permutation(len(pairs))
-    tested = round(len(pairs) * held_out)
-    if min(tested, len(pairs) - tested) < MINIMUM:
-        raise InputError(
-            f"texts: expected {2 * MINIMUM} or more with gendered words, {MINIMUM} to fit on and "
-            f"{MINIMUM} to test on, got {len(pairs)} at held_out {held_out:g}"
-        )
-    fitted = [pairs[i] for i in order[tested:]]
-    test = [text for i in order[:tested] for text in pairs[i]]
+    fitted, test = _split(texts, method, strengths, held_out, run.seed)
     cost = list(utility) if utility is not None else test
     maps = fit_maps(model, fitted, method, chosen, progress=run.progress)
     notes = []
@@ -539,10 +530,7 @@ def mitigate_model(
     probed = sorted({chosen[0], chosen[-1], model.layers})
 
     def measure(subject: Any) -> tuple[list[Measurement], list[Measurement], list[Measurement]]:
-        measured: list[Measurement] = []
-        for instrument, material in metrics:
-            result = instrument.measure(subject, material, run)
-            measured += result if isinstance(result, list) else [result]
+        measured = _measured(metrics, subject, run)
         states = hidden_states(subject, test, probed)
         probes = [
             probe_states(states.means(layer), f"layer {layer}", kernel, run)
@@ -558,10 +546,7 @@ def mitigate_model(
         scaled = maps.scaled(strength)
         changed = model.with_maps(scaled)
         after = measure(changed)
-        measures, hiding, lost = (
-            tuple(compare(*each) for each in zip(first, second, strict=True))
-            for first, second in zip(before, after, strict=True)
-        )
+        measures, hiding, lost = map(_compared, before, after)
         results.append(
             ModelMitigation(
                 model=changed,
@@ -575,14 +560,163 @@ def mitigate_model(
     return results
 
 
+def _split(
+    texts: Sequence[str] | None,
+    method: str,
+    strengths: Sequence[float],
+    held_out: float,
+    seed: int,
+) -> tuple[list[Pair], list[str]]:
+    """The pairs to fit on, and the texts to test on, pair after pair."""
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out: expected a share between 0 and 1, got {held_out}")
+    if not strengths:
+        raise InputError("strength: expected one number or more, got none")
+    if method not in METHODS:
+        raise UnknownNameError("debias method", method, METHODS)
+    pairs = built_in_pairs(seed=seed) if texts is None else gender_pairs(texts)
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    tested = round(len(pairs) * held_out)
+    if min(tested, len(pairs) - tested) < MINIMUM:
+        raise InputError(
+            f"texts: expected {2 * MINIMUM} or more with gendered words, {MINIMUM} to fit on and "
+            f"{MINIMUM} to test on, got {len(pairs)} at held_out {held_out:g}"
+        )
+    test = [text for i in order[:tested] for text in pairs[i]]
+    return [pairs[i] for i in order[tested:]], test
+
+
+@dataclass(frozen=True, eq=False)
+class VectorMap:
+    """An affine map of the vectors of a sentence encoder, and how it was fitted."""
+
+    affine: AffineMap = field(repr=False)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        strength = self.about["strength"]
+        how = "" if strength == 1 else f", strength {strength:g}"
+        return f"{self.about['method']} of the vectors{how}"
+
+
+def mitigate_encoder(
+    encoder: SentenceEncoder,
+    texts: Sequence[str] | None = None,
+    method: str = "leace",
+    *,
+    strengths: Sequence[float] = (1.0,),
+    held_out: float = 0.4,
+    metrics: Sequence[tuple[Any, Any]] = (),
+    utility: Sequence[str] | None = None,
+    run: Run = Run(),
+) -> list[ModelMitigation]:
+    """Change the vectors of a sentence encoder so that gender is hidden, then measure again.
+
+    Parameters are those of `mitigate_model`. `utility` are texts whose cosines are compared before
+    and after; by default those that are held out.
+
+    Notes
+    -----
+    The map is fitted on vectors of texts in two versions, before they get unit length where the
+    encoder does that, and becomes the last linear map of the encoder: `save_model` saves it in the
+    layout of sentence-transformers, as a module that other programs apply too. After unit length
+    the covariance with gender is small, not 0.
+    """
+    from evenhand.vectors.store import Vectors
+    from evenhand.vectors.utility import cosine_rank_correlation
+
+    if not isinstance(encoder, SentenceEncoder):
+        raise InputError(f"encoder: expected a sentence encoder, got {type(encoder).__name__}")
+    fitted, test = _split(texts, method, strengths, held_out, run.seed)
+    compared = list(dict.fromkeys(test if utility is None else utility))
+    vectors = replace(encoder, normalize=False).encode(
+        [text for pair in fitted for text in pair], cache=run.cache
+    )
+    affine = METHODS[method](vectors, np.arange(len(vectors)) % 2)
+    notes = []
+    if len(vectors) < 5 * encoder.dim:
+        notes.append(
+            f"fitted on {len(vectors):,} texts for {encoder.dim} dimensions: with fewer than five "
+            "per dimension much of what is hidden on these texts shows on others"
+        )
+
+    def measure(
+        subject: SentenceEncoder,
+    ) -> tuple[list[Measurement], list[Measurement], Measurement]:
+        measured = _measured(metrics, subject, run)
+        states = subject.encode(test, cache=run.cache).astype(np.float64)
+        probes = [probe_states(states, "vectors", kernel, run) for kernel in PROBES]
+        first, second = (
+            Vectors.from_arrays(compared, each.encode(compared, cache=run.cache), name=each.name)
+            for each in (encoder, subject)
+        )
+        cosines = cosine_rank_correlation(first, second, seed=run.seed, prob=run.prob)
+        return measured, probes, replace(cosines, query="pairs of texts")
+
+    before = measure(encoder)
+    results = []
+    for strength in strengths:
+        scaled = affine.scaled(strength)
+        about = {"method": method, "strength": strength, "pairs": len(fitted)}
+        changed = with_vector_map(encoder, scaled)
+        after = measure(changed)
+        correlation = after[2]
+        ends = (correlation.value - 1, correlation.low - 1, correlation.high - 1)
+        cost = Comparison(
+            before=before[2],
+            after=correlation,
+            change=Estimate.of(ends, run.prob),
+            interval=correlation.interval,
+            paired=correlation.n,
+        )
+        results.append(
+            ModelMitigation(
+                model=changed,
+                maps=VectorMap(scaled, about),
+                measures=_compared(before[0], after[0]),
+                hiding=_compared(before[1], after[1]),
+                utility=(cost,),
+                notes=tuple(notes),
+            )
+        )
+    return results
+
+
+def with_vector_map(encoder: SentenceEncoder, affine: AffineMap) -> SentenceEncoder:
+    """The encoder with an affine map as its last linear map, before unit length."""
+    import torch
+
+    weight, bias = (
+        torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32))
+        for part in (affine.matrix, affine.shift)
+    )
+    return replace(encoder, dense=(*encoder.dense, Dense(weight, bias, "identity")))
+
+
+def _measured(metrics: Sequence[tuple[Any, Any]], subject: Any, run: Run) -> list[Measurement]:
+    measured: list[Measurement] = []
+    for instrument, material in metrics:
+        result = instrument.measure(subject, material, run)
+        measured += result if isinstance(result, list) else [result]
+    return measured
+
+
+def _compared(
+    before: Sequence[Measurement], after: Sequence[Measurement]
+) -> tuple[Comparison, ...]:
+    return tuple(compare(*each) for each in zip(before, after, strict=True))
+
+
 def save_model(
-    model: MaskedModel | CausalModel, source: str | os.PathLike[str], folder: str | os.PathLike[str]
+    model: MaskedModel | CausalModel | SentenceEncoder,
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
 ) -> None:
     """Save a copy of a model with its maps into a new folder, from which it loads.
 
     Parameters
     ----------
-    model : Model
+    model : Model or SentenceEncoder
         With maps.
     source : str or path
         What the model was loaded from. Its files are copied; a GGUF file is written as a folder in
@@ -591,7 +725,8 @@ def save_model(
         A folder that does not exist yet or is empty.
 
     """
-    if model.maps is None:
+    maps = None if isinstance(model, SentenceEncoder) else model.maps
+    if maps is None and not isinstance(model, SentenceEncoder):
         raise InputError(f"model '{model.name}': expected a model with layer maps, got none")
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -601,7 +736,9 @@ def save_model(
     try:
         with ExitStack() as stack:
             origin = _origin(os.fspath(source), stack)
-            if origin is None:
+            if isinstance(model, SentenceEncoder):
+                _save_encoder(model, origin, partial)
+            elif origin is None:
                 with quiet():
                     model.network.save_pretrained(partial)
                 model.tokenizer.save_pretrained(partial)
@@ -610,7 +747,8 @@ def save_model(
                     for path in origin.glob(pattern):
                         if path.is_file() and path.name != FILE:
                             shutil.copyfile(path, partial / path.name)
-        model.maps.save(partial)
+        if maps is not None:
+            maps.save(partial)
         (partial / "README.md").write_text(_card(model, source), encoding="utf-8")
         partial.chmod(0o755)
         if target.exists():
@@ -631,7 +769,43 @@ def _origin(name: str, stack: ExitStack) -> Path | None:
     return path if path.is_dir() else None
 
 
+def _save_encoder(encoder: SentenceEncoder, origin: Path | None, folder: Path) -> None:
+    """Copy an encoder and add its last linear map as a module of sentence-transformers."""
+    from safetensors.torch import save_file
+
+    if origin is None or not (origin / MODULES).is_file():
+        raise InputError(
+            f"model '{encoder.name}': expected a folder of sentence-transformers with {MODULES} to "
+            "copy, got none"
+        )
+    shutil.copytree(origin, folder, dirs_exist_ok=True)
+    modules = parse_json((folder / MODULES).read_bytes(), folder / MODULES)
+    at = len(modules) - (1 if encoder.normalize else 0)
+    name = f"{len(modules)}_Dense"
+    weight, bias, _ = encoder.dense[-1]
+    modules.insert(at, {"name": "", "path": name, "type": f"{PACKAGE}.Dense"})
+    for number, module in enumerate(modules):
+        module.update(idx=number, name=str(number))
+    save_json(folder / MODULES, modules)
+    (folder / name).mkdir()
+    settings = {
+        "in_features": len(weight),
+        "out_features": len(weight),
+        "bias": True,
+        "activation_function": "torch.nn.modules.linear.Identity",
+    }
+    save_json(folder / name / "config.json", settings)
+    stored = {"linear.weight": weight} | ({} if bias is None else {"linear.bias": bias})
+    save_file(stored, folder / name / "model.safetensors")
+
+
 def _card(model: Any, source: str | os.PathLike[str]) -> str:
+    if isinstance(model, SentenceEncoder):
+        return (
+            f"# {model.name} with an affine map\n\n"
+            f"A copy of `{public_name(source)}` whose last linear map, fitted by Evenhand, hides "
+            "gender from linear classifiers.\n"
+        )
     return (
         f"# {model.name}, {model.maps}\n\n"
         f"A copy of `{public_name(source)}` with affine maps of its states, fitted by Evenhand "
