@@ -98,8 +98,9 @@ def test_many_classes_by_hand_and_the_interval_of_newcombe():
 @pytest.mark.parametrize("cls", [TprGap, FprGap, ParityGap, EqualizedOdds])
 def test_without_a_gap_few_are_found(cls, person):
     false, n = 0, 150
+    shares = () if cls is ParityGap else (0.2, 0.5, 0.8)  # unequal shares are a gap of parity
     for seed in range(n):
-        frame = biased_predictions(120, classes=3, seed=seed, person=person)
+        frame = biased_predictions(120, classes=3, seed=seed, person=person, shares=shares)
         cluster = "person" if person > 1 else None
         p = read_predictions(frame, group="gender", cluster=cluster)
         [m] = cls(permutations=199).measure(p)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from small_causal import FAMILIES, small_model
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+from transformers import BertConfig, BertModel, GPTNeoXConfig, GPTNeoXForCausalLM
 
 import evenhand as eh
 from evenhand.causal.model import Model
@@ -21,7 +21,9 @@ from evenhand.language.metrics.seat import Seat, combine_templates
 from evenhand.lexicon import Query, sentence_templates, weat, weat_queries
 from evenhand.simulate.causal import bigram_model
 from evenhand.simulate.encoders import SimulatedEncoder
+from evenhand.simulate.masked import bigram_model as masked_bigrams
 from small_encoder import save_small
+from small_sentence_encoder import save_encoder
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -104,6 +106,33 @@ def test_intervals_cover(lean, tau):
     assert 0.92 <= covered / 400 <= 0.99
 
 
+def test_random_encoders_show_what_pieces_do(tmp_path):
+    """The pieces of names give networks with random weights an effect, which the control finds."""
+    folder = save_encoder(tmp_path / "small", limit=64)
+    torch.manual_seed(1)
+    network = BertModel(BertConfig.from_pretrained(folder, hidden_size=64, num_hidden_layers=3))
+    network.save_pretrained(folder)
+    encoder = eh.language.load(folder)
+    endings = ("wp", "zb", "qd", "fg", "hh", "jx", "vw", "xz")
+    names = {
+        "short": ("Ann", "Tom", "Mary", "John", "Paul", "Kate", "Bill", "Jane"),
+        "long": tuple(f"Xqzjvk{ending}" for ending in endings),
+    }
+    attributes = {"one": ("love", "joy", "peace"), "many": ("zxqvkjw", "qqxzvj", "wvkzxqj")}
+    query = Query(name="pieces", targets=names, attributes=attributes)
+    [m] = eh.language.seat(encoder, query)
+    assert m.value > 1.5
+    assert m.p_value < 0.01
+    assert m.details["random_model"] > 1.5
+    assert m.details["random_significant"] == 20
+    assert m.notes[0].startswith("pieces: 20 of 20 random encoders")
+    assert Seat.evidence(m) == []
+    [arts] = eh.language.seat(encoder, weat(7))
+    assert abs(arts.details["random_model"]) < 0.5
+    assert arts.details["random_significant"] <= 4
+    assert len(Seat.evidence(arts)) == 1
+
+
 def test_a_masked_model_is_read_by_the_mean_of_its_states(tmp_path):
     model = eh.masked.load(save_small(tmp_path / "small"))
     texts = ["This is love.", "Joy comes to mind.", "Think of war."]
@@ -180,7 +209,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         eh.language.seat(flat, query)
     for model in (
         bigram_model({"a": {"b": 0.5}}),
-        eh.simulate.masked.bigram_model({"a": {"b": 1}}),
+        masked_bigrams({"a": {"b": 1}}),
     ):
         with pytest.raises(InputError, match="expected a network with inner states, got none"):
             eh.language.seat(model, query)

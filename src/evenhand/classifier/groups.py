@@ -72,14 +72,15 @@ class Contrast:
     def permuted(self, draws: int, seed: int, *, within: bool) -> Iterator[Floats] | None:
         """Tables with the groups exchanged at random: within each true class, or among all.
 
-        With clusters, those are exchanged as a whole; None where one has people of both groups.
+        With clusters, those are exchanged as a whole, among those of which most are of the same
+        class; None where one has people of both groups.
         """
         if self.clusters is None:
             return self._exchanged(draws, seed, within)
         sides = np.bincount(self.clusters, self.first) / np.bincount(self.clusters)
         if not np.isin(sides, (0, 1)).all():
             return None
-        return self._exchanged_clusters(draws, seed, sides == 1)
+        return self._exchanged_clusters(draws, seed, sides == 1, within)
 
     def _exchanged(self, draws: int, seed: int, within: bool) -> Iterator[Floats]:
         rng, k = np.random.default_rng(seed), len(self.classes)
@@ -101,15 +102,21 @@ class Contrast:
             yield np.stack([table, whole - table], axis=1)
 
     def _exchanged_clusters(
-        self, draws: int, seed: int, sides: NDArray[np.bool_]
+        self, draws: int, seed: int, sides: NDArray[np.bool_], within: bool
     ) -> Iterator[Floats]:
         rng, k = np.random.default_rng(seed), len(self.classes)
         table = self._by_cluster(self.true * k + self.pred, k * k)
         whole = np.asarray(table.sum(axis=0), dtype=float).reshape(k, k)
+        strata = np.zeros(len(sides), dtype=np.intp)
+        if within:
+            strata = np.asarray(self._by_cluster(self.true, k).toarray()).argmax(axis=1)
         step = max(1, PIECE // (2 * k * k))
         for start in range(0, draws, step):
             size = min(step, draws - start)
-            chosen = rng.permuted(np.tile(sides, (size, 1)), axis=1).astype(np.int64)
+            chosen = np.zeros((size, len(sides)), dtype=np.int64)
+            for stratum in np.unique(strata):
+                members = np.flatnonzero(strata == stratum)
+                chosen[:, members] = rng.permuted(np.tile(sides[members], (size, 1)), axis=1)
             first = np.asarray(chosen @ table, dtype=float).reshape(-1, k, k)
             yield np.stack([first, whole - first], axis=1)
 
@@ -127,6 +134,24 @@ def unit_items(predictions: Predictions, value: float, influence: Floats) -> Ite
     own = np.bincount(codes, influence, len(names))
     n = max(2, len(names))
     return Items({"item": names, "without": value - own * n / (n - 1)})
+
+
+def effective_sizes(
+    hits: NDArray[np.bool_], first: NDArray[np.bool_], clusters: NDArray[np.intp]
+) -> tuple[float, float]:
+    r"""How many independent texts the texts of both groups are worth.
+
+    The number of texts over the design effect, $\sum_c (\sum_{i \in c} r_i)^2 / \sum r_i^2$ with
+    $r_i$ a hit less the rate of its group, between 1 and the mean size of a cluster (Rao & Scott
+    1992). Where all texts of a group are hits, or none, it is the mean size of a cluster.
+    """
+    rates = np.where(first, hits[first].mean(), hits[~first].mean())
+    residuals = hits - rates
+    own = np.bincount(clusters, residuals)
+    size = len(hits) / len(np.unique(clusters))
+    square = float(residuals @ residuals)
+    effect = min(max(1.0, float(own @ own) / square), size) if square else size
+    return float(first.sum()) / effect, float((~first).sum()) / effect
 
 
 def rate_influence(contrast: Contrast, rate: Rate, c: int) -> Floats:

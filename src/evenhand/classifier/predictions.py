@@ -243,7 +243,7 @@ def predict(
     true, groups, clusters
         As for `Predictions`.
     classes : sequence of str, optional
-        The classes of the scores' columns; by default `classifier.classes_`.
+        The classes of the scores' columns; by default `classifier.classes_`, or `labels`.
     batch : int
         Texts per call.
 
@@ -259,7 +259,10 @@ def predict(
         classifier = _load(classifier)
     answer = getattr(classifier, "predict_proba", None)
     pipeline = answer is None and hasattr(classifier, "model") and hasattr(classifier, "tokenizer")
-    names = list(classes if classes is not None else getattr(classifier, "classes_", ()))
+    known = getattr(classifier, "classes_", None)
+    if known is None:  # SetFit
+        known = getattr(classifier, "labels", None)
+    names = list(classes if classes is not None else () if known is None else known)
     if pipeline and not names:
         labels = classifier.model.config.id2label
         names = [labels[i] for i in sorted(labels)]

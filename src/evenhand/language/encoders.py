@@ -193,7 +193,8 @@ def encode(
 
     A sentence encoder pools as its folder says. Of masked and causal models it is the mean of the
     last layer's states of the text's own tokens, without special tokens: the first token of a
-    masked model is trained for nothing, and the last one of a causal model is mostly a full stop.
+    masked model is not trained to stand for the text, and the last one of a causal model is mostly
+    a full stop.
 
     Parameters
     ----------

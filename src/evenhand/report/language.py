@@ -60,8 +60,11 @@ def measure_blocks(stage: StageResult) -> Iterable[Block]:
         inner = [(f"{m.query}, {part.query}", part) for m in measured for part in m.parts]
         if several and inner:
             yield _table(f"{label}, part by part", inner, folded=True)
-        if known is not None and known.caveats:
-            yield Text(" ".join(known.caveats))
+        caveats = known.caveats if known is not None else ()
+        notes = dict.fromkeys(note for m in measured for note in m.notes if note not in caveats)
+        yield from (Text(f"{note}.", "warning") for note in notes)
+        if caveats:
+            yield Text(" ".join(caveats))
     yield from not_measured(stage.skipped, lambda skip: label_of(skip["metric"]))
 
 

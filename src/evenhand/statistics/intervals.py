@@ -123,7 +123,7 @@ def two_way_jackknife(
     return value - half, value + half
 
 
-def wilson(successes: int, n: int, prob: float = 0.95) -> tuple[float, float, float]:
+def wilson(successes: float, n: float, prob: float = 0.95) -> tuple[float, float, float]:
     """A share and its Wilson score interval (Wilson, 1927).
 
     >>> [round(v, 3) for v in wilson(8, 10)]
@@ -456,7 +456,7 @@ def _studentised(values: Floats, rng: np.random.Generator, resamples: int) -> Fl
 
 
 def share_difference(
-    first: int, n: int, second: int, m: int, prob: float = 0.95
+    first: float, n: float, second: float, m: float, prob: float = 0.95
 ) -> tuple[float, float, float]:
     r"""The difference of two independent shares, first/n - second/m, with Newcombe's interval.
 

@@ -19,6 +19,7 @@ from evenhand.classifier.groups import (
     Contrast,
     Rate,
     contrasts,
+    effective_sizes,
     gap_table,
     members,
     rate_influence,
@@ -28,7 +29,6 @@ from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Evidence, Run, correct_p_values, instrument, option
 from evenhand.results import Items, Measurement
-from evenhand.statistics.crossed import clustered
 from evenhand.statistics.intervals import fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
 from evenhand.statistics.shrinkage import root_mean_square, shrink
@@ -103,6 +103,7 @@ class _Gaps:
 
     def _classes(self, contrast: Contrast, rate: Rate, run: Run) -> list[_ClassGap]:
         class_gaps = []
+        chance = self._by_chance(contrast, rate, run) if contrast.clusters is not None else {}
         for name in self._wanted(contrast):
             c = contrast.classes.index(name)
             of = members(contrast, rate, c)
@@ -111,18 +112,30 @@ class _Gaps:
             if min(sizes) == 0:
                 continue
             hits = int(hit[first].sum()), int(hit[~first].sum())
-            shares = [(a + 1) / (n + 2) for a, n in zip(hits, sizes, strict=True)]
-            variance = sum(p * (1 - p) / n for p, n in zip(shares, sizes, strict=True))
-            estimate = share_difference(hits[0], sizes[0], hits[1], sizes[1], run.prob)
-            (a, b), (n, m) = hits, sizes
-            p: float | None = fisher_test(a, n - a, b, m - b)
+            worth: tuple[float, float] = sizes
+            p: float | None = fisher_test(hits[0], sizes[0] - hits[0], hits[1], sizes[1] - hits[1])
             if contrast.clusters is not None:
-                mean = clustered(hit, {"cluster": contrast.clusters[of]}, groups=first)
-                estimate = (mean.value, *mean.interval(run.prob))
-                p = mean.p_value
-                variance = variance if math.isnan(mean.variance) else max(mean.variance, variance)
+                worth = effective_sizes(hit, first, contrast.clusters[of])
+                p = chance.get(name)
+            rates = [a / n for a, n in zip(hits, sizes, strict=True)]
+            a, b = (rate * n for rate, n in zip(rates, worth, strict=True))
+            estimate = share_difference(a, worth[0], b, worth[1], run.prob)
+            shares = [(rate * n + 1) / (n + 2) for rate, n in zip(rates, worth, strict=True)]
+            variance = sum(share * (1 - share) / n for share, n in zip(shares, worth, strict=True))
             class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits))
         return class_gaps
+
+    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> dict[str, float | None]:
+        """For each class how often clusters, exchanged at random, give a gap as large."""
+        tables = None
+        if self.permutations:
+            tables = contrast.permuted(self.permutations, run.seed, within=rate != "parity")
+        if tables is None:
+            return {}
+        observed = np.abs(gap_table(contrast.counts(), rate)) - 1e-12
+        extreme = sum((np.abs(gap_table(c, rate)) >= observed).sum(axis=0) for c in tables)
+        p_values = (extreme + 1) / (self.permutations + 1)
+        return dict(zip(contrast.classes, p_values.tolist(), strict=True))
 
     def _parts(
         self, gaps: Sequence[_ClassGap], rate: Rate, contrast: Contrast, run: Run, subject: str
@@ -139,8 +152,12 @@ class _Gaps:
                 by="class",
                 n=sum(gap.sizes),
                 p_value=gap.p_value,
-                test="t test over clusters" if clusters else "Fisher's exact test",
-                interval="Student's, over clusters" if clusters else "Newcombe's",
+                test=f"{self.permutations:,} random exchanges of clusters"
+                if clusters
+                else "Fisher's exact test",
+                interval="Newcombe's, of the effective number of texts"
+                if clusters
+                else "Newcombe's",
                 details={
                     "rates": [a / n for a, n in zip(gap.hits, gap.sizes, strict=True)],
                     "sizes": list(gap.sizes),

@@ -13,14 +13,21 @@ templates are random effects, as contexts are in CEAT (Guo & Caliskan 2021): the
 sample of those of all templates, with mean $\mu$ and variance $\tau^2$. They have the same words,
 so that their errors have a covariance, which the jackknife over target words gives; variances and
 covariances are pooled over templates, whose weights are therefore equal.
+
+**Control.** Names that a tokenizer splits into many pieces have vectors of their own kind whatever
+the weights are: BERT networks with random weights read 1.2 to 1.4 on European and African American
+names. So the same tests are made with random encoders that have the tokenizer of the model: the
+vector of a text is the mean of random vectors of its tokens and of their positions. A test in which
+more of them have p < .05 than 5 % can explain says nothing about the model, and has no part in a
+verdict.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -53,6 +60,12 @@ TOPICS = {
 """What the published tests are about; the first two are about nobody."""
 NULL = 2000
 """Permutations behind the range of values without any association."""
+ENCODERS, MOST = 20, 4
+"""Random encoders, and how many of them may have p < .05: more are as rare as 3 in 1,000."""
+RANDOM = (
+    "{count} of {encoders} random encoders with the same tokenizer have p < .05 (mean "
+    "{mean:.2f}): the pieces of the words explain such a value, so the test does not decide"
+)
 
 
 @instrument(
@@ -75,6 +88,8 @@ NULL = 2000
         "Attribute words are held fixed; other attribute words can give other values.",
         "A vector of a sentence says little about what a model does with it: an effect size here "
         "is no rate of harm.",
+        "A tokenizer that splits the words of one set into more pieces gives an effect to encoders "
+        "with random weights too; such tests are marked and do not decide.",
         "Flowers and insects (weat-1), instruments and weapons (weat-2) are harmless: a model that "
         "does not separate these has vectors that show little of what words mean.",
     ),
@@ -106,16 +121,19 @@ class Seat:
         vectors = encode(subject, texts, cache=run.cache, progress=run.progress)
         table = unit(np.asarray(vectors, dtype=float).reshape(len(templates), len(words), -1))
         index = {word: number for number, word in enumerate(words)}
-        return [
-            self.summarise(
-                table[:, [index[word] for word in _words(query)]],
-                query,
-                templates,
-                subject=subject.name,
-                run=run,
-            )
-            for query in queries
+        places = [[index[word] for word in _words(query)] for query in queries]
+        measured = [
+            self.summarise(table[:, own], query, templates, subject=subject.name, run=run)
+            for query, own in zip(queries, places, strict=True)
         ]
+        if getattr(subject, "tokenizer", None) is None:
+            return measured
+        controls: list[list[tuple[float, float]]] = [[] for _ in queries]
+        for drawn in _random_vectors(subject, texts, vectors.shape[1], run.seed):
+            table = unit(drawn.reshape(len(templates), len(words), -1))
+            for query, own, control in zip(queries, places, controls, strict=True):
+                control.append(_read_random(table[:, own], query, run.seed))
+        return [_with_control(m, control) for m, control in zip(measured, controls, strict=True)]
 
     def summarise(
         self,
@@ -131,16 +149,9 @@ class Seat:
         The words are in the order of the query: both target sets, then both attribute sets.
         """
         (x, first), (y, second) = query.targets.items()
-        (a, against), (b, _) = query.attributes.items()
-        targets = len(first) + len(second)
-        labels = np.repeat([0, 1], [len(first), len(second)])
-        words, rest = vectors[:, :targets], vectors[:, targets:]
-        scores = np.stack(
-            [
-                association(words[t], rest[t, : len(against)], rest[t, len(against) :])
-                for t in range(len(templates))
-            ]
-        )
+        a, b = query.attributes
+        scores, labels = _scores(vectors, query)
+        targets = len(labels)
         deviations = scores.std(axis=1, ddof=1)
         if not (deviations > 1e-9).all():
             raise InputError(
@@ -195,6 +206,7 @@ class Seat:
                 "q": combined.whole.q,
                 "templates": len(templates),
                 "random_model": 0.0,
+                "random_significant": 0,
                 **_null(mean, labels, run),
             },
             notes=self.declaration.caveats,
@@ -202,8 +214,8 @@ class Seat:
 
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
-        """What is about people decides."""
-        if measurement.query in cls.controls:
+        """What is about people decides, unless random encoders show it too."""
+        if measurement.query in cls.controls or measurement.details["random_significant"] > MOST:
             return []
         (x, y), (a, b) = measurement.details["targets"], measurement.details["attributes"]
         first, second = (x, y) if measurement.value > 0 else (y, x)
@@ -319,6 +331,58 @@ def _null(mean: Floats, labels: NDArray[np.intp], run: Run) -> dict[str, float]:
     return {"null_low": float(low), "null_median": float(median), "null_high": float(high)}
 
 
+def _scores(vectors: Floats, query: Query) -> tuple[Floats, NDArray[np.intp]]:
+    """The associations (templates, target words), and the set of each word."""
+    sizes = [len(words) for words in query.targets.values()]
+    words, rest = np.split(vectors, [sum(sizes)], axis=1)
+    first = len(next(iter(query.attributes.values())))
+    pairs = zip(words, rest, strict=True)
+    scores = [association(own, other[:first], other[first:]) for own, other in pairs]
+    return np.stack(scores), np.repeat([0, 1], sizes)
+
+
+def _random_vectors(subject: Any, texts: Sequence[str], dim: int, seed: int) -> Iterator[Floats]:
+    """The vectors of texts by encoders with random vectors of tokens and positions, one by one."""
+    from scipy.sparse import csr_array
+
+    backend = getattr(subject.tokenizer, "backend_tokenizer", subject.tokenizer)
+    backend.no_truncation()
+    backend.no_padding()
+    special = subject.subject_kind == "encoder"
+    rows = [coded.ids for coded in backend.encode_batch(list(texts), add_special_tokens=special)]
+    lengths = np.array([len(row) for row in rows])
+    used, columns = np.unique(np.concatenate(rows), return_inverse=True)
+    ends = np.cumsum([0, *lengths])
+    counts = csr_array((np.ones(len(columns)), columns, ends), shape=(len(rows), len(used)))
+    for number in range(ENCODERS):
+        rng = np.random.default_rng([seed, number])
+        tokens = counts @ rng.standard_normal((len(used), dim))
+        positions = rng.standard_normal((int(lengths.max()), dim)).cumsum(axis=0)[lengths - 1]
+        yield np.asarray((tokens + positions) / lengths[:, None])
+
+
+def _read_random(vectors: Floats, query: Query, seed: int) -> tuple[float, float]:
+    """The mean effect and its p-value; none where all words are alike."""
+    scores, labels = _scores(vectors, query)
+    deviations = scores.std(axis=1, ddof=1)
+    if not (deviations > 1e-9).all():
+        return 0.0, 1.0
+    mean = (scores / deviations[:, None]).mean(axis=0)
+    x, y = mean[labels == 0], mean[labels == 1]
+    test = two_sample(x, y, permutations=NULL, seed=seed, exact=False)
+    return float(x.mean() - y.mean()), test.p_value
+
+
+def _with_control(m: Measurement, control: Sequence[tuple[float, float]]) -> Measurement:
+    """The measurement with what random encoders read."""
+    mean = float(np.mean([value for value, _ in control]))
+    count = sum(p < 0.05 for _, p in control)
+    details = {**m.details, "random_model": mean, "random_significant": count}
+    note = RANDOM.format(count=count, encoders=len(control), mean=mean)
+    notes = (f"{m.query}: {note}", *m.notes) if count > MOST else m.notes
+    return replace(m, details=details, notes=notes)
+
+
 def _check(query: Query) -> None:
     for kind, sets in (("target", query.targets), ("attribute", query.attributes)):
         if len(sets) != 2:
@@ -362,9 +426,10 @@ def seat(
     -------
     list of Measurement
         The mean effect size over templates of each query. Parts: by "template" the effect size in
-        each. `details` has `tau2`, the variance of the effect between templates, `i2`, `q`, and
-        the range of values with the target words permuted (`null_low` to `null_high`), which is
-        what an encoder reads whose vectors have nothing to do with the sets. Target words and
+        each. `details` has `tau2`, the variance of the effect between templates, `i2`, `q`, the
+        range of values with the target words permuted (`null_low` to `null_high`), the mean of
+        what random encoders with the same tokenizer read (`random_model`), and how many of 20 have
+        p < .05 (`random_significant`; more than 4 are marked in `notes`). Target words and
         templates are the sampling units; attribute words are held fixed. The p-value is that of
         the permutation of target words between the sets, the same one in all templates.
 
