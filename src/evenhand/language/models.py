@@ -90,7 +90,7 @@ def describe(model: Any) -> dict[str, Any]:
     >>> from evenhand.masked import load
     >>> about = describe(load("mini"))
     >>> about["kind"], about["layers"]
-    ('masked language model', 4)
+    ('masked language model', 6)
 
     """
     kind = subject_of(model)
