@@ -170,5 +170,8 @@ def test_a_measure_rises_with_the_dial(name):
 
 
 def test_every_measure_by_likelihoods_has_a_world():
-    """A new measure of causal models belongs into `WORLDS`; `seat` reads vectors, and perplexity is no bias."""
+    """A new measure of causal models belongs into `WORLDS`.
+
+    `seat` reads vectors, not words, and perplexity is no bias.
+    """
     assert set(instruments("causal")) - {"seat", "perplexity"} == set(WORLDS)
