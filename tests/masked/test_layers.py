@@ -14,6 +14,7 @@ from evenhand import causal, masked
 from evenhand.causal.scoring import sentence_log_likelihoods
 from evenhand.errors import FileError, InputError
 from evenhand.masked.encoding import encode_texts
+from evenhand.masked.finetuning import RunFolder
 from evenhand.masked.layers import FILE, LayerMaps, hooked, read_maps
 from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
 from evenhand.masked.model import Model
@@ -239,3 +240,12 @@ def test_hooks_are_gone_after_their_context():
         after = network(input_ids=ids).logits
     assert (before - during).abs().max() > 0.01
     assert torch.equal(before, after)
+
+
+def test_a_fine_tuned_model_is_saved_with_its_maps(masked_folder, tmp_path):
+    maps = random_maps()
+    changed = masked.load(masked_folder).with_maps(maps)
+    RunFolder(tmp_path).save_model(changed, "model")
+    saved = read_maps(tmp_path / "model")
+    assert saved is not None
+    assert saved.fingerprint == maps.fingerprint

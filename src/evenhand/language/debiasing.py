@@ -743,7 +743,7 @@ def save_model(
                     model.network.save_pretrained(partial)
                 model.tokenizer.save_pretrained(partial)
             else:
-                for pattern in (*DATA_FILES, *PICKLED):
+                for pattern in (*DATA_FILES, *PICKLED, "*.jinja"):
                     for path in origin.glob(pattern):
                         if path.is_file() and path.name != FILE:
                             shutil.copyfile(path, partial / path.name)
