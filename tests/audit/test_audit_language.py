@@ -69,6 +69,7 @@ def test_an_audit_of_each_kind(tmp_path, save, kind):
     for about in all_declarations(LANGUAGE):
         assert about.label in page
     assert "does not fit this kind" in page
+    assert ("the same one that names any of the professions" in page) == (kind == "causal")
     saved = json.loads((tmp_path / "out/results.json").read_text())
     assert saved["subjects"].keys() == {kind}
     assert saved["settings"]["parts"] == [kind]

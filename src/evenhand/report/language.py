@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evenhand.instruments import LANGUAGE, Declaration, all_declarations, instruments
+from evenhand.report import masked
 from evenhand.report.blocks import (
     Block,
     Prose,
@@ -24,12 +25,19 @@ from evenhand.wording import percent
 prose = Prose("language")
 
 YES, NO = "yes", "–"
+MOST_ROWS = 40
+"""Parts of a measurement that a figure shows; of more only the table has them."""
 
 
 def model_section(findings: Findings, kind: str) -> Section:
-    """The measures of a causal model or a sentence encoder, each with a figure and a table."""
+    """The measures of a causal model or a sentence encoder, each with a figure and a table.
+
+    One that masked models have too is shown in the same way.
+    """
     parts = [
-        Section(f"{kind}-{stage.kind}", label_of(stage.kind), list(measure_blocks(stage)))
+        masked.SECTIONS[stage.kind](findings)
+        if stage.kind in masked.SECTIONS
+        else Section(f"{kind}-{stage.kind}", label_of(stage.kind), list(measure_blocks(stage)))
         for stage in findings.stages
         if stage.subject == kind
     ]
@@ -47,7 +55,7 @@ def measure_blocks(stage: StageResult) -> Iterable[Block]:
         rows = [(label_of(m), m) for m in measured]
         if not several:
             rows += [(f"{part.by}: {part.query}", part) for part in measured[0].parts]
-        shown = [m for _, m in rows]
+        shown = [m for _, m in rows] if len(rows) <= MOST_ROWS else list(measured)
         yield prose.figure(
             f"measure-{stage.subject}-{measured[0].metric}",
             lambda: Measurements(shown).plot(),

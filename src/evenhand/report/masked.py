@@ -584,10 +584,11 @@ def _professions(findings: Findings) -> Section:
     if not measured:
         return Section("masked-professions", title, not_measured(findings.skipped("professions")))
     [overall] = measured
+    causal = "_causal" if findings.of("professions")[0].subject == "causal" else ""
     parts = overall.select("profession")
     names = [part.query for part in parts]
     blocks: list[Block] = [
-        prose.text("professions", of=overall.details),
+        prose.text(f"professions{causal}", of=overall.details),
         prose.figure(
             "masked-professions",
             lambda: professions(overall),
