@@ -106,6 +106,27 @@ def test_a_folder_of_transformers_is_asked(tmp_path):
         predict(tmp_path, texts)
 
 
+def test_versions_of_texts_are_answered_in_one_call():
+    def nurses(texts):
+        scores = [0.9 if "she" in text.lower().split() else 0.2 for text in texts]
+        return [[score, 1 - score] for score in scores]
+
+    texts = ["Mary said she had won.", "James said he had won.", "It rained."]
+    p = predict(
+        nurses,
+        texts,
+        true=["nurse", "judge", "judge"],
+        groups={"gender": ["f", "m", None]},
+        classes=["nurse", "judge"],
+        versions=["swapped", "names"],
+    )
+    assert p.versions == ("original", "swapped", "names") * 2 + ("original",)
+    assert p.items == ("1",) * 3 + ("2",) * 3 + ("3",)
+    flips = {m.query: m for m in CounterfactualFlips().measure(p)}
+    assert (flips["swapped"].value, flips["names"].value) == (1, 0)
+    assert flips["swapped"].part("f", "gender").n == 1
+
+
 def test_versions_answered_by_a_classifier_that_knows_the_rule():
     """It takes whoever is called she for a nurse: names alone change nothing."""
     texts = ["Mary said she had won.", "James said he had won.", "It rained."]

@@ -83,9 +83,14 @@ def test_several_classes_are_averaged():
     own = frame[frame.gender == "man"]
     values = [roc_auc_score(own.y_true == name, own[column]) for name, column in scores.items()]
     assert man.value == pytest.approx(np.mean(values))
-    assert [part.value for part in man.parts] == pytest.approx(values)
+    assert [part.value for part in man.select("class")] == pytest.approx(values)
     assert man.value > woman.value
     assert man.high - man.low < max(part.high - part.low for part in man.parts)
+    five = biased_predictions(400, gap=0.3, classes=5, seed=4)
+    first, _ = SubgroupAuc().measure(read_predictions(five, group="gender", score="score *"))
+    raw, pooled = ([part.value for part in first.select(by)] for by in ("class", "pooled"))
+    assert len(pooled) == 5
+    assert np.std(pooled) < np.std(raw)
 
 
 def test_scores_are_needed():

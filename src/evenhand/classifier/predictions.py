@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
+from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
 from evenhand.text.tables import Source, Table, open_table
 
 Labels: TypeAlias = tuple[str, ...]
@@ -228,6 +229,7 @@ def predict(
     groups: Mapping[str, Sequence[str | None]] | None = None,
     clusters: Sequence[str] = (),
     classes: Sequence[str] | None = None,
+    versions: bool | Sequence[str] = False,
     batch: int = 64,
 ) -> Predictions:
     """The predictions of a classifier on texts.
@@ -244,6 +246,9 @@ def predict(
         As for `Predictions`.
     classes : sequence of str, optional
         The classes of the scores' columns; by default `classifier.classes_`, or `labels`.
+    versions : bool or sequence of str
+        Whether each text is followed by its counterfactual versions, or by some of them
+        (`evenhand.text.counterfactuals`); the two counterfactual measures need them.
     batch : int
         Texts per call.
 
@@ -255,6 +260,10 @@ def predict(
     """
     if not len(texts):
         raise InputError("texts: expected some, got none")
+    if versions:
+        return _predict_versions(
+            classifier, texts, true, groups or {}, clusters, classes, versions, batch
+        )
     if isinstance(classifier, str | os.PathLike):
         classifier = _load(classifier)
     answer = getattr(classifier, "predict_proba", None)
@@ -293,6 +302,40 @@ def predict(
         groups={name: tuple(own) for name, own in (groups or {}).items()},
         scores=scores,
         clusters=tuple(map(str, clusters)),
+    )
+
+
+def _predict_versions(
+    classifier: Any,
+    texts: Sequence[str],
+    true: Sequence[str],
+    groups: Mapping[str, Sequence[str | None]],
+    clusters: Sequence[str],
+    classes: Sequence[str] | None,
+    versions: bool | Sequence[str],
+    batch: int,
+) -> Predictions:
+    """The predictions of each text and of its versions, which have its class and groups."""
+    chosen = tuple(VERSIONS) if isinstance(versions, bool) else tuple(versions)
+    rows = [
+        (number, version, text)
+        for number, own in enumerate(counterfactuals(texts, chosen))
+        for version, text in own.items()
+    ]
+    numbers = [number for number, _, _ in rows]
+    answered = predict(
+        classifier,
+        [text for _, _, text in rows],
+        true=[true[i] for i in numbers] if len(true) else (),
+        groups={name: [own[i] for i in numbers] for name, own in groups.items()},
+        clusters=[clusters[i] for i in numbers] if len(clusters) else (),
+        classes=classes,
+        batch=batch,
+    )
+    return replace(
+        answered,
+        items=tuple(str(number + 1) for number in numbers),
+        versions=tuple(version for _, version, _ in rows),
     )
 
 

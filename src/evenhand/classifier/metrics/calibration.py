@@ -20,7 +20,7 @@ from evenhand.instruments import Declaration, Run, correct_p_values, instrument,
 from evenhand.results import Items, Measurement
 from evenhand.statistics.crossed import Mean, clustered
 from evenhand.statistics.intervals import Floats
-from evenhand.statistics.shrinkage import root_mean_square
+from evenhand.statistics.shrinkage import root_mean_square, shrink
 
 DRAWS = 2000
 
@@ -103,6 +103,22 @@ class CalibrationGap:
             for group, side in zip(contrast.names, (contrast.first, ~contrast.first), strict=True)
             for name, own in zip(names, errors.T, strict=True)
         ]
+        spread, shrunken = shrink([mean.value for mean in means], [mean.variance for mean in means])
+        pooled = [
+            self.declaration.result(
+                run,
+                name,
+                (mean.value, *mean.interval(run.prob)),
+                worse="away",
+                subject=subject.name,
+                n=len(true),
+                by="pooled",
+                interval="empirical Bayes over classes (Morris 1983)",
+                details={"spread": spread},
+            )
+            for name, mean in zip(names, shrunken, strict=True)
+            if not math.isnan(spread)
+        ]
         values = np.array([mean.value for mean in means])
         rng = np.random.default_rng(run.seed)
         drawn = rng.multivariate_normal(
@@ -119,7 +135,7 @@ class CalibrationGap:
             interval="simulated from the gaps' errors, noise removed, up to the value",
             p_value=min(1.0, len(means) * min((m.p_value or 1.0) for m in means)),
             test="the smallest p of the classes, corrected for their number",
-            parts=(*correct_p_values(parts), *sides),
+            parts=(*correct_p_values(parts), *pooled, *sides),
             items=self._items(subject, contrast, errors, values, value),
             details={"without_noise": corrected, "classes": len(names)},
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from evenhand.results import Measurement
 from evenhand.statistics.auc import auc
 from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats
+from evenhand.statistics.shrinkage import shrink
 
 
 def _mean(
@@ -84,7 +85,7 @@ class _GroupAuc:
         run: Run,
     ) -> Measurement:
         """The mean over classes; the influence of a person is that on all of them."""
-        parts, values, left_out = [], [], []
+        parts, values, means, left_out = [], [], [], []
         total = np.zeros(len(true))
         for name in [self.positive] if self.positive is not None else list(subject.scores):
             of_class = true == name
@@ -100,12 +101,22 @@ class _GroupAuc:
             total += influence
             used = chosen[0] | chosen[1]
             mean = _mean(value, influence, clusters, used)
+            means.append(mean)
             parts.append(self._result(run, name, mean, int(used.sum()), subject.name, by="class"))
         if not values:
             raise InputError(
                 f"{self.declaration.name}: {query}: expected a class with two people or more on "
                 "both sides, got none"
             )
+        spread, shrunken = shrink(values, [mean.variance for mean in means])
+        parts += [
+            replace(
+                self._result(run, part.query, mean, part.n, subject.name, by="pooled"),
+                interval="empirical Bayes over classes, on the scale of log odds",
+            )
+            for part, mean in zip(parts, shrunken, strict=True)
+            if not math.isnan(spread)
+        ]
         used = sides[self.positives] | sides[self.negatives]
         return self._result(
             run,
