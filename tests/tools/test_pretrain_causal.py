@@ -244,8 +244,10 @@ def test_a_folder_is_read_without_transformers_and_completed_by_it(exported):
 def test_an_embedded_model_is_loaded_by_its_name(exported, monkeypatch):
     from evenhand import causal, language
     from evenhand.causal import model as models
+    from evenhand.language import models as kinds
 
     monkeypatch.setattr(models, "EMBEDDED", ("tiny",))
+    monkeypatch.setattr(kinds, "CAUSAL", ("tiny",))
     monkeypatch.setattr(models.resources, "files", lambda _: exported)
     assert language.kind_of("tiny") == "causal"
     assert isinstance(causal.load("tiny", device="cpu").core, models.ReadNetwork)
