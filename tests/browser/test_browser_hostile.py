@@ -23,6 +23,8 @@ from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
 from small_encoder import save_small
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Page]
 
 MARKUP = "<img src=x onerror=window.pwned=1>"
@@ -87,7 +89,6 @@ def report(hostile: Path) -> Path:
     return hostile / "report.html"
 
 
-@pytest.mark.slow
 def test_nothing_is_executed_in_the_page(show: Open, report: Path) -> None:
     page = show()
     assert page.complaints() == []

@@ -105,6 +105,7 @@ def test_a_killed_worker_is_replaced(tmp_path):
     assert len(contents(tmp_path / "a")) == 12
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_launcher(tmp_path):
     with start(tmp_path / "a", 500, seconds=0.2) as process:
         wait_for_results(tmp_path / "a", 2)

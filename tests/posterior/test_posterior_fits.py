@@ -103,7 +103,7 @@ def repeat_rows(table: Table) -> Table:
         ("separate", "normal", 400),
         ("paper", "normal", 4000),
         ("crossed-no-interaction", "normal", 800),
-        ("crossed", "normal", 4000),
+        pytest.param("crossed", "normal", 4000, marks=pytest.mark.slow),
         ("crossed", "student", 400),
     ],
 )

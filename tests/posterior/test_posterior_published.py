@@ -16,6 +16,8 @@ from evenhand.posterior.tables import read_table
 from evenhand.statistics.mcmc import hdi
 from evenhand.vectors.distances import distance_table
 
+pytestmark = pytest.mark.slow
+
 ISLAM = ("imam", "islam", "mosque", "muslim", "quran")
 
 
@@ -29,7 +31,6 @@ def religion(cosine):
     return fit_models(read_table(cosine / "religionReddit.csv"))
 
 
-@pytest.mark.slow
 def test_waic_of_the_three_models(religion):
     scores = {name: compute_criteria(religion.fits[name]) for name in MODELS[:3]}
     published = {
@@ -48,7 +49,6 @@ def test_waic_of_the_three_models(religion):
     assert differences["baseline"].waic_difference_se == pytest.approx(37, abs=1)
 
 
-@pytest.mark.slow
 def test_the_coefficients_are_as_wide_as_their_prior(religion):
     """Only m + co is identified: sd(co) is 1/√(15/.25 + 4/.25), and a bit for what is."""
     measured = measure_levels(religion.fits["coefficients"])
@@ -84,7 +84,6 @@ def test_crossed_answers_the_question(religion, model):
     assert diagnostics.ess_min >= (1000 if model == "crossed-no-interaction" else 400)
 
 
-@pytest.mark.slow
 def test_reddit_has_no_interaction(religion):
     """With half-normal spreads, an independent sampler has sd .0217 without η and .0229 with it."""
     half_normal = Priors(crossed=CrossedPrior().without_interaction())
@@ -124,7 +123,6 @@ def test_the_means_of_the_2024_paper(cosine, file, means):
             assert measured[level].value == pytest.approx(value, abs=0.005)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("file", "delta"), [("genderReddit", -0.015), ("raceReddit", -0.038)])
 def test_the_other_topics_run(cosine, file, delta):
     fitted = fit_models(cosine / f"{file}.csv", draws=1600)
@@ -134,7 +132,6 @@ def test_the_other_topics_run(cosine, file, delta):
     assert fitted.fits["crossed"].diagnostics().rhat_max < 1.02
 
 
-@pytest.mark.slow
 def test_hard_debiasing_leaves_no_delta(cosine):
     change = compare_tables(
         cosine / "religionReddit.csv", cosine / "debiasedReligionReddit.csv", draws=1600
