@@ -23,6 +23,8 @@ from evenhand.report.verdicts import explain, judge_subject
 from evenhand.simulate.encoders import SimulatedEncoder
 from small_sentence_encoder import save_encoder
 
+pytestmark = pytest.mark.slow
+
 
 def save_causal(folder):
     """A small random causal model that knows the words of the built-in material."""

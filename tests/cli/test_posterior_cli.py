@@ -44,6 +44,7 @@ def select(document, metric, model):
     }
 
 
+@pytest.mark.slow
 def test_fit_as_json(capsys, path, table):
     arguments = ("posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     document = json.loads(output(capsys, *arguments))

@@ -21,6 +21,8 @@ from evenhand.errors import FileError
 from evenhand.files import reading
 from evenhand.text.tables import open_table
 
+pytestmark = pytest.mark.slow
+
 LIMIT = ("--max-size", "1MB")
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
 
@@ -148,7 +150,6 @@ HOSTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", HOSTS)
 def test_a_bomb_of_gigabytes_under_a_limit_of_memory(case):
     """20 GB of one line from a file of a few KB, in a process that may have 6 GB."""

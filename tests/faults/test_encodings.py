@@ -15,6 +15,8 @@ from evenhand.lexicon.gendered import read_pairs
 from evenhand.text.corpus.pipeline import RewriteWork, stream
 from evenhand.text.rewrite.swap import Swap
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = "The café of the jalapeño was full.\nShe said that her brother was late.\n" * 40
 SWAPPED = "The café of the jalapeño was full.\nHe said that his sister was late.\n" * 40
 CHINESE = "護士說她遲到了。她哥哥也遲到了。\nshe reads.\n" * 40

@@ -10,6 +10,8 @@ from killing import finished, killed
 
 from small_encoder import save_small
 
+pytestmark = pytest.mark.slow
+
 RUN = """
 import sys
 from pathlib import Path
@@ -59,7 +61,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["frozen", "tuned"])
 def test_killed_again_and_again_the_numbers_are_the_same(place, kind):
     lines = finished(place, kind, f"{kind} whole")
@@ -76,7 +77,6 @@ def test_killed_again_and_again_the_numbers_are_the_same(place, kind):
     assert not list((place / f"{kind} parts").glob("cache/.request.*"))
 
 
-@pytest.mark.slow
 def test_killed_while_encoding_what_was_stored_is_used(place):
     lines = finished(place, "frozen", "whole")
     encoding = sum(line.startswith("encoding") for line in lines)

@@ -10,6 +10,8 @@ from killing import finished, killed
 
 from small_encoder import save_small
 
+pytestmark = pytest.mark.slow
+
 RUN = """
 import sys
 from contextlib import contextmanager
@@ -88,7 +90,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_again_and_again_the_files_are_the_same(place, kind):
     whole, parts = (
@@ -109,7 +110,6 @@ def test_killed_again_and_again_the_files_are_the_same(place, kind):
     assert content(place / f"{kind} parts") == expected
 
 
-@pytest.mark.slow
 def test_killed_while_the_results_are_written(place):
     whole, late = ((*QUICK, "--out", name) for name in ("whole", "late"))
     begun = steps(place, *whole).index("at _save_tables 0") + 1

@@ -17,6 +17,8 @@ import pytest
 from evenhand.errors import PartialFailure
 from evenhand.grid import make_grid, run, status
 
+pytestmark = pytest.mark.slow
+
 TASKS = Path(__file__).parents[1] / "grid"
 LAUNCH = """
 import sys
@@ -69,7 +71,6 @@ def wait_for_workers(folder: Path) -> list[int]:
     return pids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_200_cells_killed_five_times_end_with_the_same_bytes(tmp_path, seed):
     with start(tmp_path / "calm", 200) as process:
@@ -105,7 +106,6 @@ def test_a_killed_worker_is_replaced(tmp_path):
     assert len(contents(tmp_path / "a")) == 12
 
 
-@pytest.mark.slow
 def test_workers_end_with_their_launcher(tmp_path):
     with start(tmp_path / "a", 500, seconds=0.2) as process:
         wait_for_results(tmp_path / "a", 2)

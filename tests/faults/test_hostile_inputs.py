@@ -16,6 +16,8 @@ from evenhand.fewshot.networks import make
 from evenhand.files import parse_json, read_document, replace_file
 from evenhand.vectors.debias.subspace import project_out, transform_rows, unit_rows
 
+pytestmark = pytest.mark.slow
+
 NESTED = {
     "lists": "[" * 100_000,
     "objects": '{"a":' * 100_000,

@@ -18,6 +18,8 @@ from evenhand.cli import run
 from evenhand.files import replace_file, save_json
 from evenhand.text.corpus import pool
 
+pytestmark = pytest.mark.slow
+
 FULL = Path("/dev/full")
 
 
@@ -95,7 +97,6 @@ def test_a_worker_whose_parent_died_within_a_message_ends_quietly(capfd):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3, 5, 7])
 def test_a_killed_main_process_leaves_no_traceback(seconds):
     Path("in.txt").write_text("she reads her book to him.\n" * 2_000_000)

@@ -32,6 +32,8 @@ HARMLESS = [
 ]
 """Settings that the answer does not depend on, or that have a default."""
 
+pytestmark = pytest.mark.slow
+
 
 def check(case: str, code: int, err: str) -> None:
     assert code in (0, 2), f"{case}: {code} {err}"
@@ -92,7 +94,6 @@ def test_there_are_many_cases():
     assert len({(family, name) for family, name, _ in CASES}) == len(CASES)
 
 
-@pytest.mark.slow
 def test_all(tmp_path):
     script = Path(malformed_models.__file__)
     paths = [*sys.path, str(script.parent), str(script.parents[1] / "masked")]

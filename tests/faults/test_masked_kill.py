@@ -22,6 +22,8 @@ from evenhand.files import to_json
 from evenhand.masked import load
 from evenhand.masked.finetuning import Settings, finetune
 
+pytestmark = pytest.mark.slow
+
 JOBS = ("nurse", "doctor", "teacher", "guard", "clerk", "cook")
 TEXT = [
     f"The {job} told {who} that {pronoun} had lost the {thing}."
@@ -126,7 +128,6 @@ def undisturbed(small):
     return content(small / "undisturbed"), lines
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 8])
 def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rounds):
     expected, lines = undisturbed
@@ -145,7 +146,6 @@ def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rou
     )
 
 
-@pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(small, undisturbed):
     expected, lines = undisturbed
     rest = stopped(small, "interrupted", signal.SIGINT, 5, 0)

@@ -17,6 +17,8 @@ from small_models import made
 import evenhand as eh
 from evenhand.errors import FileError, InputError
 
+pytestmark = pytest.mark.slow
+
 COMMIT = "0" * 40
 
 

@@ -24,6 +24,8 @@ from evenhand.text.corpus.formats import Csv, Form, Jsonl, Lines
 from evenhand.text.corpus.pipeline import RewriteWork, stream
 from evenhand.text.edits import Edit
 
+pytestmark = pytest.mark.slow
+
 LINES = 4000
 TEXT = "".join(f"{n} he saw Zoë and she saw her\n" for n in range(LINES))
 JSONL = "".join(json.dumps({"n": n, "text": f"{n} he saw"}) + "\n" for n in range(LINES))

@@ -14,6 +14,8 @@ from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.vectors.formats import text as text_format
 from evenhand.vectors.store import load
 
+pytestmark = pytest.mark.slow
+
 GOOD = b"the 0.1 0.2 0.3\nof 0.4 0.5 0.6\nand 0.7 0.8 0.9\n"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00"
 

@@ -35,6 +35,8 @@ from evenhand.masked.model import Model
 from evenhand.simulate.causal import bigram_model
 from small_encoder import save_small
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [(f"w2 w{i} w{10 + i % 7} w4 w9", f"w5 w{i} w{10 + i % 7} w6 w9") for i in range(20, 70)]
 
 

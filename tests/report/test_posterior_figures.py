@@ -322,6 +322,7 @@ def test_what_cannot_be_drawn_is_named(fitted: Fitted) -> None:
     assert "three different distances" in figures.skipped["densities"]
 
 
+@pytest.mark.slow
 def test_charts_are_saved_whole_in_every_format(
     change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +347,7 @@ def test_charts_are_saved_whole_in_every_format(
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_command_draws_into_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,8 @@ from pretraining import (
 )
 from pretraining.training import Limits
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 
@@ -150,7 +152,6 @@ def test_checkpoint_kinds(tmp_path, monkeypatch, run_of):
 # --- the commands, to the exported model
 
 
-@pytest.mark.slow
 def test_from_train_to_export_by_the_commands(toy, tmp_path, capsys, recwarn):
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 

@@ -26,6 +26,8 @@ from pretraining.recipe import Recipe
 from pretraining.tokenizer import load_tokenizer
 from pretraining.training import Data, Limits, Run
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 SHAPE = "--layers 2 --width 32 --heads 2 --inner 64 --max-positions 40 --batch-tokens 400"
 RECIPE = f"{SHAPE} --shares 40:0.7,1:0.3 --warmup 5 --lr 0.01 --matrix-lr 0.01"
