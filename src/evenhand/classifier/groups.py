@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -164,6 +164,15 @@ def rate_influence(contrast: Contrast, rate: Rate, c: int) -> Floats:
     return influence
 
 
+def group_levels(column: str, labels: Iterable[str | None]) -> list[str]:
+    """The groups of a column, two or more."""
+    levels = sorted({label for label in labels if label is not None})
+    if len(levels) < 2:
+        got = f"only '{levels[0]}'" if levels else "none"
+        raise InputError(f"group '{column}': expected two groups or more, got {got}")
+    return levels
+
+
 def contrasts(predictions: Predictions) -> list[Contrast]:
     """The contrasts of every column of groups: the two of them, or each with all others."""
     if not predictions.groups:
@@ -177,10 +186,7 @@ def contrasts(predictions: Predictions) -> list[Contrast]:
     )
     compared = []
     for column, labels in predictions.columns.items():
-        levels = sorted({label for label in labels if label is not None})
-        if len(levels) < 2:
-            got = f"only '{levels[0]}'" if levels else "none"
-            raise InputError(f"group '{column}': expected two groups or more, got {got}")
+        levels = group_levels(column, labels)
         rows = np.array([i for i, label in enumerate(labels) if label is not None])
         own = np.array([labels[i] for i in rows])
         clusters = None

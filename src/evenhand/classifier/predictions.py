@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
@@ -172,7 +172,7 @@ def read_predictions(
     with open_table(source) as table:
         by_class = _score_columns(table, score) if isinstance(score, str) else dict(score or {})
         columns = {
-            role: _column(table, role, given)
+            role: table.column(given, USUAL[role])
             for role, given in (
                 ("true", true),
                 ("pred", pred),
@@ -181,7 +181,7 @@ def read_predictions(
             )
         }
         for name in (*wanted, *by_class.values(), *([cluster] if cluster else [])):
-            _known(table, name)
+            table.column(name)
         if columns["pred"] is None and not by_class:
             raise FileError(table.name, _which("prediction", "--pred", table))
         counterfactual = columns["version"] is not None and columns["item"] is not None
@@ -365,14 +365,6 @@ def _highest(scores: Mapping[str, Floats]) -> Labels:
     return tuple(names[i] for i in best)
 
 
-def _column(table: Table, role: str, given: str | None) -> str | None:
-    if given is not None:
-        _known(table, given)
-        return given
-    lower = {name.lower(): name for name in table.columns}
-    return next((lower[name] for name in USUAL[role] if name in lower), None)
-
-
 def _score_columns(table: Table, pattern: str) -> dict[str, str]:
     """The columns that a pattern with * fits, by what stands for it."""
     before, star, after = pattern.partition("*")
@@ -387,11 +379,6 @@ def _score_columns(table: Table, pattern: str) -> dict[str, str]:
         columns = ", ".join(table.columns)
         raise FileError(table.name, f"no column fits '{pattern}' (columns: {columns})")
     return by_class
-
-
-def _known(table: Table, name: str) -> None:
-    if name not in table.columns:
-        raise FileError(table.name, str(UnknownNameError("column", name, table.columns)))
 
 
 def _which(what: str, option: str, table: Table) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from evenhand.cli.options import (
+    accepted_options,
     cluster_option,
     configure,
     declared_options,
     describe,
-    given_options,
     group_option,
     item_option,
     json_option,
@@ -90,11 +90,7 @@ def classifier(  # noqa: D103
     from evenhand.classifier import read_predictions
 
     chosen = [lookup("predictions", name) for name in metrics or ()]
-    given = given_options(options)
-    accepted = {option.name for cls in chosen or METRICS for option in cls.declaration.options}
-    for name in given:
-        if name not in accepted:
-            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
+    given = accepted_options(chosen or METRICS, options)
     subject = read_predictions(
         source,
         true=true,

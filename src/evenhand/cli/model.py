@@ -15,6 +15,7 @@ from evenhand.cache import Cache
 from evenhand.cli.options import (
     F,
     ModelLoader,
+    accepted_options,
     combine,
     configure,
     declared_options,
@@ -155,11 +156,7 @@ def measure_model(
         raise click.UsageError("--data: name the metrics that read it with --metric")
     chosen = [lookup(kind, name) for name in metrics or ()]
     chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audits(kind)]
-    given = given_options(options)
-    accepted = {option.name for cls in chosen for option in cls.declaration.options}
-    for name in given:
-        if name not in accepted:
-            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
+    given = accepted_options(chosen, options)
     configured = [configure(cls, given) for cls in chosen]
     material = [instrument.read(data) if data else None for instrument in configured]
     for read in material if control else ():

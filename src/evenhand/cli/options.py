@@ -455,6 +455,16 @@ def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def accepted_options(classes: Iterable[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given; one that none of the instruments has is an error."""
+    given = given_options(parameters)
+    accepted = {option.name for cls in classes for option in cls.declaration.options}
+    for name in given:
+        if name not in accepted:
+            raise click.UsageError(f"option '{name}': none of the chosen metrics has it")
+    return given
+
+
 def describe(classes: Iterable[Any]) -> str:
     """The instruments for a help text: name and question, one line each."""
     rows = [(cls.declaration.name, cls.declaration.question) for cls in classes]

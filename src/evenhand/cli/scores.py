@@ -16,7 +16,6 @@ from evenhand.cli.options import (
     score_option,
 )
 from evenhand.cli.output import interval, number, p_text, print_json, print_notes, table
-from evenhand.results import Comparison
 
 if TYPE_CHECKING:
     from evenhand.scores import ScoreAnalysis
@@ -185,6 +184,8 @@ def _print_means(analysis: ScoreAnalysis) -> None:
 
 def _print_differences(analysis: ScoreAnalysis) -> None:
     """All pairs, or those with the first-ranked model where there are many."""
+    from evenhand.scores.analysis import needed_text
+
     best = analysis.ranking[0].query
     chosen, many = analysis.comparisons, len(analysis.comparisons) > SHOWN
     if many:
@@ -204,7 +205,7 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
                 number(sign * c.change.value),
                 interval(low, high),
                 p,
-                _needed(c),
+                needed_text(c),
             )
         )
     title = f"Differences from {best}" if many else "Differences"
@@ -216,11 +217,3 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
     if many:
         rest = len(analysis.comparisons) - len(chosen)
         click.echo(f"{rest} further pairs of models: --json, or -o FILE.")
-
-
-def _needed(c: Comparison) -> str:
-    if c.details["needed"] is None:
-        return f"not by {c.details['of']}" if c.change.value else "–"
-    if c.details["needed"] <= c.details["now"]:
-        return "enough"
-    return f"{c.details['needed']:,} {c.details['of']}"

@@ -39,7 +39,6 @@ from evenhand.cli.output import (
     progress_bar,
     table,
 )
-from evenhand.errors import FileError, UnknownNameError
 from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
 from evenhand.text.rewrite import rewrite_all
@@ -338,9 +337,8 @@ def counterfactuals(
     names = [name.strip() for name in versions.split(",") if name.strip()]
     counts: Counter[str] = Counter()
     with open_table(source) as table, open_rows(output) as write:
-        for name in (chosen, *([item] if item else [])):
-            if name not in table.columns:
-                raise FileError(table.name, str(UnknownNameError("column", name, table.columns)))
+        for name in (chosen, item):
+            table.column(name)
         rows = counterfactual_rows(table, chosen, item, names)
         while block := list(islice(rows, 1000)):
             write({key: [row[key] for row in block] for key in block[0]})

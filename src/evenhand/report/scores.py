@@ -22,8 +22,8 @@ from evenhand.report.blocks import (
     span,
     value_columns,
 )
-from evenhand.results import Comparison
 from evenhand.scores import ScoreAnalysis
+from evenhand.scores.analysis import needed_text
 
 SERIES = {"": "for other templates", "scope": "for these templates"}
 LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
@@ -97,13 +97,6 @@ def _ranks(analysis: ScoreAnalysis) -> Section:
     )
 
 
-def _needed(c: Comparison) -> Cell:
-    if c.details["needed"] is None:
-        return Cell(f"not by {c.details['of']}" if c.change.value else "–")
-    enough = c.details["needed"] <= c.details["now"]
-    return Cell("enough" if enough else f"{c.details['needed']:,} {c.details['of']}")
-
-
 def _differences(analysis: ScoreAnalysis) -> Section:
     rows = [
         (
@@ -113,7 +106,7 @@ def _differences(analysis: ScoreAnalysis) -> Section:
             span(c.change.low, c.change.high),
             p_cell(c.details.get("p_holm")),
             count(c.paired),
-            _needed(c),
+            Cell(needed_text(c)),
         )
         for c in analysis.comparisons
     ]

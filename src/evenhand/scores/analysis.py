@@ -438,6 +438,15 @@ class _Analysis:
         return agreements
 
 
+def needed_text(c: Comparison) -> str:
+    """What would find the difference of two models, in a few words."""
+    if c.details["needed"] is None:
+        return f"not by {c.details['of']}" if c.change.value else "–"
+    if c.details["needed"] <= c.details["now"]:
+        return "enough"
+    return f"{c.details['needed']:,} {c.details['of']}"
+
+
 def _interval(mean: Mean) -> str:
     if math.isnan(mean.variance):
         return "none: what is sampled has a single level"

@@ -25,7 +25,7 @@ from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import parse_json, read_limited
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import open_content, source_name, text_lines
-from evenhand.text.tables import Source, Table, json_objects, open_table
+from evenhand.text.tables import Source, json_objects, open_table
 
 Role = Literal["item", "model", "score", "cluster", "group"]
 NAMES: Mapping[Role, tuple[str, ...]] = {
@@ -225,22 +225,12 @@ def _from_folder(
 # ---------------------------------------------------------------------------------------- tables
 
 
-def _column(table: Table, role: Role, given: str | None) -> str | None:
-    """The column that is named or recognised; None where there is none."""
-    if given is not None:
-        if given not in table.columns:
-            raise FileError(table.name, str(UnknownNameError("column", given, table.columns)))
-        return given
-    lower = {name.lower(): name for name in table.columns}
-    return next((lower[name] for name in NAMES[role] if name in lower), None)
-
-
 def _from_table(
     source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
 ) -> _Part:
     with open_table(source) as table:
         columns: dict[Role, str | None] = {
-            role: _column(table, role, given) for role, given in chosen.items()
+            role: table.column(given, NAMES[role]) for role, given in chosen.items()
         }
         for role in ("item", "score"):
             if columns[role] is None:
@@ -249,11 +239,11 @@ def _from_table(
                     f"which column is the {role}? Name it with --{role} (columns: "
                     f"{', '.join(table.columns)})",
                 )
-        recognised = _column(table, "cluster", None)
+        recognised = table.column(None, NAMES["cluster"])
         free = recognised is not None and recognised not in columns.values()
         factors = tuple(clusters) or ((recognised,) if recognised and free else ())
         for factor in factors:
-            _column(table, "cluster", factor)
+            table.column(factor)
         used = [name for name in (*columns.values(), *factors) if name is not None]
         if len(set(used)) < len(used):
             twice = next(name for name in used if used.count(name) > 1)

@@ -84,6 +84,16 @@ class Table:
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[Row]]
 
+    def column(self, given: str | None, usual: Sequence[str] = ()) -> str | None:
+        """The column that is named, else the first of the usual names, whatever its case.
+
+        None where neither is there; a name that no column has is an error.
+        """
+        if given is not None and given not in self.columns:
+            raise FileError(self.name, str(UnknownNameError("column", given, self.columns)))
+        lower = {name.lower(): name for name in self.columns}
+        return given or next((lower[name] for name in usual if name in lower), None)
+
     def rows(self, *names: str) -> Iterator[Row]:
         """The rows, only these columns of them; a table can be gone through once."""
         for name in names:

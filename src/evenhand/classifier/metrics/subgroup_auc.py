@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifier.groups import unit_items
+from evenhand.classifier.groups import group_levels, unit_items
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Run, instrument, option
@@ -64,11 +64,7 @@ class _GroupAuc:
         measurements = []
         for column, labels in subject.columns.items():
             own = np.array([label or "" for label in labels])
-            levels = sorted(set(own.tolist()) - {""})
-            if len(levels) < 2:
-                got = f"only '{levels[0]}'" if levels else "none"
-                raise InputError(f"group '{column}': expected two groups or more, got {got}")
-            for level in levels:
+            for level in group_levels(column, labels):
                 sides = {"group": own == level, "background": (own != level) & (own != "")}
                 measurements.append(
                     self._group(subject, f"{column}: {level}", sides, true, clusters, run)
