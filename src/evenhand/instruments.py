@@ -29,6 +29,7 @@ import dataclasses
 import inspect
 import math
 import numbers
+import os
 import pkgutil
 import types
 import typing
@@ -87,6 +88,9 @@ LANGUAGE = {
 }
 """The kinds of language models, and what they are called."""
 ENTRY_POINTS = "evenhand.instruments"
+OPENERS = ("evenhand.vectors.store", "evenhand.language.models", "evenhand.text.tables")
+"""The modules that open a name, a path or an object of another library as a subject, each by its
+function `open_subject`."""
 
 Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
 """The parts that an instrument can have in a verdict, the first the strongest."""
@@ -578,6 +582,28 @@ def subject_of(value: Any) -> str:
     return str(kind)
 
 
+def open_subject(source: Any) -> Any:
+    """What can be measured, of a name, a path or an object of another library.
+
+    A folder is a language model; a file is a table of texts by its ending (.csv, .jsonl …), else
+    word vectors. What can be measured already is returned as it is.
+    """
+    if hasattr(source, "subject_kind") or (
+        hasattr(source, "tokenizer") and hasattr(source, "logits")
+    ):
+        return source
+    for module in map(import_module, OPENERS):
+        opened = module.open_subject(source)
+        if opened is not None:
+            return opened
+    known = isinstance(source, str | os.PathLike)
+    given = f"'{os.fspath(source)}'" if known else type(source).__name__
+    raise InputError(
+        "measure: expected word vectors, a language model, a corpus or a few-shot run, got "
+        f"{given}{', which is no embedded name, file or folder' if known else ''}"
+    )
+
+
 def measure(
     subject: Any,
     material: Any = None,
@@ -593,8 +619,9 @@ def measure(
 
     Parameters
     ----------
-    subject : Vectors, model, corpus or few-shot run
-        What is measured.
+    subject : Vectors, model, corpus, predictions or few-shot run
+        What is measured; or a name, a path, or an object of another library: `KeyedVectors` of
+        gensim, the pair (network, tokenizer) or a pipeline of transformers, a DataFrame of texts.
     material : optional
         What the question is about: a topic or a query for vectors, sentences or sentence pairs
         for models. Without it every instrument uses its default material.
@@ -621,6 +648,7 @@ def measure(
     ['weat', 'mac']
 
     """
+    subject = open_subject(subject)
     jobs = plan(subject_of(subject), material, metrics, options)
     run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
     return run_jobs(subject, jobs, run, strict=metrics is not None)

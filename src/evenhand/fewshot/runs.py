@@ -51,6 +51,7 @@ from evenhand.statistics.jackknife import Ints
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.training import Source
+    from evenhand.masked.memory import ModelSource
     from evenhand.masked.model import Model
 
 __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
@@ -510,7 +511,7 @@ def run(
     settings: RunSettings | None = None,
     folder: str | os.PathLike[str] = "fewshot-run",
     *,
-    encoder: str | os.PathLike[str] = "mini",
+    encoder: ModelSource = "mini",
     splits: Sequence[Split] | None = None,
     shares: Sequence[float] = (0.5, 0.25, 0.25),
     both_leanings: bool = True,
@@ -536,8 +537,8 @@ def run(
     settings : RunSettings, optional
     folder : path
         A folder of another run is refused.
-    encoder : str or path
-        The name or folder of a model.
+    encoder : str, path, (network, tokenizer) or pipeline
+        A model by name or in memory, as for `evenhand.masked.load`.
     splits : sequence of Split, optional
         The class splits; by default they are drawn.
     shares : sequence of float
@@ -569,6 +570,7 @@ def run(
         With its `results`, which `results.json` has too.
 
     """
+    from evenhand.masked.memory import is_path
     from evenhand.masked.model import load
 
     chosen = settings or RunSettings()
@@ -589,7 +591,8 @@ def run(
             "splits": _splits_digest(parts),
         }
         if restart or not place.holds(identity):
-            source = public_name(encoder if store is None else store.encoder)
+            given = encoder if store is None else store.encoder
+            source = public_name(given) if is_path(given) else model.name
             place.claim(
                 identity,
                 {

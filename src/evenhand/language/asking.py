@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,8 +98,8 @@ def ask(
     ----------
     sentences : str or sequence of str
         Each with one [MASK] where a pronoun is.
-    model : str, path, model or sequence of these
-        Masked or causal language models.
+    model : str, path, (network, tokenizer), pipeline, or sequence of these
+        Masked or causal language models, by name or in memory, as for `evenhand.language.load`.
     cache : Cache, optional
         By default one in the user's cache folder, so that the built-in sentences, with which each
         answer is compared, are computed once per model.
@@ -125,11 +124,12 @@ def ask(
         if text.count(MASK) != 1:
             count = text.count(MASK) or "none"
             raise InputError(f"'{text[:60]}': expected one {MASK} where a pronoun is, got {count}")
-    several = isinstance(model, list | tuple)
+    pair = isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "named_parameters")
+    several = isinstance(model, list | tuple) and not pair
     stored = Cache(user_cache("answers")) if cache is None else cache
     answers = []
     for source in model if several else [model]:
-        loaded = load(source) if isinstance(source, str | os.PathLike) else source
+        loaded = load(source)
         kind = getattr(loaded, "subject_kind", "model")
         if kind not in ("model", "causal"):
             raise InputError(f"model: expected a masked or causal language model, got {kind}")

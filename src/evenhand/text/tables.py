@@ -68,6 +68,14 @@ class Corpus:
             object.__setattr__(self, "name", name)
 
 
+def open_subject(source: Any) -> Corpus | None:
+    """A corpus where the source is a table of texts, by its ending or as a DataFrame; else None."""
+    if isinstance(source, str | os.PathLike):
+        return Corpus(source) if Path(source).suffix.lower() in ENDINGS else None
+    return Corpus(source) if hasattr(source, "columns") else None
+
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".gz", ".zst", ".bz2")
 _AHEAD = 1000
 """So many JSON objects, of a few MB, are looked at to know the columns."""
 _AHEAD_SIZE = 1 << 24
