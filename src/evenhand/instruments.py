@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from evenhand.errors import InputError, UnknownNameError
@@ -624,7 +625,8 @@ def measure(
         gensim, the pair (network, tokenizer) or a pipeline of transformers, a DataFrame of texts.
     material : optional
         What the question is about: a topic or a query for vectors, sentences or sentence pairs
-        for models. Without it every instrument uses its default material.
+        for models, or a file or DataFrame of them. Without it every instrument uses its default
+        material.
     metrics : str, instrument or sequence of these, optional
         The instruments by name, or with their options, such as `Weat(null=200)`; without them
         every one that fits.
@@ -710,14 +712,32 @@ def plan(
             metric = metric(**{name: value for name, value in options.items() if name in own})
         if not metric.declaration.measures(kind):
             lookup(kind, metric.declaration.name)
-        reason = metric.misfit(material) if hasattr(metric, "misfit") else None
+        content = _read_material(metric, material)
+        reason = metric.misfit(content) if hasattr(metric, "misfit") else None
         if reason is None:
             split = hasattr(metric, "questions")
-            questions = metric.questions(material) if split else [material]
+            questions = metric.questions(content) if split else [content]
             jobs += [Job(metric, question) for question in questions]
         elif given is not None and not fitting:
             raise InputError(f"metric '{metric.declaration.name}' {reason}")
     return jobs
+
+
+def _read_material(metric: Any, material: Any) -> Any:
+    """The material of an instrument, read where a file or a DataFrame is given."""
+    if metric.declaration.subject == "vectors" or not hasattr(metric, "read"):
+        return material
+    if isinstance(material, str) and any(map(str.isspace, material)) and not _exists(material):
+        return [material]  # a sentence
+    is_path = isinstance(material, str | os.PathLike)
+    return metric.read(material) if is_path or hasattr(material, "columns") else material
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def run_jobs(

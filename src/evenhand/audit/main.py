@@ -87,11 +87,11 @@ class Audit:
 
 
 def audit(
-    vectors: str | os.PathLike[str] | Vectors | None = None,
+    vectors: str | os.PathLike[str] | Vectors | Any | None = None,
     *,
-    model: str | os.PathLike[str] | None = None,
-    data: str | os.PathLike[str] | Dataset | None = None,
-    predictions: Predictions | None = None,
+    model: str | os.PathLike[str] | Any | None = None,
+    data: str | os.PathLike[str] | Dataset | Any | None = None,
+    predictions: str | os.PathLike[str] | Predictions | Any | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
@@ -111,15 +111,19 @@ def audit(
 
     Parameters
     ----------
-    vectors : str, path or Vectors, optional
-        An embedded name, a file, or loaded vectors.
-    model : str or path, optional
-        A language model of any kind (masked, causal, sentence encoder): an embedded name, a folder,
-        a GGUF file or `hf:NAME`.
-    data : str, path or Dataset, optional
-        Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
-    predictions : Predictions, optional
-        Of a classifier of any kind (`evenhand.classifier.read_predictions`).
+    vectors : str, path, Vectors or vectors in memory, optional
+        As for `evenhand.vectors.load`: an embedded name, a file, loaded vectors, `KeyedVectors` of
+        gensim.
+    model : str, path or model in memory, optional
+        A language model of any kind (masked, causal, sentence encoder), as for
+        `evenhand.language.load`: an embedded name, a folder, a GGUF file, `hf:NAME`, or the pair
+        (network, tokenizer) of transformers. A model in memory is saved under `out` and audited
+        from there.
+    data : str, path, Dataset or DataFrame, optional
+        Labelled texts: `simulated`, a file, `hf:NAME`, a loaded data set, or a DataFrame with the
+        columns that `columns` names.
+    predictions : Predictions, path or DataFrame, optional
+        Of a classifier of any kind, as for `evenhand.classifier.read_predictions`.
     topics : iterable of str or Topic
         The topics of the vectors.
     out : str or path
@@ -152,6 +156,8 @@ def audit(
     chosen = _topics(topics)
     folder = check_folder(out)
     new = not folder.exists()
+    if model is not None and not isinstance(model, str | os.PathLike):
+        model = _save_model(model, folder)
     given = gather(
         vectors,
         model,
@@ -214,6 +220,18 @@ def audit(
         save_json(folder / "run.json", {**run, "files": files})
         write_cards(folder)
         return Audit(verdicts=findings.verdicts, stages=tuple(done), out=folder, report=page)
+
+
+def _save_model(model: Any, out: Path) -> Path:
+    """Write a model in memory under the folder of the audit, as its stages load it by name."""
+    from evenhand.language.models import load
+    from evenhand.masked.memory import save
+
+    folder = out / "work" / "models" / slug(load(model).name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    save(model, folder)
+    return folder
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:

@@ -213,8 +213,9 @@ def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     Parameters
     ----------
     source : path, DataFrame, DistanceTable or Table
-        A path names a CSV file, optionally gzipped. The columns are protectedWord, wordToCompare,
-        connection and cosineDistance or cosineSimilarity, under these or similar names.
+        A DataFrame of pandas or polars. A path names a CSV file, optionally gzipped. The columns
+        are protectedWord, wordToCompare, connection and cosineDistance or cosineSimilarity, under
+        these or similar names.
     duplicates : {"drop", "keep"}
         Whether one row per pair of words remains, or all of them do, as in Dobrzeniecka (2021),
         whose models count a repeated row as another observation; crossed does not take such tables.
@@ -249,7 +250,15 @@ def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     if isinstance(source, str | os.PathLike):
         table = _build_table(os.fspath(source), _csv_rows(source), duplicates)
         return replace(table, source=public_name(source))
-    return _build_table("the table", _frame_rows("the table", source), duplicates)
+    if not hasattr(source, "columns"):
+        kind = type(source).__name__
+        raise InputError(f"table: expected a path, a DataFrame or a DistanceTable, got {kind}")
+    frame = source
+    if not hasattr(source, "isna"):  # of polars
+        import pandas as pd
+
+        frame = pd.DataFrame({name: source[name].to_list() for name in source.columns})
+    return _build_table("the table", _frame_rows("the table", frame), duplicates)
 
 
 def _build_table(source: str, rows: Iterable[Row], duplicates: Duplicates) -> Table:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
+from evenhand.lexicon import topic as read_topic
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups
@@ -71,13 +72,14 @@ class DistanceTable:
             self.to_frame().to_csv(file, index=False)
 
 
-def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> DistanceTable:
+def distance_table(v: Vectors, topic: str | Topic, *, extended: bool = False) -> DistanceTable:
     """Compute the distances of a topic's protected words to stereotypes and control words.
 
     Parameters
     ----------
     v : Vectors
-    topic : Topic
+    topic : str or Topic
+        Of a built-in topic the name.
     extended : bool
         Add our own stereotype words to the published ones.
 
@@ -88,11 +90,12 @@ def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> Dista
     Examples
     --------
     >>> import evenhand as eh
-    >>> table = eh.vectors.distance_table(eh.vectors.load("glove"), eh.lexicon.topic("religion"))
+    >>> table = eh.vectors.distance_table(eh.vectors.load("glove"), "religion")
     >>> len(table.protected), str(table.connection()[0, 0])
     (15, 'associated')
 
     """
+    topic = read_topic(topic)
     protected = known_groups(v, topic.protected, f"topic '{topic.name}': class", disjoint=True)
     lists = {name: topic.attributes(name, extended=extended) for name in topic.classes}
     stereotypes = known_groups(v, lists, f"topic '{topic.name}': stereotypes of")

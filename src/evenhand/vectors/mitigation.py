@@ -8,6 +8,7 @@ from typing import Any, Literal
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run, compare, option, plan, run_jobs
 from evenhand.lexicon import Topic
+from evenhand.lexicon import topic as read_topic
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.debias import METHODS, Debiased
 from evenhand.vectors.debias.groups import leaning_by_class
@@ -81,7 +82,7 @@ class Mitigation:
 
 def mitigate(
     v: Vectors,
-    topic: Topic,
+    topic: str | Topic,
     method: str = "hard",
     *,
     k: int | None = None,
@@ -97,7 +98,8 @@ def mitigate(
     Parameters
     ----------
     v : Vectors
-    topic : Topic
+    topic : str or Topic
+        Of a built-in topic the name.
     method : {"hard", "soft", "inlp", "leace"}
     k : int, optional
         hard, soft: dimensions of bias; by default one less than the topic has classes.
@@ -127,13 +129,14 @@ def mitigate(
     --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove", limit=8000)
-    >>> result = eh.vectors.mitigate(v, eh.lexicon.topic("gender"), n=50)
+    >>> result = eh.vectors.mitigate(v, "gender", n=50)
     >>> result.debiased.method, [c.metric for c in result.hiding][0]
     ('hard', 'cluster_purity')
 
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
+    topic = read_topic(topic)
     n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
     notes: list[str] = []
     protected = [word for words in topic.protected.values() for word in words]
