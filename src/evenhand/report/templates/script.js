@@ -127,11 +127,10 @@
     return sign * order.compare(a.textContent.trim(), b.textContent.trim());
   }
   const single = /^[−-]?[\d.,]+(?:\s?%)?$/;
-  function field(cell) { // a number as computed, an interval as shown, no formula of a spreadsheet
+  function field(cell) { // a number as computed, all else as shown
     const text = cell.textContent.trim(), value = cell.dataset.value;
     if (value !== undefined && single.test(text)) return value;
-    const safe = /^[=+@\t\r-]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }
   function csv(table) {
     const rows = [table.tHead.rows[0], ...Array.from(table.tBodies[0].rows).filter((row) => !row.hidden)];
