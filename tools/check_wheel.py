@@ -96,7 +96,7 @@ print("torch", torch.__version__)
 ARVIZ = """
 import arviz
 import evenhand as eh
-table = eh.posterior.read("distances.csv")
+table = eh.posterior.read_table("distances.csv")
 fit = eh.posterior.fit(table, "baseline", draws=400)
 assert "posterior" in fit.to_arviz().groups()
 """
@@ -113,7 +113,6 @@ MODEL_COMMANDS = (('ask "The clerk lost [MASK] keys."', "", "his"),)
 
 EXTRAS = {
     "arviz": ARVIZ,
-    "docs": "import mkdocs, material, mkdocstrings_handlers.python",
     "explore": "import starlette, uvicorn",
     "gguf": "import gguf" + MODEL,
     "hub": "import datasets",
@@ -125,6 +124,10 @@ EXTRAS = {
     "trainer": "from evenhand.integrations import BiasCallback" + MODEL,
 }
 """What is run with each extra; one without an entry is only installed."""
+
+
+class Failed(Exception):  # noqa: N818
+    """A check that failed, with what was printed."""
 
 
 class Environment:
@@ -166,7 +169,7 @@ class Environment:
         )
         printed = done.stdout + done.stderr
         if done.returncode != code or expected not in printed or "Traceback" in printed:
-            sys.exit(
+            raise Failed(
                 f"evenhand {line}: exit {done.returncode}, expected {expected!r} in:\n{printed}"
             )
 
@@ -182,7 +185,7 @@ def _call(words: list[str], folder: Path | None = None) -> None:
         words, cwd=folder, text=True, capture_output=True, env=_bare(), check=False, timeout=3600
     )
     if done.returncode:
-        sys.exit(f"{' '.join(words)[:200]}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        raise Failed(f"{' '.join(words)[:200]}: exit {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def build(folder: Path) -> Path:
@@ -222,7 +225,11 @@ def check_extra(environment: Environment, wheel: Path, extra: str, constraints: 
 def extras() -> dict[str, list[str]]:
     """The extras of pyproject.toml for users."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {name: each for name, each in project["optional-dependencies"].items() if name != "dev"}
+    return {
+        name: each
+        for name, each in project["optional-dependencies"].items()
+        if name not in ("dev", "docs")
+    }
 
 
 def needs(extra: str) -> set[str]:
@@ -247,7 +254,7 @@ def oldest_with_tested_torch(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Run the chosen checks; the first failure ends it with exit 1 and what was printed."""
+    """Run the chosen checks; exit 1 if one failed, with what was printed."""
     known = ["base", *extras(), "oldest", "oldest-models"]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checks", nargs="*", metavar="CHECK", help=", ".join(known))
@@ -279,25 +286,34 @@ def run_checks(checks: list[str], folder: Path, given: Path | None) -> None:
 
     def base(kind: str) -> Environment:
         if kind not in bases:
+            if (folder / kind).exists():
+                raise Failed(f"{kind} has failed already")
             start = time.monotonic()
-            bases[kind] = Environment(folder / kind)
+            environment = Environment(folder / kind)
             own = "constraints-oldest.txt" if kind == "oldest" else "constraints.txt"
-            check_base(bases[kind], wheel, own)
+            check_base(environment, wheel, own)
+            bases[kind] = environment
             print(f"{kind}: passed ({time.monotonic() - start:.0f} s)", flush=True)
         return bases[kind]
 
+    failed = []
     for check in checks:
-        if check in ("base", "oldest"):
-            base(check)
-            continue
-        old = check == "oldest-models"
-        below = base("oldest" if old else "base")
-        start = time.monotonic()
-        environment = Environment(folder / check, below)
-        constraints = str(oldest_with_tested_torch(folder)) if old else "constraints.txt"
-        check_extra(environment, wheel, "models" if old else check, constraints)
-        print(f"{check}: passed ({time.monotonic() - start:.0f} s)", flush=True)
-        shutil.rmtree(environment.folder)
+        old = check.startswith("oldest")
+        try:
+            below = base("oldest" if old else "base")
+            if check in ("base", "oldest"):
+                continue
+            start = time.monotonic()
+            environment = Environment(folder / check, below)
+            constraints = str(oldest_with_tested_torch(folder)) if old else "constraints.txt"
+            check_extra(environment, wheel, "models" if old else check, constraints)
+            print(f"{check}: passed ({time.monotonic() - start:.0f} s)", flush=True)
+            shutil.rmtree(environment.folder)
+        except Failed as problem:
+            failed.append(check)
+            print(f"{check}: failed\n{problem}", flush=True)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ DOCS = ROOT / "docs"
 SUBJECTS = {
     "vectors": ("Word vectors", "Static word vectors: GloVe, word2vec, fastText."),
     "model": ("Masked language models", "BERT and its relatives, at a masked position."),
+    "causal": ("Causal language models", "Models that predict the next token, GPT-2, Llama, OPT."),
     "language": (
         "Language models of several kinds",
         "Masked models, causal models and sentence encoders; each metric says which.",
@@ -65,11 +66,17 @@ FURTHER_MODULES = ("evenhand.statistics.intervals", "evenhand.fewshot.networks")
 # ------------------------------------------------------------------------------------- metrics
 
 
+def declarations() -> list[Any]:
+    """The declaration of every instrument; masked and causal models have one of the same name."""
+    from evenhand.instruments import PACKAGES, instruments
+
+    classes = (cls for subject in PACKAGES for cls in instruments(subject).values())
+    return [cls.declaration for cls in dict.fromkeys(classes)]
+
+
 def metric_pages() -> dict[str, str]:
     """One page per subject, with every instrument, and their index."""
-    from evenhand.instruments import all_declarations
-
-    declared = all_declarations()
+    declared = declarations()
     pages = {"reference/metrics/index.md": _metric_index(declared)}
     for subject, (title, about) in SUBJECTS.items():
         own = [each for each in declared if each.subject == subject]
@@ -287,16 +294,7 @@ class Doctests(griffe.Extension):
 
 
 def fence_doctests(docstring: str) -> str:
-    """A docstring with fences around its examples; a section of examples stays as it is.
-
-    >>> print(fence_doctests("Add.\\n\\n>>> 1 + 1\\n2"))
-    Add.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    """
+    """A docstring with fences around its examples; a section of examples stays as it is."""
     text, section, rest = docstring.partition("\nExamples\n---")
     fenced = DOCTEST.sub(lambda match: f"\n\n```pycon\n{match['code']}\n```", text)
     return fenced.lstrip("\n") + section + rest
