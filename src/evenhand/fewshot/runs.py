@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import files
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, require_models
 from evenhand.fewshot.answers import (
     Answers,
     Classifier,
@@ -570,6 +570,7 @@ def run(
         With its `results`, which `results.json` has too.
 
     """
+    require_models("few-shot classification")
     from evenhand.masked.memory import is_path
     from evenhand.masked.model import load
 
