@@ -38,8 +38,9 @@ from dataclasses import dataclass, field
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
+from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
@@ -763,7 +764,13 @@ def run_jobs(
     return Measurements(results, skipped)
 
 
-def compare(before: Measurement, after: Measurement) -> Comparison:
+@overload
+def compare(before: Measurement, after: Measurement) -> Comparison: ...
+@overload
+def compare(before: Measurements, after: Measurements) -> ResultList[Comparison]: ...
+def compare(
+    before: Measurement | Measurements, after: Measurement | Measurements
+) -> Comparison | ResultList[Comparison]:
     """The change from `before` to `after`: the same measurement of other vectors or models.
 
     What both share (easy words, hard words) cancels, since items are paired. An instrument may
@@ -771,15 +778,26 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
 
     Parameters
     ----------
-    before, after : Measurement
-        Of the same metric and query.
+    before, after : Measurement or Measurements
+        Of the same metric and query. Of several measurements those are compared that both have.
 
     Returns
     -------
-    Comparison
+    Comparison, or ResultList of Comparison
         Without paired items the interval is unbounded, and says so.
 
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> fair = eh.vectors.hard(v, eh.lexicon.topic("gender").definitional).vectors
+    >>> before, after = (eh.measure(each, "gender", "direct_bias") for each in (v, fair))
+    >>> eh.compare(before, after)[0].effect
+    'better'
+
     """
+    if isinstance(before, Measurements) or isinstance(after, Measurements):
+        return _compare_several(before, after)
     if (before.metric, before.query) != (after.metric, after.query):
         raise InputError(
             f"compare: expected the same measurement twice, got {before.metric} '{before.query}' "
@@ -790,6 +808,15 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
         comparison: Comparison = cls.compare(before, after)
         return comparison
     return paired_jackknife(before, after)
+
+
+def _compare_several(before: Any, after: Any) -> ResultList[Comparison]:
+    several = [[m] if isinstance(m, Measurement) else m for m in (before, after)]
+    first, second = ({(m.metric, m.query): m for m in listed} for listed in several)
+    shared = [key for key in first if key in second]
+    if not shared:
+        raise InputError("compare: expected the same measurements twice, got none that both have")
+    return ResultList(compare(first[key], second[key]) for key in shared)
 
 
 def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:

@@ -30,6 +30,7 @@ from evenhand.audit.stages import (
     text_stages,
     topic_stages,
 )
+from evenhand.display import Result, ResultList
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.files import (
     RunFolder,
@@ -61,8 +62,8 @@ IGNORED = ("cli", "report", "assets", "charts.py", "wording.py")
 """Our own code that a stage's numbers do not depend on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit(Result):
     """What an audit found and where it is written; `failed` names the stages that failed."""
 
     verdicts: tuple[Verdict, ...]
@@ -84,6 +85,31 @@ class Audit:
     def failed(self) -> dict[str, str]:
         """The reason for each stage that failed."""
         return {stage.title: stage.failed for stage in self.stages if stage.failed}
+
+    def _headline(self) -> str:
+        listed = "; ".join(
+            f"{v.name} {v.topic}: {v.level}".replace(" :", ":") for v in self.verdicts
+        )
+        return f"{listed or 'no verdicts'}. Page: {self.report}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "subject": verdict.subject,
+                "name": verdict.name,
+                "topic": verdict.topic,
+                "level": verdict.level,
+                "sentence": verdict.sentence,
+            }
+            for verdict in self.verdicts
+        ]
+
+    def _notes(self) -> Sequence[str]:
+        return [f"{title}: failed: {reason}" for title, reason in self.failed.items()]
+
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+        """A forest plot of the numbers behind the verdicts (an Altair chart)."""
+        return ResultList(self.verdicts).plot(title=title or "", width=width)
 
 
 def audit(

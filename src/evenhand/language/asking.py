@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from evenhand.cache import Cache
+from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import user_cache
 from evenhand.language.likelihood import is_causal, word_likelihoods
@@ -27,8 +28,8 @@ FORMS = {
 WORDS = tuple(dict.fromkeys(word for forms in FORMS.values() for word in forms))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Answer(Result):
     """What a model expects at the mask of a sentence.
 
     Parameters
@@ -85,13 +86,22 @@ class Answer:
         row = {name: getattr(self, name) for name in self.__slots__}
         return {**row, "words": [{"word": word, "probability": p} for word, p in self.words]}
 
+    def _headline(self) -> str:
+        return str(self)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"model": self.model, "sentence": self.sentence, "value": self.bias, "ideal": 0.5}
+            | {f"P({word})": p for word, p in self.words}
+        ]
+
 
 def ask(
     sentences: str | Sequence[str],
     model: Any = "mini",
     *,
     cache: Cache | None = None,
-) -> list[Answer]:
+) -> ResultList[Answer]:
     """Ask models which pronoun they expect at the [MASK] of sentences.
 
     Parameters
@@ -106,8 +116,8 @@ def ask(
 
     Returns
     -------
-    list of Answer
-        One per sentence and model.
+    ResultList of Answer
+        A list with one per sentence and model.
 
     Examples
     --------
@@ -127,7 +137,7 @@ def ask(
     pair = isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "named_parameters")
     several = isinstance(model, list | tuple) and not pair
     stored = Cache(user_cache("answers")) if cache is None else cache
-    answers = []
+    answers: ResultList[Answer] = ResultList()
     for source in model if several else [model]:
         loaded = load(source)
         kind = getattr(loaded, "subject_kind", "model")

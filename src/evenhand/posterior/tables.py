@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
 from evenhand.text.corpus.compression import open_content, text_lines
@@ -65,8 +66,8 @@ AGREEMENT = 1e-3
 """Largest difference between a distance and one minus the similarity of its row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Shown):
     """Cosine distances in long form, one row per pair of words.
 
     Attributes
@@ -205,6 +206,19 @@ class Table:
     def with_distance(self, distance: Floats, source: str) -> Table:
         """Replace the distances."""
         return replace(self, distance=distance, source=source)
+
+    def _headline(self) -> str:
+        size = f"{len(self.words)} words to {len(self.attributes)} attributes"
+        return f"{self.source}: {self.rows:,} distances of {size}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"word": self.words[i], "attribute": self.attributes[j], "connection": CONNECTIONS[k]}
+            | {"distance": float(distance)}
+            for i, j, k, distance in zip(
+                self.word, self.attribute, self.connection, self.distance, strict=True
+            )
+        ]
 
 
 def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:

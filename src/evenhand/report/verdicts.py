@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.display import Result
 from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
@@ -186,8 +187,8 @@ class Number:
         return cls(**{**row, **known})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verdict(Result):
     """The level of evidence, the sentence that says it, and the numbers behind it.
 
     `name` is what was judged, such as glove. `tests` has each deciding test with its p-value and
@@ -216,6 +217,22 @@ class Verdict:
         fields["numbers"] = tuple(map(Number.from_dict, row["numbers"]))
         fields["tests"], fields["confirmed_by"] = tuple(row["tests"]), tuple(row["confirmed_by"])
         return cls(level=row["verdict"], **fields)
+
+    def _headline(self) -> str:
+        return f"{self.name} {self.topic}: {self.level}: {self.sentence}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        about = {
+            "subject": self.subject,
+            "name": self.name,
+            "topic": self.topic,
+            "level": self.level,
+        }
+        numbers = [number.to_dict() for number in self.numbers] or [dict[str, Any]()]
+        return [{**about, **number} for number in numbers]
+
+    def _notes(self) -> Sequence[str]:
+        return [self.cannot_mean] if self.cannot_mean else []
 
 
 # ------------------------------------------------------------------------------------ the engine

@@ -8,12 +8,14 @@ class), `different` (of another class), `human` or `none` (the control words).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
 from evenhand.lexicon import topic as read_topic
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["DistanceTable", "distance_table"]
 
 
-@dataclass(frozen=True, slots=True)
-class DistanceTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class DistanceTable(Shown):
     """Cosine distances: one row per protected word, one column per attribute."""
 
     topic: str
@@ -70,6 +72,13 @@ class DistanceTable:
         """Write the table as CSV, atomically."""
         with replace_file(path) as file:
             self.to_frame().to_csv(file, index=False)
+
+    def _headline(self) -> str:
+        return f"{self.topic}: {len(self.protected)} words × {len(self.attributes)} attributes"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        rows: list[Any] = self.to_frame().to_dict("records")
+        return rows
 
 
 def distance_table(v: Vectors, topic: str | Topic, *, extended: bool = False) -> DistanceTable:

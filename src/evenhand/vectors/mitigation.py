@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from evenhand.display import Result
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run, compare, option, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.lexicon import topic as read_topic
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.vectors.debias import METHODS, Debiased
 from evenhand.vectors.debias.groups import leaning_by_class
 from evenhand.vectors.hiding import hiding_tests
@@ -61,8 +63,8 @@ class DebiasSettings:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mitigation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Mitigation(Result):
     """Debiased vectors, with the metrics and hiding tests before and after, and the cost."""
 
     debiased: Debiased
@@ -78,6 +80,16 @@ class Mitigation:
             "hiding": [comparison.to_dict(items=items) for comparison in self.hiding],
             "utility": [measurement.to_dict(items=items) for measurement in self.utility],
         }
+
+    def _headline(self) -> str:
+        changes = f"{len(self.measures)} measures and {len(self.hiding)} hiding tests"
+        return f"{self.debiased.method}: {changes} before and after, {len(self.utility)} costs"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        groups = (("measure", self.measures), ("hiding", self.hiding))
+        changes = [{"kind": kind, **c._rows()[0]} for kind, listed in groups for c in listed]
+        costs = [{"kind": "utility", **row} for row in Measurements(self.utility)._rows()]
+        return [*changes, *costs]
 
 
 def mitigate(
