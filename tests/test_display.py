@@ -69,7 +69,7 @@ def results():
         plan,
         plan.rows[0],
         verdict,
-        eh.classifier.read_predictions(pd.DataFrame(DATA)),
+        eh.classifier.read_predictions(pd.DataFrame(DATA), group="group"),
         eh.text.swap("She sings."),
         eh.fewshot.read("simulated"),
         eh.vectors.pair_analogies(v, *topic.definitional[0], n=5),

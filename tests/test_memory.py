@@ -139,7 +139,7 @@ def test_tables_of_distances_scores_and_predictions_in_frames(frame, tmp_path):
     scores = frame({"item": [1, 2, 1, 2], "model": list("aabb"), "score": [0.1, 0.3, 0.2, 0.6]})
     assert set(eh.scores.read(scores).models) == {"a", "b"}
     predicted = {"label": list("abab"), "prediction": list("aabb"), "group": list("mmff")}
-    assert len(eh.classifier.read_predictions(frame(predicted))) == 4
+    assert len(eh.classifier.read_predictions(frame(predicted), group="group")) == 4
     texts = {"text": ["She sings.", "He cooks well."], "label": ["a", "b"], "gender": ["F", "M"]}
     assert len(eh.fewshot.read(frame(texts))) == 2
 
