@@ -95,8 +95,8 @@ def test_records_packed_files_and_given_sentences(text, capsys):
     told = json.loads(
         output(
             capsys, "masked", "finetune", "made.jsonl.bz2", "--text", "sentence", "--rewrite",
-            "swap", "--sentences", "masked.txt", "--crows", "pairs.csv", "--control-training", *QUICK,
-            "--json",
+            "swap", "--sentences", "masked.txt", "--crows", "pairs.csv",
+            "--control-training", *QUICK, "--json",
         )
     )  # fmt: skip
     assert told["data"]["sentences"] == len(PEOPLE)

@@ -197,8 +197,8 @@ CASES = (
     case(
         "masked/finetuning control",
         "training",
-        "finetuning: masked finetune text.txt -o even --rewrite swap --control-training --crows pairs.csv"
-        f" --max-tokens 1000 --max-length 64 --evaluations 2 --seed 1 {CPU}",
+        "finetuning: masked finetune text.txt -o even --rewrite swap --control-training"
+        f" --crows pairs.csv --max-tokens 1000 --max-length 64 --evaluations 2 --seed 1 {CPU}",
         slow=True,
     ),
     # text
@@ -239,7 +239,8 @@ CASES = (
     case(
         "posterior/fit nuts",
         "posterior",
-        "contrasts: posterior fit distances.csv --family crossed --sampler nuts --draws 800 --prob 0.89",
+        "contrasts: posterior fit distances.csv --family crossed --sampler nuts --draws 800"
+        " --prob 0.89",
         slow=True,
         needs="numpyro",
     ),

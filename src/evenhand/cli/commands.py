@@ -87,7 +87,7 @@ class _Help:
 def fold(text: str, width: int) -> str:
     """Break long lines of what click leaves as it is: commands, and lists of names.
 
-    >>> print(fold("\\b\\n  evenhand audit --quick --model ./my-model -o out", 34)[2:])
+    >>> print(fold("\\b\\n  evenhand audit --quick --model ./my-model -o out", 33)[2:])
       evenhand audit --quick \\
           --model ./my-model -o out
     >>> print(fold("\\b\\n  weat  Do two sets of words differ?", 26)[2:])

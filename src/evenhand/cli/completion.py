@@ -123,9 +123,9 @@ def _networks() -> Iterable[str]:
 
 
 def _phrase_sets() -> Iterable[str]:
-    from evenhand import lexicon
+    from evenhand.lexicon.phrases import phrases
 
-    return lexicon.phrases().sets
+    return phrases().sets
 
 
 def _kinds() -> Iterable[str]:
