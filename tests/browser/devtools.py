@@ -104,14 +104,14 @@ class Browser:
 
     def open(
         self,
-        path: Path,
+        path: Path | str,
         *,
         width: int = 1280,
         height: int = 900,
         dark: bool = False,
         media: str = "",
     ) -> Page:
-        """A page at a width, in light or dark, on the screen or as in print."""
+        """A file or address at a width, in light or dark, on the screen or as in print."""
         return Page(self, path, width, height, dark, media)
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class Page:
     """One tab."""
 
     def __init__(
-        self, browser: Browser, path: Path, width: int, height: int, dark: bool, media: str
+        self, browser: Browser, path: Path | str, width: int, height: int, dark: bool, media: str
     ) -> None:
         self.browser = browser
         self._target = browser.call("Target.createTarget", url="about:blank")["targetId"]
@@ -137,7 +137,7 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         browser.wait_for("Page.loadEventFired", self.session)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:

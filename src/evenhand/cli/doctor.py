@@ -19,6 +19,7 @@ __all__ = ["doctor"]
 PACKAGES = ("scipy", "scikit-learn", "pandas", "torch", "transformers", "tokenizers", "altair")
 IMPORTED_AS = {"scikit-learn": "sklearn", "huggingface-hub": "huggingface_hub"}
 PURPOSES = {
+    "explore": "the explorer in a browser",
     "gguf": "causal models in GGUF files",
     "hub": "data sets of the hub",
     "nuts": "posteriors by NUTS",
