@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -87,13 +88,11 @@ def explore(
       evenhand explore --vectors my.vec --run audit-out
       evenhand explore --predictions test.csv --true y --pred yhat --group gender --text bio
     """
-    try:
-        from evenhand.explore.server import listen, serve
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise MissingExtraError(error.name, "the explorer", "evenhand[explore]") from None
+    for package in ("starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "the explorer", "evenhand[explore]")
     from evenhand.explore.run import read_prediction_table
+    from evenhand.explore.server import listen, serve
     from evenhand.explore.subjects import load_subjects
 
     if not (model or vectors or folder or predictions):

@@ -42,6 +42,7 @@ from evenhand.files import to_json
 from evenhand.instruments import LANGUAGE, subject_of
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST = "127.0.0.1"
@@ -458,29 +459,12 @@ def listen(port: int | None = None) -> socket.socket:
     raise AssertionError
 
 
-def serve(
-    subjects: Subjects,
-    connection: socket.socket,
-    *,
-    ready: Callable[[str], None],
-) -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    subjects : Subjects
-    connection : socket
-        As `listen` returns it.
-    ready : callable
-        Called with the address, which has the token.
-
-    """
+def make_server(subjects: Subjects, connection: socket.socket, token: str) -> uvicorn.Server:
+    """The server of a socket that listens."""
     import uvicorn
 
-    token = secrets.token_urlsafe(32)
-    port = connection.getsockname()[1]
     config = uvicorn.Config(
-        application(subjects, token=token, port=port),
+        application(subjects, token=token, port=connection.getsockname()[1]),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -492,5 +476,22 @@ def serve(
         limit_concurrency=64,
         timeout_graceful_shutdown=1,
     )
-    ready(f"http://{HOST}:{port}/#token={token}")
-    uvicorn.Server(config).run(sockets=[connection])
+    return uvicorn.Server(config)
+
+
+def serve(subjects: Subjects, connection: socket.socket, *, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    subjects : Subjects
+    connection : socket
+        As `listen` returns it.
+    ready : callable
+        Called with the address, which has the token.
+
+    """
+    token = secrets.token_urlsafe(32)
+    server = make_server(subjects, connection, token)
+    ready(f"http://{HOST}:{connection.getsockname()[1]}/#token={token}")
+    server.run(sockets=[connection])
