@@ -134,7 +134,9 @@ def test_the_association_test_is_that_of_measure(ask, glove, query):
         attributes=query.attributes,
     )
     assert read["measurement"] == as_json(eh.measure(glove, same, "weat")[0])
-    assert read["random_words"] == as_json(eh.measure(glove, same, "weat", permutations=0)[0])
+    assert read["random_words"] == as_json(
+        eh.measure(glove, same, "weat", options={"permutations": 0})[0]
+    )
     assert read["leave_one_out"] == as_json(eh.vectors.leave_one_out(glove, same))
     assert f"{read['measurement']['value']:.2f}" in read["summary"][0]
     assert read["chart"].startswith("<svg class=")

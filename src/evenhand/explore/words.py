@@ -83,7 +83,7 @@ def read_association(
         attributes={name: tuple(words) for name, words in attributes.items()},
     )
     measured = measure(v, query, METRIC)[0]
-    random = measure(v, query, METRIC, permutations=0)[0]
+    random = measure(v, query, METRIC, options={"permutations": 0})[0]
     without = leave_one_out(v, query)
     return {
         "measurement": measured,
