@@ -47,7 +47,7 @@ OTHER_MEANINGS = {
     "--format": "of figures; of the input; of a file of vectors",
     "--gender": "the column of a data set; of odds, where pronouns can replace it",
     "--judge": "a second model; what distinguishes her and her",
-    "--label": "the column of a data set; of odds",
+    "--label": "the column of a data set; of odds; what an audit is called",
     "--learning-rate": "of fine-tuning; of a few-shot network",
     "--limit": "of seeds; of the length of texts",
     "--male": "the code of a column; values of odds, repeatable",

@@ -895,7 +895,9 @@ def _measures(compared: AuditComparison) -> Section:
     if parts:
         prob = compared.sides[0].findings.settings["prob"]
         clear = sum(d.clear for d in counted)
-        blocks.append(prose.text("differences", compared.sides[0], shown=len(counted), clear=clear, prob=prob))
+        blocks.append(
+            prose.text("differences", compared.sides[0], shown=len(counted), clear=clear, prob=prob)
+        )
     if any(map(_mitigated, compared.sides)):
         blocks.append(prose.text("mitigations"))
     if alike:
