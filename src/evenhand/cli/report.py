@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option, output_option
 from evenhand.cli.output import print_json
 
 
-@click.command(short_help="Write the page of an audit again, or compare audits.")
+@click.command(cls=Command, short_help="Write the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option(
     "--label",
@@ -55,7 +56,7 @@ def report(
             click.echo(sentence)
         click.echo(f"comparison: {written}")
         return
-    for option, given in (("--output", output), ("--label", labels), ("--json", as_json)):
+    for option, given in (("--out", output), ("--label", labels), ("--json", as_json)):
         if given:
             raise click.UsageError(f"{option} is for the comparison of several audits")
     from evenhand.report import write_report
