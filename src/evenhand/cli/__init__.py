@@ -31,6 +31,7 @@ COMMANDS = {
     "cite": "How to cite Evenhand, and the authors of a measure.",
     "classifier": "Gaps of any classifier between groups, from its predictions.",
     "doctor": "What is installed, devices, caches and versions.",
+    "explore": "Models, vectors and audits in the browser, live.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
     "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
