@@ -59,7 +59,7 @@ def without_models(folder, *commands):
 @pytest.mark.slow
 def test_text_vectors_and_posteriors_work(tmp_path):
     distances = ["vectors", "distances", "glove", "--topic", "gender", "-o", "distances.csv"]
-    fit = ["posterior", "fit", "distances.csv", "--model", "baseline", "--draws", "160", "--json"]
+    fit = ["posterior", "fit", "distances.csv", "--family", "baseline", "--draws", "160", "--json"]
     results = without_models(
         tmp_path,
         (["text", "swap", "-"], "Her neighbour waved to her.\n"),
