@@ -375,13 +375,13 @@
       }
       const columns = [{ title: masked ? "Pronoun" : "Version" }, { title: "Sentence", long: true },
         ...names.flatMap((name) => [{ title: several ? `${name}: log-likelihood` : "Log-likelihood", number: true },
-          { title: masked ? `Against “${base.version}”` : "Against as written" }])];
+          { title: "Change" }])];
       byId("versions-table").replaceChildren(table(columns, read.versions.map((row) => [masked ? row.version : VERSIONS[row.version], row.text,
         ...row.models.flatMap((cell, j) => {
           const [own, first] = [cell.log_likelihood, base.models[j].log_likelihood];
           const known = own !== null && first !== null && row !== base;
           return [number(own, 2, false), known ? times(own - first) : "–"];
-        })]), { caption: "Versions and their likelihoods" }));
+        })]), { caption: "Versions, their likelihoods, and the change from the first" }));
     }
     function times(difference) {
       const ratio = Math.exp(Math.abs(difference));
@@ -711,12 +711,12 @@
         const line = el("tr", {}, row.map((value, i) => el("td", { className: isNumber[i] ? "number" : isLong[i] ? "text" : "" }, cellOf(value, isWhole[i]))));
         if (predictions) {
           const item = String(row[read.columns.indexOf("item")]);
-          const button = el("button", { type: "button", className: "plain", "aria-expanded": "false", "aria-label": `Versions of text ${item}`, onclick: () => expand(button, line, item, read.columns.length + 1) }, "versions");
+          const button = el("button", { type: "button", className: "plain", "aria-expanded": "false", "aria-label": `Versions of text ${item}`, onclick: () => expand(button, line, item, read.columns.length + 1) }, "Show");
           line.prepend(el("td", {}, button));
         }
         return line;
       });
-      if (predictions) heads.unshift(el("th", { scope: "col" }, "counterfactuals"));
+      if (predictions) heads.unshift(el("th", { scope: "col" }, "versions"));
       const last = Math.min(read.first + read.rows.length, read.selected);
       const caption = read.selected === 0 ? "No row matches." : `Rows ${read.first + 1} to ${last} of ${read.selected.toLocaleString("en")}${read.selected < read.total ? ` (of ${read.total.toLocaleString("en")} in all)` : ""}`;
       const turn = (to) => () => { first = to; rememberTable(); request(); };
