@@ -17,9 +17,9 @@ import pytest
 from cli_shell import failure, output
 
 import grid_worlds
-from evenhand.cli import output as printing
 from evenhand.cli import run
 from evenhand.cli.grid import _Pace, figures_table
+from evenhand.cli.progress import step_bars
 from evenhand.grid import Store
 
 TASKS = Path(__file__).parents[1] / "grid"
@@ -191,7 +191,7 @@ def test_the_bar_tells_the_time_left(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     clock = [0.0]
     monkeypatch.setattr("evenhand.cli.grid.time.monotonic", lambda: clock[0])
-    with printing.step_bars() as told:
+    with step_bars() as told:
         pace = _Pace(told)
         pace(10, 110, "")  # there before: no matter of the rate
         clock[0] = 100.0
@@ -224,6 +224,7 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     assert "intervals: 95%, for new classes and trainings" in told
     place = shots / "report"
     assert {path.name for path in place.iterdir()} == {
+        "report.html",
         "report.json",
         "report.md",
         "results.csv",
@@ -240,6 +241,11 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     assert [float(row["epsilon"]) for row in rows] == [
         row["epsilon"]["change"] for row in saved["effects"]
     ]
+    page = (place / "report.html").read_text()
+    assert "<h1>Results of the grid</h1>" in page
+    assert "<p>20 of 24 cells have a result.</p>" in page
+    assert page.count("<figure ") == len([name for name in figures if name.endswith(".svg")])
+    assert "Table: change of ε by swap" in page or "<caption>change of ε by swap" in page
     text = (place / "report.md").read_text()
     assert "## change of ε by swap" in text
     assert "| C | K | proto | match |" in text

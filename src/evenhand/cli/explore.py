@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from evenhand.cli.commands import Command
 from evenhand.cli.options import (
     ModelLoader,
     group_option,
@@ -16,6 +17,7 @@ from evenhand.cli.options import (
     model_option,
     model_options,
     pred_option,
+    predictions_option,
     true_option,
     vectors_option,
 )
@@ -24,7 +26,7 @@ from evenhand.errors import InputError, MissingExtraError
 __all__ = ["explore"]
 
 
-@click.command(short_help="Models, vectors and audits in the browser, live.")
+@click.command(cls=Command, short_help="Models, vectors and audits in the browser, live.")
 @model_option(
     multiple=True,
     default=(),
@@ -40,12 +42,7 @@ __all__ = ["explore"]
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder of an audit: its verdicts, results and items.",
 )
-@click.option(
-    "--predictions",
-    metavar="FILE",
-    help="Predictions of your classifier, as for evenhand classifier: its errors, each with its"
-    " counterfactual versions; with the four options below.",
-)
+@predictions_option
 @true_option()
 @pred_option()
 @group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")

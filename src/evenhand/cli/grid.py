@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     device_option,
     figures_option,
@@ -19,17 +20,17 @@ from evenhand.cli.options import (
     json_option,
     parse_pairs,
     prob_option,
+    workers_option,
 )
 from evenhand.cli.output import (
-    StepProgress,
     number,
     p_text,
     print_json,
     save_figures,
     shortened,
-    step_bars,
     table,
 )
+from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.errors import InputError, PartialFailure
 
 if TYPE_CHECKING:
@@ -39,15 +40,21 @@ if TYPE_CHECKING:
 __all__ = ["grid"]
 
 
-@click.group(short_help="Grids of experiments: run, status, report.")
+@click.group(cls=Group, short_help="Grids of experiments: run, status, report.")
 def grid() -> None:
-    """Grids of experiments: run, status, report.
+    """What changes with the network, the data, the mitigation? Run all combinations.
 
     A grid is a YAML file: a task, its fixed settings, and axes along which the others vary. `run`
     computes one cell for each combination and writes one result file per cell. A cell that has a
     result is not computed again, so that the same command resumes after an interruption, a kill
     or a failure, and another value on an axis costs only its own cells. `status` shows how far
     the grid is, `report` makes tables and figures of the results.
+
+    \b
+    Examples:
+      evenhand grid run grid.yaml -o out --workers 4
+      evenhand grid status out
+      evenhand grid report out
     """
 
 
@@ -66,11 +73,7 @@ def grid() -> None:
     show_default=True,
     help="Where the workers are: processes of this machine, jobs of Slurm, actors of Ray.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Cells computed at the same time; by default one per core.",
-)
+@workers_option
 @device_option(
     "devices",
     metavar="DEVICE,…",
@@ -399,7 +402,7 @@ Row = Mapping[str, Any]
 @prob_option()
 @json_option
 def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
-    """Report the results of the grid in DIR as tables and heat maps; also written to DIR/report.
+    """Report the results of the grid in DIR as tables and heat maps; a page is in DIR/report.
 
     Of a few-shot grid: accuracy and bias of every network and task with intervals for new
     classes, joined over seeds; the best network of each task and whether the second is clearly
@@ -417,7 +420,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     """
     from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
-    from evenhand.report.grid import grid_charts
+    from evenhand.report.grid import grid_charts, write_grid
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)
@@ -433,11 +436,17 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     charts = grid_charts(content) if _is_fewshot(summary) else None
     if charts:
         save_figures(charts, figure_folder, ("svg", "html"))
+    counts = summary.collected.counts()
+    done = f"{counts['done']} of {counts['cells']} cells have a result."
+    lines = [done, *_missing_lines(summary), *summary.notes]
+    write_grid(target / "report.html", lines, _all_tables(summary), charts)
     if as_json:
         click.echo(to_json(content))
         return
     _print_summary(summary)
-    names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
+    names = ", ".join(
+        ["report.html", "report.json", "report.md", *(f"{name}.csv" for name in summary.tables)]
+    )
     drawn = f"; {len(charts.charts)} figures in {figure_folder}" if charts else ""
     click.echo(f"written to {target}: {names}{drawn}")
 
