@@ -327,20 +327,27 @@ class PredictionTable:
         ]
 
 
-def read_prediction_table(source: str, *, text: str | None = None, **columns: Any) -> Any:
+def read_prediction_table(
+    source: str,
+    *,
+    true: str | None = None,
+    pred: str | None = None,
+    group: Sequence[str] = (),
+    text: str | None = None,
+) -> PredictionTable:
     """Read a classifier's predictions with their texts.
 
     Parameters
     ----------
     source : str
         A table as for `evenhand.classifier.read_predictions`.
+    true, pred, group
+        As for `read_predictions`.
     text : str, optional
         The column of the texts; by default the only one that looks like text, if there is one.
-    **columns
-        As for `read_predictions`.
 
     """
-    predictions = read_predictions(source, **columns)
+    predictions = read_predictions(source, true=true, pred=pred, group=group)
     if text is None:
         try:
             text = text_column(source)
