@@ -26,6 +26,7 @@ from evenhand.cli.output import (
     p_text,
     print_json,
     save_figures,
+    say,
     shortened,
     step_bars,
     table,
@@ -449,21 +450,21 @@ def _is_fewshot(summary: Summary) -> bool:
 def _print_summary(summary: Summary) -> None:
     """Print the tables that fit a terminal; all of them are in the files."""
     counts = summary.collected.counts()
-    click.echo(f"{counts['done']} of {counts['cells']} cells have a result")
+    say(f"{counts['done']} of {counts['cells']} cells have a result")
     for entry in _short_tables(summary):
         table(entry.title, entry.headers, entry.rows)
     if _is_fewshot(summary):
         several = any(row["runs"] > 1 for row in summary.content["results"])
         trained = " and trainings" if several else "; one training each"
-        click.echo(
+        say(
             f"intervals: {summary.content['prob'] * 100:g}%, for new classes{trained}. "
             "bias: 0 is none, above 0 favours stereotypes (skew: men).\n"
             "p (Holm): corrected for the number of comparisons. All other tables are in the files."
         )
     for line in _missing_lines(summary):
-        click.echo(line)
+        say(line)
     for note in summary.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _missing_lines(summary: Summary) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from evenhand.cli.output import progress_bar
+from evenhand.cli.output import progress_bar, recording, say
 from evenhand.errors import InputError
 from evenhand.files import check_folder, public_names, reading, real_path
 from evenhand.instruments import Option, Run, options_of
@@ -181,6 +181,90 @@ reading_options = combine(encoding_option, size_option)
 
 
 # ---- what is written
+
+
+RESULTS = (".csv", ".json")
+
+
+def results_options(*, items: bool = True) -> Callable[[F], F]:
+    """-o FILE saves the tables on the screen, --items FILE what they rest on.
+
+    Both are written when the command has succeeded. With `items=False` the command has an option
+    --items of its own.
+    """
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def call(*, out: str | None, **others: Any) -> Any:
+            path = others.pop("items_file", None)
+            with recording() as record:
+                code = command(**others)
+            if out is not None:
+                record.save(out)
+            if path is not None:
+                record.save_items(path)
+            if not others.get("as_json"):
+                for written in filter(None, (out, path)):
+                    say(f"written: {written}")
+                if record.finding:
+                    say(record.finding)
+            return code
+
+        options = [
+            click.option(
+                "-o",
+                "--out",
+                metavar="FILE",
+                type=click.Path(dir_okay=False),
+                callback=_results_file,
+                help="Save the tables on the screen as FILE.csv, or all results with their items "
+                "as FILE.json, which a gate reads.",
+            )
+        ]
+        if items:
+            options.append(
+                click.option(
+                    "--items",
+                    "items_file",
+                    metavar="FILE.csv",
+                    type=click.Path(dir_okay=False),
+                    callback=_items_file,
+                    help="Save the items behind the results, one row each.",
+                )
+            )
+        decorated: F = combine(*options)(call)  # type: ignore[assignment]
+        return decorated
+
+    return decorate
+
+
+def items_option(text: str) -> Callable[[F], F]:
+    """--items FILE of a command that writes them itself."""
+    return click.option(
+        "--items",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        callback=check_writable,
+        help=text,
+    )
+
+
+def _results_file(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return _file_ending(ctx, parameter, value, RESULTS)
+
+
+def _items_file(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return _file_ending(ctx, parameter, value, (".csv",))
+
+
+def _file_ending(
+    ctx: click.Context, parameter: click.Parameter, value: str | None, endings: Sequence[str]
+) -> str | None:
+    if value is not None and Path(value).suffix.lower() not in endings:
+        raise click.BadParameter(
+            f"expected a file that ends in {' or '.join(endings)}, got {value}"
+        )
+    return check_writable(ctx, parameter, value)
 
 
 def output_option(text: str) -> Callable[[F], F]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from evenhand.cli.options import flags_of, json_option
-from evenhand.cli.output import print_json, table
+from evenhand.cli.output import print_json, say, table, terminal_width
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import Declaration, Option, all_declarations
 
@@ -124,8 +124,8 @@ def _explain(about: Declaration) -> None:
         ("source", about.source),
         *(("caveat", caveat) for caveat in about.caveats),
     ]
-    click.echo(f"{about.name}: {about.label}\n{about.question}\n")
-    formatter = click.HelpFormatter(width=100)
+    say(f"{about.name}: {about.label}\n{about.question}\n")
+    formatter = click.HelpFormatter(width=min(100, terminal_width() or 100))
     formatter.write_dl([(name, text) for name, text in rows if text])
     if about.options:
         formatter.write("\n")
