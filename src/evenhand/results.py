@@ -382,6 +382,7 @@ class Measurement:
     def from_dict(cls, row: Mapping[str, Any]) -> Measurement:
         """Read what `to_dict` wrote, parts at any depth."""
         fields = {**row, **_interval(row)}
+        fields.pop("sentence", None)  # what a command adds to its JSON
         fields["items"] = Items(row.get("items") or {})
         fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
         return cls(**fields)
@@ -535,7 +536,7 @@ class Comparison:
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Comparison:
         """Read what `to_dict` wrote, parts at any depth."""
-        derived = ("metric", "query", "effect")
+        derived = ("metric", "query", "effect", "sentence")
         fields = {name: value for name, value in row.items() if name not in derived}
         fields["before"] = Measurement.from_dict(row["before"])
         fields["after"] = Measurement.from_dict(row["after"])

@@ -142,9 +142,9 @@ def _tests(m: Measurement) -> list[_Test]:
     cls = find(SAME_AS.get((m.metric, m.query), m.metric))
     about = None if cls is None else cls.declaration
     evidence: list[Evidence] = []
-    judged = about is not None and about.role not in ("shown", "")
-    if judged and not m.by and m.metric == about.name and hasattr(cls, "evidence"):
-        evidence = cls.evidence(m)
+    if cls is not None and not m.by and m.metric == cls.declaration.name:
+        judged = cls.declaration.role not in ("shown", "") and hasattr(cls, "evidence")
+        evidence = cls.evidence(m) if judged else []
     return [
         _Test(
             m=each.measurement,

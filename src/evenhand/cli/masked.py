@@ -165,7 +165,7 @@ def _save_frames(path: str | Path, frames: Iterable[pd.DataFrame]) -> None:
 )
 @declared_options(SCORE)
 @results_options(items=False)
-@items_option("Save every sentence's score: .csv, .jsonl or .parquet.")
+@items_option("Save every sentence's score: .csv, .jsonl or .parquet.", endings=())
 @figures_option(help="Draw the distribution of the scores, and the differences of several models.")
 @format_option
 @model_options

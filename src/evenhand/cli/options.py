@@ -196,7 +196,7 @@ def results_options(*, items: bool = True) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         @wraps(command)
         def call(*, out: str | None, **others: Any) -> Any:
-            path = others.pop("items_file", None)
+            path = others.pop("items", None) if items else None
             with recording() as record:
                 code = command(**others)
             if out is not None:
@@ -211,65 +211,58 @@ def results_options(*, items: bool = True) -> Callable[[F], F]:
             return code
 
         options = [
-            click.option(
-                "-o",
-                "--out",
-                metavar="FILE",
-                type=click.Path(dir_okay=False),
-                callback=_results_file,
-                help="Save the tables on the screen as FILE.csv, or all results with their items "
-                "as FILE.json, which a gate reads.",
+            output_option(
+                "Save the tables on the screen as FILE.csv, or all results with their items as "
+                "FILE.json, which a gate reads.",
+                name="out",
+                endings=RESULTS,
             )
         ]
         if items:
-            options.append(
-                click.option(
-                    "--items",
-                    "items_file",
-                    metavar="FILE.csv",
-                    type=click.Path(dir_okay=False),
-                    callback=_items_file,
-                    help="Save the items behind the results, one row each.",
-                )
-            )
+            options.append(items_option("Save the items behind the results, one row each: .csv."))
         decorated: F = combine(*options)(call)  # type: ignore[assignment]
         return decorated
 
     return decorate
 
 
-def items_option(text: str) -> Callable[[F], F]:
-    """--items FILE of a command that writes them itself."""
+def items_option(text: str, endings: Sequence[str] = (".csv",)) -> Callable[[F], F]:
+    """--items FILE, refused before any work if its folder does not exist."""
     return click.option(
         "--items",
         metavar="FILE",
-        type=click.Path(dir_okay=False),
-        callback=check_writable,
+        type=click.Path(),
+        callback=_checked(endings),
         help=text,
     )
 
 
-def _results_file(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return _file_ending(ctx, parameter, value, RESULTS)
+def _checked(endings: Sequence[str]) -> Callable[..., str | None]:
+    """A check that the file can be written and that its ending is one of these."""
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is not None and endings and Path(value).suffix.lower() not in endings:
+            raise click.BadParameter(
+                f"expected a file that ends in {' or '.join(endings)}, got {value}"
+            )
+        return check_writable(ctx, parameter, value)
+
+    return check
 
 
-def _items_file(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return _file_ending(ctx, parameter, value, (".csv",))
-
-
-def _file_ending(
-    ctx: click.Context, parameter: click.Parameter, value: str | None, endings: Sequence[str]
-) -> str | None:
-    if value is not None and Path(value).suffix.lower() not in endings:
-        raise click.BadParameter(
-            f"expected a file that ends in {' or '.join(endings)}, got {value}"
-        )
-    return check_writable(ctx, parameter, value)
-
-
-def output_option(text: str) -> Callable[[F], F]:
+def output_option(
+    text: str, *, name: str = "output", endings: Sequence[str] = ()
+) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
-    return click.option("-o", "--output", type=click.Path(), callback=check_writable, help=text)
+    return click.option(
+        "-o",
+        "--out",
+        name,
+        metavar="FILE",
+        type=click.Path(),
+        callback=_checked(endings),
+        help=text,
+    )
 
 
 def check_writable(

@@ -138,7 +138,7 @@ LOCATIONS = ("folder", "out", "output", "report")
 """Keys that say where something was written: as the user gave it."""
 
 
-def print_json(*, with_items: bool = False, **content: Any) -> None:
+def print_json(with_items: bool = False, /, **content: Any) -> None:
     """Print one JSON document on stdout; results go without their items, which `--items` writes.
 
     Where it has measurements or comparisons, `sentence` says what was found.

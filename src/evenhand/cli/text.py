@@ -615,14 +615,11 @@ def odds(
       evenhand text odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
       evenhand text odds bios.parquet --label job --text biography --top 5 --items odds.csv
     """
-    from evenhand.errors import InputError
     from evenhand.files import save_csv
     from evenhand.text import leaning
     from evenhand.text.corpus.pipeline import check
     from evenhand.text.tables import Corpus
 
-    if items and Path(items).suffix.lower() != ".csv":
-        raise InputError(f"--items: expected a name ending in .csv, got {items}")
     for path in (items, click.get_current_context().params["out"]):
         if path:
             check([file], path)
@@ -746,7 +743,7 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> N
 @reading_options
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
 @results_options(items=False)
-@items_option("Save the sentences with their verdicts: .jsonl.")
+@items_option("Save the sentences with their verdicts as JSON lines.", endings=())
 @prob_option()
 @json_option
 def read(

@@ -423,7 +423,7 @@ def analogies(
         configure(cls, {"answers": answers}).measure(v, run=Run(prob=prob)) for cls in ANALOGIES
     )
     if as_json:
-        print_json(with_items=True, measurements=[bias, control])
+        print_json(True, measurements=[bias, control])
         return
     table(
         "a : word :: c : ?",
@@ -501,7 +501,7 @@ def occupations(
         save_figures(figures, folder, formats)
         _save_items(str(folder / "occupations.csv"), Measurements([m]))
     if as_json:
-        print_json(with_items=True, measurements=[m])
+        print_json(True, measurements=[m])
         return
     first, second = [k for k in m.items[0] if k not in ("word", "group", "score", "without")]
     averaged = m.details["averaged"]
@@ -676,7 +676,7 @@ def _show_dimension(run: Run, as_json: bool) -> None:
 
     spread = dimension_spread(seed=run.seed, prob=run.prob)
     if as_json:
-        print_json(with_items=True, measurements=[spread])
+        print_json(True, measurements=[spread])
         return
     columns = ("dimension", "sd_uniform", "sd_normal", "theory_normal")
     table(
