@@ -31,7 +31,7 @@ from evenhand.report import fewshot as charts_fewshot
 from small_encoder import save_small
 
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")
-HOW = ("--encoder", "small", "--cache", "cache", "--jobs", "1", "--batch", "4")
+HOW = ("--encoder", "small", "--cache", "cache", "--workers", "1", "--batch", "4")
 DATA = "simulated:per_class=14,leak=1"
 QUICK = ("fewshot", "run", *SHAPE, *HOW, "--data", DATA, "--leaning", "share", "--no-neutral")
 MEASURES = ("association", "epsilon", "skew", "stereotype")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from evenhand import __version__
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
-from evenhand.cli.output import print_json
+from evenhand.cli.output import print_json, say
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import all_declarations
 
@@ -20,8 +22,8 @@ BIBTEX = """@software{{evenhand,
 }}"""
 
 
-@click.command(short_help="How to cite Evenhand, and the authors of a measure.")
-@click.argument("metrics", metavar="[METRIC]…", nargs=-1)
+@click.command(cls=Command, short_help="How to cite Evenhand, and the authors of a measure.")
+@click.argument("metrics", metavar="[METRIC]…", nargs=-1, type=completion.METRIC)
 @json_option
 def cite(metrics: tuple[str, ...], as_json: bool) -> None:
     """Print the BibTeX entry of Evenhand, and the source of each measure that is named.
@@ -42,6 +44,6 @@ def cite(metrics: tuple[str, ...], as_json: bool) -> None:
         return
     click.echo(entry)
     for name, source in chosen.items():
-        click.echo(f"{name}: {source}")
+        say(f"{name}: {source}")
     if not metrics:
-        click.echo("\nCite the authors of each measure that you report too: evenhand cite METRIC …")
+        say("\nCite the authors of each measure that you report too: evenhand cite METRIC …")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     device_option,
     figures_option,
@@ -19,18 +20,18 @@ from evenhand.cli.options import (
     json_option,
     parse_pairs,
     prob_option,
+    workers_option,
 )
 from evenhand.cli.output import (
-    StepProgress,
     number,
     p_text,
     print_json,
     save_figures,
     say,
     shortened,
-    step_bars,
     table,
 )
+from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.errors import InputError, PartialFailure
 
 if TYPE_CHECKING:
@@ -40,15 +41,21 @@ if TYPE_CHECKING:
 __all__ = ["grid"]
 
 
-@click.group(short_help="Grids of experiments: run, status, report.")
+@click.group(cls=Group, short_help="Grids of experiments: run, status, report.")
 def grid() -> None:
-    """Grids of experiments: run, status, report.
+    """What changes with the network, the data, the mitigation? Run all combinations.
 
     A grid is a YAML file: a task, its fixed settings, and axes along which the others vary. `run`
     computes one cell for each combination and writes one result file per cell. A cell that has a
     result is not computed again, so that the same command resumes after an interruption, a kill
     or a failure, and another value on an axis costs only its own cells. `status` shows how far
     the grid is, `report` makes tables and figures of the results.
+
+    \b
+    Examples:
+      evenhand grid run grid.yaml -o out --workers 4
+      evenhand grid status out
+      evenhand grid report out
     """
 
 
@@ -67,11 +74,7 @@ def grid() -> None:
     show_default=True,
     help="Where the workers are: processes of this machine, jobs of Slurm, actors of Ray.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Cells computed at the same time; by default one per core.",
-)
+@workers_option
 @device_option(
     "devices",
     metavar="DEVICE,…",
@@ -196,7 +199,7 @@ class _Launch:
                 self.grid,
                 self.folder,
                 progress=pace,
-                notify=lambda text: click.echo(text, err=True),
+                notify=lambda text: say(text, err=True),
                 **options,
             )
         except PartialFailure as error:
@@ -231,7 +234,7 @@ class _Launch:
             )
             _print_failures(status)
             if status.done:
-                click.echo(f"next: evenhand grid report {self.folder}")
+                say(f"next: evenhand grid report {self.folder}")
         if self.failure is not None:
             raise self.failure
 
@@ -290,7 +293,7 @@ def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
         for name, values in axes.items()
     ]
     table(f"A grid of {grid.task_name}", ("axis", "n", "values"), rows)
-    click.echo(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
+    say(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
 
 
 # ---- grid status
@@ -344,7 +347,7 @@ def status_command(folder: Path, as_json: bool) -> None:
         work = ""
         if state.work_left is not None:
             work = f": {format_seconds(state.work_left)} for one worker"
-        click.echo(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
+        say(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
     _print_failures(state)
 
 
@@ -367,9 +370,9 @@ def _count_failed(status: Status) -> int:
 def _print_failures(status: Status) -> None:
     """Print every cell that failed, by reason."""
     for failed in status.failed:
-        click.echo(f"failed ({len(failed.cells)}): {failed.reason}")
+        say(f"failed ({len(failed.cells)}): {failed.reason}")
         for cell in failed.cells:
-            click.echo(f"  {cell}")
+            say(f"  {cell}")
 
 
 # ---- grid report
@@ -440,7 +443,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     _print_summary(summary)
     names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
     drawn = f"; {len(charts.charts)} figures in {figure_folder}" if charts else ""
-    click.echo(f"written to {target}: {names}{drawn}")
+    say(f"written to {target}: {names}{drawn}")
 
 
 def _is_fewshot(summary: Summary) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import flags_of, json_option
 from evenhand.cli.output import print_json, say, table, terminal_width
 from evenhand.errors import UnknownNameError
@@ -19,13 +21,20 @@ WORSE = {
 }
 
 
-@click.group("list")
+@click.group("list", cls=Group)
 def reference() -> None:
-    """List what there is."""
+    """What there is: topics, metrics, embedded models, networks and templates.
+
+    \b
+    Examples:
+      evenhand list metrics
+      evenhand list metrics weat
+      evenhand list topics --json
+    """
 
 
 @reference.command(short_help="Every metric; with NAME, all about one.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=completion.METRIC)
 @json_option
 def metrics(name: str | None, as_json: bool) -> None:
     """List the metrics of word vectors, models, corpora and classifiers.
@@ -53,7 +62,7 @@ def metrics(name: str | None, as_json: bool) -> None:
             ("name", "subject", "label", "question"),
             [(about.name, about.subject, about.label, about.question) for about in declarations],
         )
-        click.echo("evenhand list metrics NAME explains one of them.")
+        say("evenhand list metrics NAME explains one of them.")
 
 
 def _listed(
@@ -69,7 +78,11 @@ def _listed(
 @reference.command(short_help="The topics of word vectors and posteriors.")
 @json_option
 def topics(as_json: bool) -> None:
-    """List the built-in topics with their classes; a topic of your own is a TOML file."""
+    """List the built-in topics with their classes; a topic of your own is a TOML file.
+
+    \b
+    Example:  evenhand list topics
+    """
     from evenhand import lexicon
 
     found = [lexicon.topic(name) for name in lexicon.topic_names()]
@@ -80,7 +93,11 @@ def topics(as_json: bool) -> None:
 @reference.command(short_help="The embedded models and vectors.")
 @json_option
 def models(as_json: bool) -> None:
-    """List what is embedded; everything else is named by its path, or as hf:NAME."""
+    """List what is embedded; everything else is named by its path, or as hf:NAME.
+
+    \b
+    Example:  evenhand list models
+    """
     from evenhand.causal.model import EMBEDDED as CAUSAL
     from evenhand.masked.model import EMBEDDED as MASKED
     from evenhand.vectors.store import EMBEDDED as VECTORS
@@ -93,7 +110,11 @@ def models(as_json: bool) -> None:
 @reference.command(short_help="The networks of few-shot classification.")
 @json_option
 def networks(as_json: bool) -> None:
-    """List the networks that `fewshot run --network` takes, with their own settings."""
+    """List the networks that `fewshot run --network` takes, with their own settings.
+
+    \b
+    Example:  evenhand list networks
+    """
     from evenhand.fewshot.networks import NAMES, options
 
     rows = [(name, ", ".join(options(name))) for name in NAMES]
@@ -103,7 +124,11 @@ def networks(as_json: bool) -> None:
 @reference.command(short_help="The templates of professions and of sentence vectors.")
 @json_option
 def templates(as_json: bool) -> None:
-    """List the templates of `professions` and of `seat`; {…} stands for the word in question."""
+    """List the templates of `professions` and of `seat`; {…} stands for the word in question.
+
+    \b
+    Example:  evenhand list templates
+    """
     from evenhand import lexicon
 
     rows = [("professions", template.text) for template in lexicon.template_set().templates]

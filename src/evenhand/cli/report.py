@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from evenhand.cli.commands import Command
 from evenhand.cli.options import output_option
+from evenhand.cli.output import say
 
 
-@click.command(short_help="Write the page of an audit again, or compare audits.")
+@click.command(cls=Command, short_help="Write the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @output_option("The page of the comparison of several audits; by default comparison.html.")
 def report(folders: tuple[Path, ...], output: str | None) -> None:
@@ -23,19 +25,19 @@ def report(folders: tuple[Path, ...], output: str | None) -> None:
     \b
     Examples:
       evenhand report audit-out
-      evenhand report before after --output compared.html
+      evenhand report before after -o compared.html
     """
     if len(folders) > 1:
         from evenhand.report.comparison import write_comparison
 
-        click.echo(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
+        say(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
         return
     if output is not None:
-        raise click.UsageError("--output is for the comparison of several audits")
+        raise click.UsageError("--out is for the comparison of several audits")
     from evenhand.report import write_report
     from evenhand.report.cards import write_cards
 
     page, *figures = write_report(folders[0])
     cards = write_cards(folders[0])
-    click.echo(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
-    click.echo(f"report: {page}")
+    say(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
+    say(f"report: {page}")

@@ -72,8 +72,10 @@ _INSEPARABLE = re.compile(
 )
 
 
-def wrap(text: str, limit: int) -> list[str]:
+def wrap(text: str, limit: int, *, cut: bool = True) -> list[str]:
     """The text in lines; an interval stays whole, a line that is continued keeps its indent.
+
+    A word that is longer than a line is cut, or with `cut=False` stays whole.
 
     >>> wrap("  a mean of 0.500 [0.400, 0.600] in all", 24)
     ['  a mean of', '    0.500 [0.400, 0.600]', '    in all']
@@ -90,10 +92,10 @@ def wrap(text: str, limit: int) -> list[str]:
         if not empty and width(line) + 1 + width(word) > limit:
             lines.append(line)
             line, empty = further, True
-        while empty and width(line) + width(word) > limit and len(word) > 1:  # a long word
-            cut = max(1, _fitting(word, limit - width(line)))
-            lines.append(line + word[:cut])
-            line, word = further, word[cut:]
+        while cut and empty and width(line) + width(word) > limit and len(word) > 1:  # a long word
+            end = max(1, _fitting(word, limit - width(line)))
+            lines.append(line + word[:end])
+            line, word = further, word[end:]
         line = line + word if empty else f"{line} {word}"
         empty = False
     lines.append(line)

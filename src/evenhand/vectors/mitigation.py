@@ -44,7 +44,10 @@ class DebiasSettings:
         "leace: the same by the smallest change.",
     )
     k: int | None = option(
-        None, minimum=1, flag="-k", help="hard, soft: dimensions of bias (default: classes - 1)."
+        None,
+        minimum=1,
+        flag="--dimensions",
+        help="hard, soft: dimensions of bias (default: classes - 1).",
     )
     lam: float | None = option(
         None, minimum=0, help="soft: weight of the bias term (default: 0.2)."

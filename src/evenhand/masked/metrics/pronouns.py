@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,6 @@ from evenhand.instruments import (
     Evidence,
     Progress,
     Run,
-    RunOptions,
     instrument,
     option,
 )
@@ -126,11 +125,12 @@ class Pronouns:
         0.05,
         minimum=0,
         maximum=1,
-        flag="--least",
         help="Undecided where no gender word has this probability.",
     )
     words: Literal["all", "pronouns"] = option(
-        "all", help="What counts: pronouns and gendered nouns, or only pronouns."
+        "all",
+        flag="--gender-words",
+        help="What counts: pronouns and gendered nouns, or only pronouns.",
     )
 
     def __post_init__(self) -> None:
@@ -355,7 +355,10 @@ def pronouns(
     delta: float = 0.05,
     threshold: float = 0.05,
     words: Literal["all", "pronouns"] = "all",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure which gender a model predicts at the masks of sentences.
 
@@ -374,8 +377,8 @@ def pronouns(
         A sentence is undecided where no gender word has this probability.
     words : {"all", "pronouns"}
         Whether gendered nouns count too.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -401,7 +404,9 @@ def pronouns(
 
     """
     instrument = Pronouns(top_k=top_k, delta=delta, threshold=threshold, words=words)
-    return instrument.measure(model, sentences, Run(**run))
+    return instrument.measure(
+        model, sentences, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def pronouns_of_file(
