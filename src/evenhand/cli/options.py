@@ -249,6 +249,8 @@ def results_options(*, items: bool = True) -> Callable[[F], F]:
         @wraps(command)
         def call(*, out: str | None, **others: Any) -> Any:
             path = others.pop("items", None) if items else None
+            for written in filter(None, (out, path)):
+                _refuse_input(written, others.values())
             with recording() as record:
                 code = command(**others)
             if out is not None:
@@ -276,6 +278,16 @@ def results_options(*, items: bool = True) -> Callable[[F], F]:
         return decorated
 
     return decorate
+
+
+def _refuse_input(path: str, parameters: Iterable[Any]) -> None:
+    """Refuse to write a file that the command reads."""
+    for value in parameters:
+        for name in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(name, str | os.PathLike) and Path(path).exists():
+                given = Path(name)
+                if given.is_file() and given.samefile(path):
+                    raise InputError(f"{path}: is an input: expected another file to write")
 
 
 def items_option(text: str, endings: Sequence[str] = (".csv",)) -> Callable[[F], F]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from evenhand.cli.tables import lay_out, wrap
+from evenhand.cli.tables import NARROW, lay_out, wrap
 from evenhand.errors import InputError
 from evenhand.files import document, plain, public, save_csv, save_json, to_json
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
@@ -182,8 +182,6 @@ def _summary(value: Any, items: bool) -> Any:
 
 WIDE = 160
 """The width of tables that do not go to a terminal."""
-NARROW = 110
-"""Below this width columns that others imply are left out."""
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -19,8 +19,12 @@ from itertools import zip_longest
 PROSE = 44
 """A text that is longer is prose: in a column it gets at least `PROSE_WIDTH`, or a paragraph."""
 PROSE_WIDTH = 40
+SENTENCES = 100
+"""Texts that are longer are paragraphs where the terminal has fewer columns than `NARROW`."""
+NARROW = 110
 NAME_WIDTH = 18
 """The narrowest column of a text that is wrapped."""
+LONGEST_NAME = 90
 LONGEST_WORD = 32
 """Longer words, such as paths, may be broken."""
 MOST_LINES = 3
@@ -49,7 +53,8 @@ def lay_out(headers: Sequence[str], rows: Iterable[Sequence[str]], limit: int) -
     names = _names(columns)
     texts = [column for column in columns if not column.numeric and column not in names]
     prose = [column for column in texts if column.prose]
-    lines = _side_by_side(columns, [], [], limit)
+    long = limit < NARROW and any(column.widest > SENTENCES for column in prose)
+    lines = [] if long else _side_by_side(columns, [], [], limit)
     for below in (prose, texts):
         above = names if len(names) < len(columns) - len(below) else []
         lines = lines or _side_by_side(columns, below, [], limit)
@@ -152,7 +157,7 @@ def _names(columns: Sequence[_Column]) -> list[_Column]:
         return list(columns[:1])
     names = []
     for column in columns:
-        if column.numeric:
+        if column.numeric or (column.prose and column.widest > LONGEST_NAME):
             break
         column.is_name()
         names.append(column)

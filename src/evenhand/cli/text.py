@@ -641,9 +641,8 @@ def odds(
     from evenhand.text.corpus.pipeline import check
     from evenhand.text.tables import Corpus
 
-    for path in (items, click.get_current_context().params["out"]):
-        if path:
-            check([file], path)
+    if items:
+        check([file], items)
     with progress_bar(f"reading {file}"):
         measurement = configure(ODDS, options).measure(Corpus(file), None, Run(prob=prob))
     if items:
