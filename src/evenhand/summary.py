@@ -19,7 +19,7 @@ from evenhand.statistics.power import POWER, quantile, smallest_effect
 from evenhand.statistics.tests import holm
 from evenhand.wording import number, p_relation, percent, probability
 
-__all__ = ["summarize"]
+__all__ = ["clause_of", "summarize"]
 
 FEWEST = 10
 """With fewer items the smallest bias that would have been seen is not known."""
@@ -152,7 +152,7 @@ def _tests(m: Measurement) -> list[_Test]:
             label=each.label or _label(about, each.measurement),
             p=each.measurement.p_value,
             general=each.general,
-            clause=_clause(cls, about, each.measurement),
+            clause="" if cls is None else clause_of(cls, each.measurement),
             control=m.query.partition(":")[0] in _controls(),
         )
         for each in evidence or [Evidence(measurement=m)]
@@ -174,15 +174,15 @@ def _label(about: Declaration | None, m: Measurement) -> str:
     return f"{m.metric if about is None else about.label}{f', {m.query}' if m.query else ''}"
 
 
-def _clause(cls: Any, about: Declaration | None, m: Measurement) -> str:
-    """What the value says, in the words of the declaration."""
-    if cls is None or about is None or m.ideal is None or math.isnan(m.value):
+def clause_of(cls: Any, m: Measurement) -> str:
+    """What a value says, in the words of the instrument's declaration."""
+    if m.ideal is None or math.isnan(m.value):
         return ""
     if hasattr(cls, "clause"):
         return str(cls.clause(m))
-    text = about.above if m.value > m.ideal else about.below
+    text = cls.declaration.above if m.value > m.ideal else cls.declaration.below
     share, other = percent(m.value), percent(1 - m.value)
-    return text.format(query=m.query, n=f"{m.n:,}", percent=share, other=other)
+    return str(text.format(query=m.query, n=f"{m.n:,}", percent=share, other=other))
 
 
 def _corrected(tests: Sequence[_Test]) -> list[_Test]:
