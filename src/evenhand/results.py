@@ -346,7 +346,7 @@ class Measurement:
         """What the p-value tests against: "the ideal", "random words", or nothing without one."""
         if self.p_value is None:
             return ""
-        return "the ideal" if self.details.get("null_median") is None else "random words"
+        return "the ideal" if self.details.get("null_draws") is None else "random words"
 
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""
@@ -364,7 +364,7 @@ class Measurement:
         p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
         p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
-        if self.details.get("null_median") is not None:
+        if self.null == "random words":
             ideal += f", random words read {self.details['null_median']:.3f}"
         out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
         name = f"{self.subject}: {self.metric}" if self.subject else self.metric

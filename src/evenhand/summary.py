@@ -103,14 +103,21 @@ class _Test:
             clear = not m.low <= m.ideal <= m.high
         elif self.p is not None:
             clear = self.p < self.alpha
-        elif m.worse == "away":
+        elif self.two_sided:
             clear = not m.low <= m.ideal <= m.high
-        else:  # a value at the end of its range: the interval always excludes the ideal
+        else:  # the ideal is the end of the range, and every interval of a value excludes it
             return "measured"
         if not clear or m.value == m.ideal:
             return "none"
         wrong = m.worse != "away" and (m.value > m.ideal) != (m.worse == "higher")
         return "opposite" if wrong else "found"
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether values can lie on either side of the ideal."""
+        return self.m.worse == "away" or bool(
+            self.about is not None and self.about.above and self.about.below
+        )
 
     @property
     def sure(self) -> float | None:
@@ -147,7 +154,7 @@ def _tests(m: Measurement) -> list[_Test]:
         evidence = cls.evidence(m) if judged else []
     return [
         _Test(
-            m=each.measurement,
+            m=replace(each.measurement, subject=each.measurement.subject or m.subject),
             about=about,
             label=each.label or _label(about, each.measurement),
             p=each.measurement.p_value,
@@ -220,14 +227,13 @@ def _numbers(test: _Test) -> str:
         text += f"; P(< 0) {_relation(probability(test.sure))}"
     if test.p is not None:
         text += f"; p {p_relation(test.p)}".replace("\u00a0", " ")
+        text += " in the classes tested" if test.general is not None else ""
         if test.tests > 1:
             text += f", corrected for {test.tests} tests"
         if m.null == "random words":
             text += f", against random words, which read {_value(m.details['null_median'])}"
-        if test.general is not None:
-            text += " in the classes tested"
-            if test.general.p_value is not None:
-                text += f", {_p(test.general.p_value)} for new ones"
+        if test.general is not None and test.general.p_value is not None:
+            text += f"; {_p(test.general.p_value)} for new ones"
     return text
 
 
@@ -304,8 +310,8 @@ def _no_verdict(tests: Sequence[_Test]) -> str:
         return ""
     labels = list(dict.fromkeys(test.about.label for test in tests if test.about is not None))
     if len(labels) == 1:
-        return f"; {labels[0]} alone decides no verdict"
-    return "; none of these measures decides a verdict"
+        return f"; no verdict rests on {labels[0]} alone"
+    return "; no verdict rests on these measures alone"
 
 
 def _several(tests: Sequence[_Test]) -> str:

@@ -285,7 +285,7 @@ def print_measurements(
             *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
             p_text(m.details.get("p_holm", m.p_value)),
             m.null,
-            number(m.details.get("null_median")),
+            number(_random(m)),
             "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
             f"{m.n:,}",
             *(cell(m) for cell in (columns or {}).values()),
@@ -341,13 +341,18 @@ def print_measurements(
     say(" ".join([*legend, note]).rstrip().replace(" \n", "\n"))
 
 
+def _random(m: Measurement) -> float | None:
+    """The median on random words, where they were drawn."""
+    return m.details.get("null_median") if "null_draws" in m.details else None
+
+
 def _row(m: Measurement) -> dict[str, Any]:
     """A measurement as a row of a saved table, with its numbers in full."""
     row: dict[str, Any] = {
         name: getattr(m, name) for name in ("subject", "metric", "by", "query", "value")
     }
     row |= {name: getattr(m, name) for name in ("low", "high", "prob", "p_value")}
-    row |= {"p_holm": m.details.get("p_holm"), "random": m.details.get("null_median")}
+    row |= {"p_holm": m.details.get("p_holm"), "random": _random(m)}
     return row | {"ideal": m.ideal, "n": m.n, "left_out": "; ".join(m.left_out)}
 
 
