@@ -140,7 +140,7 @@ def test_bad_input_is_one_line(text, capsys):
     told = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
     assert "'swop' is not one of" in told
     told = failure(capsys, "masked", "finetune", "text.txt", "--text", "x")
-    assert "--field needs a file ending in" in told
+    assert "--text needs a file ending in" in told
     (text / "few.txt").write_text("A cat sleeps.\nIt rains.\n")
     told = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
     assert "held-out text: expected 2 or more sentences for the perplexity" in told

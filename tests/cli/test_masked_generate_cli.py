@@ -80,7 +80,7 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
         (("SEEDS", "--model", "no-such-model"), "no such folder"),
         (("SEEDS", "--max-edits", "4"), "edits"),
         (("SEEDS", "--fluency", "0.5"), "fluency"),
-        (("SEEDS", "--toward", "up"), "direction"),
+        (("SEEDS", "--toward", "up"), "toward"),
         (("SEEDS", "--judge", "no-such-model"), "no-such-model"),
         (("SEEDS", "--resolver", "magic"), "magic"),
         (("SEEDS", "-o", "no/such/folder/out.jsonl"), "no/such/folder"),

@@ -3,12 +3,15 @@
 import re
 from collections import defaultdict
 from functools import cache
+from pathlib import Path
 
 import click
 import pytest
 
 from evenhand.cli import command, run
 from evenhand.cli.commands import GROUPS, RENAMED, Command, Group
+
+ROOT = Path(__file__).parents[2]
 
 TYPES = {
     "--cluster": "crossed templates can be one more cluster of items",
@@ -219,6 +222,30 @@ def test_errors_name_what_may_be_meant(arguments, expected, capsys):
     assert error.startswith("error: ")
     assert expected in error
     assert error.count("\n") == 1
+
+
+def documented():
+    """The commands in the pages and in help, each with its page."""
+    pages = [ROOT / "README.md", ROOT / "action.yml", *sorted((ROOT / "docs").glob("*.md"))]
+    texts = {page.name: page.read_text() for page in pages}
+    texts |= {path: member.help or "" for path, member in members().items()}
+    for name, text in texts.items():
+        for line in text.replace("\\\n", " ").splitlines():
+            for found in re.findall(r"\bevenhand ((?:--threads N )?[a-z][^`#|;>]*)", line):
+                yield name, found.removeprefix("--threads N ").split()
+
+
+def test_documented_commands_have_their_options():
+    unknown = []
+    for page, words in documented():
+        path = next((p for n in (3, 2, 1) if (p := " ".join(words[:n])) in members()), None)
+        member = members().get(path)
+        if member is None or isinstance(member, click.Group):
+            continue
+        flags = {f for o in member.params for f in (*o.opts, *o.secondary_opts)} | {"--help"}
+        given = {word.partition("=")[0].rstrip(",.):") for word in words if word.startswith("--")}
+        unknown += [(page, path, flag) for flag in sorted(given - flags)]
+    assert unknown == []
 
 
 def test_every_suggestion_exists():

@@ -262,7 +262,7 @@ class TestIdentity:
             {"neutral": True},
             {"adapt": 1},
             {"mitigation": "augment", "mitigate": "all"},
-            {"limit": 20},
+            {"max_length": 20},
             {"shares": "40/30/30"},
             {"encoder": "mini"},
             {"permutations": 51},

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from evenhand import __version__, threads
 from evenhand.cli.commands import Group
-from evenhand.errors import EvenhandError, PartialFailure
+from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure
 from evenhand.wording import encodable, visible
 
 __all__ = ["command", "main", "run"]
@@ -109,6 +109,11 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except EvenhandError as error:
         return _fail(str(error), 2)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in MODELS:
+            raise
+        return _fail(str(MissingExtraError(package, "this command", "evenhand[models]")), 2)
     except RecursionError:
         return _fail("the input is nested too deeply", 2)
     except MemoryError:

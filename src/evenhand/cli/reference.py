@@ -21,6 +21,15 @@ WORSE = {
 }
 
 
+NETWORKS = {
+    "matching": "attention over the labelled texts (Vinyals et al. 2016)",
+    "proto": "the nearest mean of a class (Snell et al. 2017; soft: Ren et al. 2018)",
+    "relation": "a learned similarity to the mean of a class (Sung et al. 2018)",
+    "induction": "a class vector by dynamic routing (Geng et al. 2019)",
+    "maml": "a linear classifier fitted in a few steps (Finn et al. 2017)",
+}
+
+
 @click.group("list", cls=Group)
 def reference() -> None:
     """What there is: topics, metrics, embedded models, networks and templates.
@@ -59,8 +68,8 @@ def metrics(name: str | None, as_json: bool) -> None:
     else:
         table(
             "Metrics",
-            ("name", "subject", "label", "question"),
-            [(about.name, about.subject, about.label, about.question) for about in declarations],
+            ("name", "subject", "question"),
+            [(about.name, about.subject, about.question) for about in declarations],
         )
         say("evenhand list metrics NAME explains one of them.")
 
@@ -102,9 +111,17 @@ def models(as_json: bool) -> None:
     from evenhand.masked.model import EMBEDDED as MASKED
     from evenhand.vectors.store import EMBEDDED as VECTORS
 
-    kinds = {"static word vectors": VECTORS, "masked model": MASKED, "causal model": CAUSAL}
-    rows = [(name, kind) for kind, names in kinds.items() for name in names]
-    _listed("models", ("name", "kind"), rows, as_json)
+    kinds = {
+        ("static word vectors", "evenhand vectors measure"): VECTORS,
+        ("masked model", "evenhand model measure"): MASKED,
+        ("causal model", "evenhand model measure"): CAUSAL,
+    }
+    rows = [
+        (name, kind, f"{command} {name}")
+        for (kind, command), names in kinds.items()
+        for name in names
+    ]
+    _listed("models", ("name", "kind", "measure it"), rows, as_json)
 
 
 @reference.command(short_help="The networks of few-shot classification.")
@@ -117,22 +134,28 @@ def networks(as_json: bool) -> None:
     """
     from evenhand.fewshot.networks import NAMES, options
 
-    rows = [(name, ", ".join(options(name))) for name in NAMES]
-    _listed("networks", ("name", "settings"), rows, as_json)
+    rows = [(name, NETWORKS[name.split("-")[0]], ", ".join(options(name))) for name in NAMES]
+    _listed("networks", ("name", "classifies by", "settings"), rows, as_json)
 
 
-@reference.command(short_help="The templates of professions and of sentence vectors.")
+@reference.command(short_help="The sentence templates of the metrics.")
 @json_option
 def templates(as_json: bool) -> None:
-    """List the templates of `professions` and of `seat`; {…} stands for the word in question.
+    """List the sentence templates of the metrics; {…} stands for the word in question.
 
     \b
     Example:  evenhand list templates
     """
     from evenhand import lexicon
+    from evenhand.language.metrics.gest import TEMPLATES as GEST
+    from evenhand.lexicon.phrases import phrases
+    from evenhand.masked.metrics.disco import TEMPLATES as DISCO
 
     rows = [("professions", template.text) for template in lexicon.template_set().templates]
+    rows += [("phrases", text) for text in phrases().carriers]
     rows += [("seat", text) for text in lexicon.sentence_templates()]
+    rows += [("disco", text) for text in DISCO]
+    rows += [("gest", f"{t.before}{{{t.male}|{t.female}}}{t.after}") for t in GEST]
     _listed("templates", ("metric", "template"), rows, as_json)
 
 

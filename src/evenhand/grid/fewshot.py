@@ -254,7 +254,7 @@ def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStor
         settings.encoder,
         _encoder(settings.encoder),
         settings.pooling,
-        settings.limit,
+        settings.max_length,
         workspace.cache,
         workspace.device,
     )
@@ -266,7 +266,7 @@ def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStor
             settings.encoder,
             workspace.cache / "fewshot",
             pooling=settings.pooling,
-            limit=settings.limit,
+            limit=settings.max_length,
             device=workspace.device,
         )
     _stores.move_to_end(key)
