@@ -508,6 +508,16 @@ class Comparison:
         }[nearer]
         return f"{words}, on its other side" if before * after < 0 else words
 
+    @property
+    def direction(self) -> Literal["better", "worse", "moved", ""]:
+        """The effect in short: better, worse, clear but neither ("moved"), or no clear change."""
+        effect = self.effect
+        if effect == "no clear change":
+            return ""
+        if effect.startswith(("better", "nearer")):
+            return "better"
+        return "worse" if effect.startswith(("worse", "further")) else "moved"
+
     def part(self, query: str, by: str | None = None) -> Comparison:
         """The comparison of the part of that name."""
         for part in self.parts:

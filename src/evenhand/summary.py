@@ -348,18 +348,6 @@ def _clearness(test: _Test) -> tuple[bool, float, float]:
 
 # ---- comparisons
 
-LESS, MORE = ("better", "nearer the ideal"), ("worse", "further from the ideal")
-
-
-def _direction(c: Comparison) -> str:
-    """Whether the bias is "less", "more", "moved" (neither of them), or "": no clear change."""
-    if c.effect == "no clear change":
-        return ""
-    for name, starts in (("less", LESS), ("more", MORE)):
-        if c.effect.startswith(starts):
-            return name
-    return "moved"
-
 
 def _change(c: Comparison) -> str:
     before, after = c.before.subject or "before", c.after.subject or "after"
@@ -369,7 +357,7 @@ def _change(c: Comparison) -> str:
     label = c.metric if cls is None else cls.declaration.label
     numbers = f"{_value(c.before.value)} → {_value(c.after.value)}, {_change_numbers(c)}"
     of = f"{label}{f', {c.query}' if c.query else ''}"
-    direction = _direction(c)
+    direction = c.direction
     if not direction:
         return f"No clear change from {before} to {after}: {of} {numbers}{_change_seen(c)}."
     if direction == "moved":
@@ -380,8 +368,8 @@ def _change(c: Comparison) -> str:
 def _word(c: Comparison, direction: str) -> str:
     """Less or more biased; of a measure of something else, better or worse."""
     if _measures_bias(c):
-        return f"{direction} biased"
-    return {"less": "better", "more": "worse"}[direction]
+        return {"better": "less biased", "worse": "more biased"}[direction]
+    return direction
 
 
 def _measures_bias(c: Comparison) -> bool:
@@ -416,9 +404,9 @@ def _changes(changes: Sequence[Comparison]) -> str:
     changes = [c for c in changes if _measures_bias(c)] or changes
     if len(changes) == 1:
         return _change(changes[0])
-    directions = [_direction(c) for c in changes]
+    directions = [c.direction for c in changes]
     subjects = {(c.before.subject, c.after.subject) for c in changes}
-    counts = {name: directions.count(name) for name in ("less", "more", "moved")}
+    counts = {name: directions.count(name) for name in ("better", "worse", "moved")}
     who, than = "Bias", ""
     if len(subjects) == 1:
         [(before, after)] = subjects
@@ -428,13 +416,13 @@ def _changes(changes: Sequence[Comparison]) -> str:
     if not any(directions):
         widest = f"No clear change in {total}"
         return f"{widest} from {than} to {who}." if than else f"{widest}."
-    less, more = (_word(changes[0], direction) for direction in ("less", "more"))
+    less, more = (_word(changes[0], direction) for direction in ("better", "worse"))
     if than:
-        text = f"{who} is {less} than {than} in {_count(counts['less'])} of {total}, "
-        text += f"{more} in {_count(counts['more'])}"
+        text = f"{who} is {less} than {than} in {_count(counts['better'])} of {total}, "
+        text += f"{more} in {_count(counts['worse'])}"
     else:
-        text = f"{_upper_first(less)} in {_count(counts['less'])} of {total}, "
-        text += f"{more} in {_count(counts['more'])}"
+        text = f"{_upper_first(less)} in {_count(counts['better'])} of {total}, "
+        text += f"{more} in {_count(counts['worse'])}"
     if counts["moved"]:
         text += f", and {counts['moved']} moved otherwise"
     clear = [c for c, direction in zip(changes, directions, strict=True) if direction]
