@@ -185,7 +185,7 @@ def test_a_command_is_of_our_kind_and_has_each_option_once(path):
     assert all(option.help for option in own)
     if isinstance(member, Command):
         assert "--quiet" in flags
-        assert "--json" in flags or path in ("completion", "report")
+        assert "--json" in flags or path in ("completion", "explore", "report")
 
 
 @pytest.mark.parametrize("path", ["", *members()])

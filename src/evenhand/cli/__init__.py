@@ -30,6 +30,7 @@ COMMANDS = {
     "classifier": "Gaps of any classifier between groups, from its predictions.",
     "completion": "Let the shell complete commands, options and values.",
     "doctor": "What is installed, devices, caches and versions.",
+    "explore": "Models, vectors and audits in the browser, live.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
     "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",

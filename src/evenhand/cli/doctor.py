@@ -21,6 +21,7 @@ PACKAGES = ("scipy", "scikit-learn", "pandas", "torch", "transformers", "tokeniz
 IMPORTED_AS = {"scikit-learn": "sklearn", "huggingface-hub": "huggingface_hub"}
 PURPOSES = {
     "arviz": "posteriors for ArviZ",
+    "explore": "the explorer in a browser",
     "gguf": "causal models in GGUF files",
     "hub": "data sets of the hub",
     "models": "language models and few-shot classifiers (PyTorch, transformers)",
