@@ -166,10 +166,10 @@ def _names(columns: Sequence[_Column]) -> list[_Column]:
 
 def _fit(columns: Sequence[_Column], limit: int) -> tuple[list[int], str] | None:
     """The widths of columns side by side, and the gap between them; None if they do not fit."""
-    for gap in ("   ", "  "):
+    for gap, shrink in (("   ", False), ("  ", False), ("   ", True), ("  ", True)):
         widths = [column.widest for column in columns]
         free = limit - 1 - len(gap) * (len(columns) - 1)
-        while sum(widths) > free:
+        while shrink and sum(widths) > free:
             able = [i for i, c in enumerate(columns) if widths[i] > c.narrowest]
             if not able:
                 break
