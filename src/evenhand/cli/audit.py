@@ -22,6 +22,7 @@ from evenhand.cli.options import (
     names_option,
     parse_scores,
     pred_option,
+    predictions_option,
     prob_option,
     reading_options,
     restart_option,
@@ -88,12 +89,7 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
         " bzip2 or zstd too) in UTF-8, - for standard input, or hf:NAME.",
     },
 )
-@click.option(
-    "--predictions",
-    metavar="FILE",
-    type=completion.TABLE,
-    help="Predictions of your classifier, as for evenhand classifier; with the five options below.",
-)
+@predictions_option
 @true_option()
 @pred_option()
 @group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")

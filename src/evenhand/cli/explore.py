@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from evenhand.cli import completion
 from evenhand.cli.commands import Command
 from evenhand.cli.options import (
     ModelLoader,
@@ -17,6 +16,7 @@ from evenhand.cli.options import (
     model_option,
     model_options,
     pred_option,
+    predictions_option,
     true_option,
     vectors_option,
 )
@@ -41,13 +41,7 @@ __all__ = ["explore"]
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder of an audit: its verdicts, results and items.",
 )
-@click.option(
-    "--predictions",
-    metavar="FILE",
-    type=completion.TABLE,
-    help="Predictions of your classifier, as for evenhand classifier: its errors, each with its"
-    " counterfactual versions; with the four options below.",
-)
+@predictions_option
 @true_option()
 @pred_option()
 @group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")

@@ -77,6 +77,12 @@ figures_option = shared(
     "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
 )
 vectors_option = shared("--vectors", multiple=True, metavar="SRC", type=completion.VECTORS)
+predictions_option = click.option(
+    "--predictions",
+    metavar="FILE",
+    type=completion.TABLE,
+    help="Predictions of your classifier, a table as for evenhand classifier.",
+)
 true_option = shared("--true", metavar="COLUMN", help="The column with the true classes.")
 pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
 item_option = click.option(
