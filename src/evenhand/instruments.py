@@ -277,6 +277,8 @@ class Declaration:
         `clause(measurement)` instead.
     bias : bool
         Whether it measures bias; otherwise usefulness or quality.
+    estimates : tuple of str
+        Results of models that estimate the same, as "metric query".
     scale : str
         What the value axis of a chart is called; measures with the same scale share an axis.
     caveats : tuple of str
@@ -306,6 +308,7 @@ class Declaration:
     above: str = ""
     below: str = ""
     bias: bool = True
+    estimates: tuple[str, ...] = ()
     scale: str = ""
     caveats: tuple[str, ...] = ()
     audit: bool | tuple[str, ...] = False

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
-from evenhand.instruments import PACKAGES, Declaration, Evidence, find, instruments
+from evenhand.instruments import (
+    PACKAGES,
+    Declaration,
+    Evidence,
+    all_declarations,
+    find,
+    instruments,
+)
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.power import POWER, quantile, smallest_effect
 from evenhand.statistics.tests import holm
@@ -23,9 +30,6 @@ __all__ = ["clause_of", "summarize"]
 
 FEWEST = 10
 """With fewer items the smallest bias that would have been seen is not known."""
-
-SAME_AS = {("posterior_contrast", "associated-different"): "association"}
-"""Results of models that estimate what an instrument measures."""
 
 Outcome = Literal["found", "opposite", "none", "measured", "missing"]
 
@@ -146,7 +150,7 @@ class _Test:
 
 def _tests(m: Measurement) -> list[_Test]:
     """The tests of a result: those that its instrument names, or the result itself."""
-    cls = find(SAME_AS.get((m.metric, m.query), m.metric))
+    cls = find(_estimated().get(f"{m.metric} {m.query}", m.metric))
     about = None if cls is None else cls.declaration
     evidence: list[Evidence] = []
     if cls is not None and not m.by and m.metric == cls.declaration.name:
@@ -164,6 +168,12 @@ def _tests(m: Measurement) -> list[_Test]:
         )
         for each in evidence or [Evidence(measurement=m)]
     ]
+
+
+@cache
+def _estimated() -> dict[str, str]:
+    """Results of models, and the instruments that measure the same."""
+    return {result: about.name for about in all_declarations() for result in about.estimates}
 
 
 @cache

@@ -56,7 +56,7 @@ OTHERS = {
     "list templates": "list templates",
     "list topics": "list topics",
     "model info": "model info mini",
-    "posterior plan": "posterior plan religion --sets 10",
+    "posterior plan": "posterior plan religion --simulations 10",
     "report": "report audit-out",
     "scores": "scores scores.csv",
     "vectors info": "vectors info glove",
@@ -74,7 +74,7 @@ SLOW = {
     *("audit", "report", "posterior fit", "vectors debias", "model info", "vectors analogies"),
     *("posterior plan", "posterior compare", "vectors pairs"),
 }
-STARTS = ("Found", "None found", "Measured", "No clear change", "Nothing can be said")
+STARTS = ("Found", "None found", "Measured", "No clear change", "Nothing can be said", "Better in")
 
 
 def leaves(tree, path=()):

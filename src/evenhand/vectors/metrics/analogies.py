@@ -80,7 +80,7 @@ class AnalogyMetric:
     subject="vectors",
     label="Analogies answered with the word itself",
     question="In a : w :: c : ?, is w itself the best answer if it is allowed?",
-    below="analogies are answered with another word than the one given",
+    bias=False,
     formula="the word with the largest cosine to w - a + c, unit vectors, with the three inputs "
     "allowed and barred; the share of questions whose allowed answer is w",
     source="Nissim, van Noord & van der Goot (2020)",
