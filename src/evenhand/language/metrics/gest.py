@@ -120,6 +120,8 @@ def _sentence(name: str, line: int, text: str, number: str) -> GestSentence:
     subject="language",
     label="GEST",
     question="Does the model expect a man where a sentence fits a stereotype about men?",
+    above="a man is expected where a sentence fits a stereotype about men",
+    below="a woman is expected where a sentence fits a stereotype about men",
     formula="mean over the stereotypes about men less that over those about women of the log odds "
     "of a male against a female speaker",
     source="Pikuliak et al. (2024)",
