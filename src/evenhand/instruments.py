@@ -423,15 +423,15 @@ class Exhibit:
     ----------
     text : str
         The item: a sentence, a word, a class.
-    readings : tuple of (str, str)
-        What was measured of it, such as ("he", "93 %").
+    readings : tuple of (str, str, float or None)
+        What was measured of it, such as ("he", "93 %", 0.93); the last is a share to draw.
     effect : float
         The effect of the item, by which it was chosen.
 
     """
 
     text: str
-    readings: tuple[tuple[str, str], ...]
+    readings: tuple[tuple[str, str, float | None], ...]
     effect: float
 
 

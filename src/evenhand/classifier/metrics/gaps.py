@@ -321,7 +321,7 @@ class _Gaps:
         return Exhibit(
             text=f"The class “{largest.query}”",
             readings=tuple(
-                (str(name), percent(rate))
+                (str(name), percent(rate), rate)
                 for name, rate in zip(groups, largest.details["rates"], strict=True)
             ),
             effect=abs(largest.value),

@@ -263,7 +263,11 @@ class Pronouns:
         return Exhibit(
             text=item["masked"],
             readings=tuple(
-                (item.get(f"{side}_word") or f"{side} word", percent(item[f"p_{side}"]))
+                (
+                    item.get(f"{side}_word") or f"{side} word",
+                    percent(item[f"p_{side}"]),
+                    item[f"p_{side}"],
+                )
                 for side in sides
             ),
             effect=abs(item["p_male"] - item["p_female"]),

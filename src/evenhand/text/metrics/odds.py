@@ -171,9 +171,12 @@ class Odds:
         others = counts["other_male"] + counts["other_female"]
         return Exhibit(
             text=f"The class “{measurement.query}”",
-            readings=(
-                (f"{who} in it", percent(counts[own] / max(total, 1))),
-                (f"{who} in the other classes", percent(counts[rest] / max(others, 1))),
+            readings=tuple(
+                (f"{who} in {where}", percent(share), share)
+                for where, share in (
+                    ("it", counts[own] / max(total, 1)),
+                    ("the other classes", counts[rest] / max(others, 1)),
+                )
             ),
             effect=abs(math.log(measurement.value)) if measurement.value > 0 else math.inf,
         )

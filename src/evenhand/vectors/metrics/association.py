@@ -94,7 +94,7 @@ class Association(WordMetric):
         reading = f"{number(abs(item['score']))} of cosine distance {where} it than to the others"
         return Exhibit(
             text=f"“{item['word']}”, in the list about “{item['group']}”",
-            readings=(("lies", reading),),
+            readings=(("lies", reading, None),),
             effect=abs(item["score"]),
         )
 
