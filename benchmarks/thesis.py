@@ -201,7 +201,7 @@ def embedded_tables() -> dict[str, dict[str, Table]]:
     v, tables = vectors.load("glove"), {}
     for name in TOPICS:
         topic = lexicon.topic(name)
-        fair = debias(v, "hard", topic.definitional, equalize=topic.equalize).vectors
+        fair = debias(v, "hard", topic.definitional, options={"equalize": topic.equalize}).vectors
         tables[name] = {
             when: read_table(vectors.distance_table(source, topic))
             for when, source in (("before", v), ("after", fair))

@@ -187,6 +187,6 @@ def test_other_packages_add_instruments_by_an_entry_point(monkeypatch, glove):
     monkeypatch.setattr("evenhand.instruments._LOADED", {})
     assert find("vocabulary_size") is VocabularySize
     assert "vocabulary_size" not in instruments("model")
-    (m,) = eh.measure(glove, eh.lexicon.weat(7), "vocabulary_size", scale=0.5)
+    (m,) = eh.measure(glove, eh.lexicon.weat(7), "vocabulary_size", options={"scale": 0.5})
     assert (m.value, m.query) == (len(glove) / 2, "weat-7")
     assert list(instruments("vectors"))[-1] == "vocabulary_size"

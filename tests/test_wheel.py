@@ -13,7 +13,7 @@ SCRIPT = """
 import evenhand as eh
 assert eh.__file__.startswith({target!r}), eh.__file__
 v = eh.vectors.load("glove")
-m = eh.measure(v, eh.lexicon.topic("religion"), ["mac"], null=10)[0]
+m = eh.measure(v, eh.lexicon.topic("religion"), ["mac"], options={{"null": 10}})[0]
 mini = eh.masked.load("mini")
 row = mini.tokenizer("the king loved [MASK] wife.")["input_ids"]
 best = mini.logits([row], [row.index(mini.tokenizer.mask_token_id)])[0].argmax()

@@ -9,8 +9,24 @@ The names that users import are listed in `__init__.pyi`, once, and loaded when 
 True
 """
 
+import sys
+import types
+from typing import Any
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0"
+
+
+class _Package(types.ModuleType):
+    """`evenhand.audit` is the function, also once its package has been imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "audit" and isinstance(value, types.ModuleType):
+            value = value.audit
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

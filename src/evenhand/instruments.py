@@ -26,6 +26,7 @@ evenhand.errors.InputError: limit: expected 1 or more, got 0
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import numbers
 import pkgutil
@@ -33,9 +34,9 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
@@ -52,7 +53,6 @@ __all__ = [
     "Option",
     "Progress",
     "Run",
-    "RunOptions",
     "check_options",
     "compare",
     "correct_p_values",
@@ -132,15 +132,6 @@ class Run:
             report(done, len(items))
             yield item
         report(len(items), len(items))
-
-
-class RunOptions(TypedDict, total=False):
-    """The fields of `Run` as keyword arguments, for functions that measure."""
-
-    seed: int
-    prob: float
-    cache: Any
-    progress: Progress | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,6 +480,7 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
         declaration = Declaration(options=options_of(cls), **about)
         original = cls.__init__
 
+        @wraps(original)
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             original(self, *args, **kwargs)
             check_options(self)
@@ -498,6 +490,15 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
         return cls
 
     return declare
+
+
+instrument.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        parameter
+        for parameter in inspect.signature(Declaration).parameters.values()
+        if parameter.name != "options"
+    ]
+)
 
 
 @cache
@@ -625,13 +626,13 @@ def subject_of(value: Any) -> str:
 def measure(
     subject: Any,
     material: Any = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: str | Any | Sequence[str | Any] | None = None,
     *,
+    options: Mapping[str, Any] | None = None,
     seed: int = 0,
     prob: float = 0.95,
     cache: Any = None,
     progress: Progress | None = None,
-    **options: Any,
 ) -> Measurements:
     """Measure word vectors, a language model, a corpus or a few-shot run.
 
@@ -642,12 +643,14 @@ def measure(
     material : optional
         What the question is about: a topic or a query for vectors, sentences or sentence pairs
         for models. Without it every instrument uses its default material.
-    metrics : str or sequence of str, optional
-        The names of the instruments; without them every one that fits.
+    metrics : str, instrument or sequence of these, optional
+        The instruments by name, or with their options, such as `Weat(null=200)`; without them
+        every one that fits.
+    options : Mapping, optional
+        Options of the instruments that are given by name, such as `{"null": 200}`. One that none of
+        them has is an error.
     seed, prob, cache, progress
         As for `Run`.
-    **options
-        Options of the instruments. One that no chosen instrument has is an error.
 
     Returns
     -------
@@ -689,7 +692,7 @@ class Job:
 def plan(
     kind: str,
     material: Any = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: str | Any | Sequence[str | Any] | None = None,
     options: Mapping[str, Any] | None = None,
     *,
     fitting: bool = False,
@@ -705,24 +708,32 @@ def plan(
         Leave out named metrics that do not fit the material; by default they are an error.
 
     """
-    names = [metrics] if isinstance(metrics, str) else metrics
-    classes = [lookup(kind, name) for name in (instruments(kind) if names is None else names)]
+    alone = isinstance(metrics, str) or hasattr(metrics, "declaration")
+    given: Any = [metrics] if alone else metrics
+    chosen: list[Any] = [
+        each if isinstance(getattr(each, "declaration", None), Declaration) else lookup(kind, each)
+        for each in (instruments(kind) if given is None else given)
+    ]
+    classes: list[Any] = [each for each in chosen if isinstance(each, type)]
     options = options or {}
     accepted = {each.name for cls in classes for each in cls.declaration.options}
     for name in options:
         if name not in accepted:
             raise UnknownNameError("option", name, {*accepted, "seed", "prob"})
     jobs: list[Job] = []
-    for cls in classes:
-        own = {each.name for each in cls.declaration.options}
-        chosen = cls(**{name: value for name, value in options.items() if name in own})
-        reason = chosen.misfit(material) if hasattr(chosen, "misfit") else None
+    for metric in chosen:
+        if metric in classes:
+            own = {declared.name for declared in metric.declaration.options}
+            metric = metric(**{name: value for name, value in options.items() if name in own})
+        if not metric.declaration.measures(kind):
+            lookup(kind, metric.declaration.name)
+        reason = metric.misfit(material) if hasattr(metric, "misfit") else None
         if reason is None:
-            split = hasattr(chosen, "questions")
-            questions = chosen.questions(material) if split else [material]
-            jobs += [Job(chosen, question) for question in questions]
-        elif names is not None and not fitting:
-            raise InputError(f"metric '{cls.declaration.name}' {reason}")
+            split = hasattr(metric, "questions")
+            questions = metric.questions(material) if split else [material]
+            jobs += [Job(metric, question) for question in questions]
+        elif given is not None and not fitting:
+            raise InputError(f"metric '{metric.declaration.name}' {reason}")
     return jobs
 
 

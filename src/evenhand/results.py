@@ -399,11 +399,12 @@ class Measurement:
         """Write the measurement, items and parts included, as one JSON document."""
         save_json(path, document(measurements=[self.to_dict()]))
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
         """A forest plot of the value and its parts (an Altair chart)."""
         from evenhand.charts import forest
 
-        return forest(_forest_rows([self]), title=f"{self.metric} {self.query}", **options)
+        shown = f"{self.metric} {self.query}" if title is None else title
+        return forest(_forest_rows([self]), title=shown, width=width)
 
     def _repr_html_(self) -> str:
         return _html_table(_table_rows([self], parts=True))
@@ -572,7 +573,7 @@ class Comparison:
         """Write the comparison, items and parts included, as one JSON document."""
         save_json(path, document(comparisons=[self.to_dict()]))
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
         """A forest plot of the change and those of the parts (an Altair chart)."""
         from evenhand.charts import forest
 
@@ -586,7 +587,8 @@ class Comparison:
             }
             for c in (self, *self.parts)
         ]
-        return forest(rows, title=f"Change of {self.metric} {self.query}", **options)
+        shown = f"Change of {self.metric} {self.query}" if title is None else title
+        return forest(rows, title=shown, width=width)
 
     def _repr_html_(self) -> str:
         return _html_table(self._rows())
@@ -652,11 +654,11 @@ class Measurements(Sequence[Measurement]):
         """Write all of them, items and parts included, as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, title: str = "", width: int = 380) -> Any:
         """A forest plot (an Altair chart)."""
         from evenhand.charts import forest
 
-        return forest(_forest_rows(self, parts=False), **options)
+        return forest(_forest_rows(self, parts=False), title=title, width=width)
 
     def _repr_html_(self) -> str:
         return _html_table(_table_rows(self, parts=False))

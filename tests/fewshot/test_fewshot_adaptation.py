@@ -182,7 +182,7 @@ def test_second_order_reaches_the_support():
     query = torch.randn(1, 4, DIM, generator=generator)
     wanted = torch.tensor([[0, 1, 2, 0]])
     for second_order in (0, 1):
-        network = make("maml", DIM, steps=3, second_order=second_order).double()
+        network = make("maml", DIM, settings={"steps": 3, "second_order": second_order}).double()
         points = support.detach().double().requires_grad_()
         loss = network.loss(network(points, query.double()), wanted)
         (gradient,) = torch.autograd.grad(loss, points, allow_unused=True)
@@ -199,7 +199,7 @@ def test_second_order_reaches_the_support():
         numeric = (value(points.detach() + step) - value(points.detach() - step)) / 2e-5
         assert float(gradient[0, 1, 0, 2]) == pytest.approx(numeric, rel=1e-5)
     with pytest.raises(InputError, match="second_order: expected 0 or 1, got 2"):
-        make("maml", DIM, second_order=2)
+        make("maml", DIM, settings={"second_order": 2})
 
 
 @pytest.mark.parametrize("clip", [1e9, 0.05])
@@ -207,7 +207,11 @@ def test_second_order_goes_through_the_steps_of_the_encoder(dataset, drawn, tmp_
     """The gradient of weights of encoder and network against finite differences, in float64."""
     encoder = TunedEncoder(save_small(tmp_path / "small"), dataset.texts, device="cpu")
     encoder.model.network.double()
-    network = make("maml", encoder.dim, projection=4, steps=2, second_order=1).double().eval()
+    network = (
+        make("maml", encoder.dim, projection=4, settings={"steps": 2, "second_order": 1})
+        .double()
+        .eval()
+    )
     more = {"adapt": 2, "adapt_rate": 0.5, "encoder_learning_rate": 5e-3, "clip": clip}
     adaptation = Adaptation(settings("maml", **more), network, None, encoder)
     episodes, wanted = drawn["training"], torch.from_numpy(targets(drawn["training"]))

@@ -25,7 +25,7 @@ every = pytest.mark.parametrize("name", NAMES)
 
 def built(name, dim=D, **settings):
     """A small network in double, its weights shaken so that no two are equal."""
-    network = make(name, dim, **{**SMALL.get(name, {}), **settings}).double()
+    network = make(name, dim, settings={**SMALL.get(name, {}), **settings}).double()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for weight in network.parameters():
@@ -75,14 +75,14 @@ def test_asking_for_names_does_not_import_torch():
 )
 def test_bad_settings_are_named(name, settings, problem):
     with pytest.raises(InputError, match=problem):
-        make(name, D, **settings)
+        make(name, D, settings=settings)
 
 
 def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'induction'"):
         make("inducton", D)
     with pytest.raises(UnknownNameError, match="did you mean 'euclidean'"):
-        make("proto-soft", D, metric="euclid")
+        make("proto-soft", D, settings={"metric": "euclid"})
     with pytest.raises(UnknownNameError, match=r"unknown loss 'mae'.*known: ce, mse"):
         make("maml", D).loss(torch.zeros(1, 1, 2), torch.zeros(1, 1, dtype=torch.long), "mae")
 
@@ -101,7 +101,7 @@ def test_a_wrong_shape_is_named(which):
 def test_options_are_those_make_takes(name):
     assert "projection" in options(name)
     assert not {"self", "dim"} & set(options(name))
-    assert make(name, D, projection=3, **SMALL.get(name, {})).width == 3
+    assert make(name, D, projection=3, settings=SMALL.get(name, {})).width == 3
 
 
 @every
@@ -166,7 +166,7 @@ def test_only_the_soft_network_looks_at_unlabelled_points(name):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_soft_prototypes_without_unlabelled_points_are_plain(metric):
     support, query, _ = drawn()
-    soft = make("proto-soft", D, metric=metric).double()
+    soft = make("proto-soft", D, settings={"metric": metric}).double()
     same(logs(soft, support, query), logs(make(f"proto-{metric}", D).double(), support, query))
 
 
@@ -174,7 +174,7 @@ def test_soft_prototypes_without_unlabelled_points_are_plain(metric):
 def test_a_projection_begins_as_plain_features(name):
     settings = SMALL.get(name, {})
     plain, projected = (
-        make(name, D, projection=projection, **settings).double() for projection in (None, D)
+        make(name, D, projection=projection, settings=settings).double() for projection in (None, D)
     )
     same(logs(projected, *drawn()), logs(plain, *drawn()))
 
@@ -182,7 +182,7 @@ def test_a_projection_begins_as_plain_features(name):
 def test_a_wider_or_narrower_projection_keeps_distances():
     support, query, _ = drawn()
     plain, wide = (
-        make("proto-euclidean", D, projection=projection, scale=1.0).double()
+        make("proto-euclidean", D, projection=projection, settings={"scale": 1.0}).double()
         for projection in (None, 9)
     )
     torch.testing.assert_close(
@@ -256,7 +256,7 @@ def test_first_order_maml_holds_the_inner_gradients_fixed():
 @pytest.mark.parametrize("name", ["relation-ntl", "induction"])
 @pytest.mark.parametrize("kind", LOSSES)
 def test_every_slice_is_trained(name, kind):
-    network = make(name, D, slices=12)
+    network = make(name, D, settings={"slices": 12})
     support, query, _ = (part.float() for part in drawn())
     targets = torch.arange(M).remainder(C).expand(E, -1)
     network.loss(network(support, query), targets, kind).backward()
@@ -268,7 +268,7 @@ def test_every_slice_is_trained(name, kind):
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e4, 1e-30])
 def test_equal_points_and_zero_vectors_stay_finite(name, kind, value):
-    network = make(name, D, projection=D, **SMALL.get(name, {}))
+    network = make(name, D, projection=D, settings=SMALL.get(name, {}))
     support, query, unlabelled = (
         torch.full(part.shape, value, requires_grad=True) for part in drawn()
     )
@@ -310,7 +310,7 @@ def test_a_common_offset_costs_no_digits(name):
 
 @every
 def test_half_precision_features_are_scored_in_single(name):
-    network = make(name, D, **SMALL.get(name, {}))
+    network = make(name, D, settings=SMALL.get(name, {}))
     coarse = tuple(part.bfloat16() for part in drawn())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         scores = network(*coarse)

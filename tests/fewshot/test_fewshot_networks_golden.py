@@ -43,7 +43,7 @@ def likeness(metric, scale, a, b):
 
 def scaled(name, **settings):
     """A network with the scale 0.7, in double."""
-    network = make(name, D, **settings).double()
+    network = make(name, D, settings=settings).double()
     torch.nn.init.constant_(network.metric.log_scale, math.log(0.7))
     return network
 
@@ -121,7 +121,7 @@ def test_soft_prototypes_use_one_metric_throughout(episode, metric):
 
 
 def test_relation_base_is_two_layers_on_the_concatenation(episode):
-    network = make("relation-base", D, hidden=7).double()
+    network = make("relation-base", D, settings={"hidden": 7}).double()
     first, second, last = network.first, network.second, network.last
 
     def layer(linear, x):
@@ -155,7 +155,7 @@ def tensor_layer(network, x, p):
 
 
 def test_relation_ntl_is_a_bilinear_form_a_slice(episode):
-    network = make("relation-ntl", D, slices=5).double()
+    network = make("relation-ntl", D, settings={"slices": 5}).double()
 
     def logits(support, x, _):
         return [
@@ -173,7 +173,7 @@ def squashed(v):
 
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_induction_routes_with_coupling_coefficients(episode, iterations):
-    network = make("induction", D, slices=4, iterations=iterations).double()
+    network = make("induction", D, settings={"slices": 4, "iterations": iterations}).double()
     torch.nn.init.normal_(network.shared.weight)
     torch.nn.init.normal_(network.shared.bias)
     weight, bias = network.shared.weight.tolist(), network.shared.bias.tolist()
@@ -197,13 +197,13 @@ def test_induction_routes_with_coupling_coefficients(episode, iterations):
 
 
 def test_routing_differs_from_the_plain_sum(episode):
-    routed, plain = (make("induction", D, iterations=n).double() for n in (3, 1))
+    routed, plain = (make("induction", D, settings={"iterations": n}).double() for n in (3, 1))
     assert (routed.induce(episode[0]) - plain.induce(episode[0])).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("start", [0.0, 1.7])
 def test_maml_is_a_fitted_softmax_regression_from_any_common_row(episode, start):
-    network = make("maml", D, steps=4, rate=0.6).double()
+    network = make("maml", D, settings={"steps": 4, "rate": 0.6}).double()
     with torch.no_grad():
         network.log_rates += torch.linspace(-1, 1, D + 1)
     rates = network.log_rates.exp().tolist()

@@ -270,7 +270,7 @@ class TestBias:
 
     def test_a_run_is_measured_like_any_subject(self, runs):
         run = read_run(runs.done().folder)
-        measured = measure(run, permutations=200)
+        measured = measure(run, options={"permutations": 200})
         assert measured["accuracy"] == runs.done().results.accuracy
         assert measured["fewshot_bias"] == runs.done().results.bias
         assert summarise(run, permutations=200) == runs.done().results

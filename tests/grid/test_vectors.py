@@ -55,7 +55,7 @@ def test_a_cell_is_what_measure_says_and_the_same_again(glove, workspace):
     chosen = settings(metrics=["association", "weat"], seed=3, prob=0.9)
     result = TASK.compute(chosen, workspace)
     topic = lexicon.topic("gender")
-    expected = measure(glove, topic, ["association", "weat"], seed=3, prob=0.9, **QUICK)
+    expected = measure(glove, topic, ["association", "weat"], seed=3, prob=0.9, options=QUICK)
     assert result["measurements"] == plain(list(expected))
     assert result["mitigation"] is None
     assert to_json(TASK.compute(chosen, workspace)) == to_json(result)
@@ -75,7 +75,7 @@ def test_published_tests_and_a_query_of_ones_own(glove, workspace, tmp_path):
     chosen = settings(weat=[7], query=[str(query)], wefat=["wefat-occupations"], metrics=["weat"])
     result = TASK.compute(chosen, workspace)
     assert list(TASK.row(result)) == ["weat weat-7", "weat own", "wefat wefat-occupations"]
-    expected = measure(glove, lexicon.weat(7), ["weat"], **QUICK)[0]
+    expected = measure(glove, lexicon.weat(7), ["weat"], options=QUICK)[0]
     assert result["measurements"][0]["value"] == expected.value
     before = key(chosen)
     query.write_text(
@@ -93,7 +93,7 @@ def test_debiased_vectors_are_measured_with_where_bias_hides(small, workspace, m
     result = TASK.compute(chosen, workspace)
     done = mitigate(load(small), lexicon.topic("gender"), method, **rest)
     assert result["mitigation"] == plain(done)
-    after = measure(done.debiased.vectors, lexicon.topic("gender"), ["association"], **QUICK)
+    after = measure(done.debiased.vectors, lexicon.topic("gender"), ["association"], options=QUICK)
     assert result["measurements"] == plain(list(after))
     if method == "hard":
         assert to_json(TASK.compute(chosen, workspace)) == to_json(result)

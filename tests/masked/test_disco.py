@@ -92,7 +92,7 @@ def test_built_in_templates_and_errors(tmp_path):
 
 
 def test_it_is_measured_by_name_with_its_options():
-    (m,) = measure(world(1.0), TEMPLATE, "disco", names=N, fills=1)
+    (m,) = measure(world(1.0), TEMPLATE, "disco", options={"names": N, "fills": 1})
     assert m.details["names"] == N
 
 

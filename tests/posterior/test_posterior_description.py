@@ -15,7 +15,7 @@ def test_a_table_has_the_values_of_its_vectors(glove, tmp_path):
     path = tmp_path / "religion.csv"
     distance_table(glove, topic).save(path)
     described = {m.metric: m for m in describe_table(path).measurements}
-    for expected in measure(glove, topic, ["mac", "association"], null=0):
+    for expected in measure(glove, topic, ["mac", "association"], options={"null": 0}):
         m = described[expected.metric]
         assert m.value == pytest.approx(expected.value, abs=1e-6)
         assert (m.low, m.high) == pytest.approx((expected.low, expected.high), abs=1e-6)

@@ -83,7 +83,7 @@ def test_wefat_labels_do_not_lie_on_each_other() -> None:
 
 def test_weat_rows_carry_their_titles() -> None:
     v, query = eh.vectors.load("glove"), eh.lexicon.weat(7)
-    measured = eh.measure(v, query, ["weat"], permutations=100)
+    measured = eh.measure(v, query, ["weat"], options={"permutations": 100})
     shown = words_of(vectors.weat_forest(measured, {query.name: query.title}))
     assert any("Math and arts" in word for word in shown)
 

@@ -138,7 +138,7 @@ def _levels(bias: float, count: int, classes: tuple[str, ...]) -> list[str]:
     for seed in range(count):
         w = world(bias=bias, dim=50, vocabulary=600, seed=seed, classes=classes)
         v = Vectors.from_arrays(w.words, w.matrix)
-        measured = measure(v, w.topic, permutations=1000, null=200)
+        measured = measure(v, w.topic, options={"permutations": 1000, "null": 200})
         levels.append(judge(w.topic.name, list(measured)).level)
     return levels
 
@@ -160,7 +160,7 @@ def test_the_predicted_power_is_that_of_simulated_worlds() -> None:
     for seed in range(count):
         w = world(bias=0.12, dim=50, vocabulary=600, seed=seed)
         v = Vectors.from_arrays(w.words, w.matrix)
-        [m] = measure(v, w.topic, ["association"], permutations=1000)
+        [m] = measure(v, w.topic, ["association"], options={"permutations": 1000})
         [test] = judge(w.topic.name, [m]).tests
         effects.append(m.value)
         found += m.p_value < 0.05

@@ -73,15 +73,15 @@ def run(name, simulated, settings=FAST, lone=False):
             targets={"male": simulated.topic.protected["male"]},
             attributes={"male words": simulated.topic.stereotypes["male"]},
         )
-        return measure(v, lone, "mac", **settings)[0]
+        return measure(v, lone, "mac", options=settings)[0]
     if name == "rnsb":
-        return measure(v, query_of(simulated, turned=True), "rnsb", **settings)[0]
+        return measure(v, query_of(simulated, turned=True), "rnsb", options=settings)[0]
     if name in ("ripa", "rnd") or lone:
-        return measure(v, single_list(simulated), name, **settings)[0]
+        return measure(v, single_list(simulated), name, options=settings)[0]
     if name == "direct_bias":
         words = [w for listed in simulated.topic.stereotypes.values() for w in listed]
         return direct_bias(v, simulated.topic.definitional, words, null=settings["null"])
-    return measure(v, query_of(simulated, turned=name == "weat"), name, **settings)[0]
+    return measure(v, query_of(simulated, turned=name == "weat"), name, options=settings)[0]
 
 
 NAMES = (
@@ -193,7 +193,7 @@ def test_mac_is_blind_to_bias_between_classes():
     association contrast detects them: the fourth objection of Dobrzeniecka (2021).
     """
     simulated = small_world(0.8, 1)
-    mac = measure(vectors(simulated), query_of(simulated), "mac", null=199)[0]
+    mac = measure(vectors(simulated), query_of(simulated), "mac", options={"null": 199})[0]
     assert mac.p_value > 0.05
     assert run("association", simulated).p_value < 0.01
 
@@ -202,6 +202,7 @@ def test_weat_with_identity_words_as_targets_has_false_positives():
     """Why topics put stereotypes into X and Y: with protected words, chance is significant."""
     worlds = [small_world(0.0, seed) for seed in range(40)]
     p = [
-        measure(vectors(simulated), query_of(simulated), "weat", **FAST)[0] for simulated in worlds
+        measure(vectors(simulated), query_of(simulated), "weat", options=FAST)[0]
+        for simulated in worlds
     ]
     assert np.mean([m.p_value <= 0.05 for m in p]) > 0.3

@@ -195,7 +195,7 @@ def test_contradictions_are_refused() -> None:
 
 def test_result_says_what_was_done() -> None:
     v = planted(PAIRS)
-    result = debias(v, "hard", PAIRS, k=2, keep=["w5"])
+    result = debias(v, "hard", PAIRS, options={"k": 2, "keep": ["w5"]})
     assert isinstance(result, Debiased)
     assert result.vectors.name == "planted+hard"
     assert result.vectors.words == v.words

@@ -143,7 +143,7 @@ def test_defining_sets_stand_for_the_most_biased_words() -> None:
     words = [f"w{a}{b}" for a in letters for b in letters][:600]
     v = Vectors.from_arrays(words, rng.standard_normal((600, 10)))
     sets = [[words[0], words[1]], [words[2], words[3]]]
-    result = debias(v, "inlp", sets, n=60, seed=2)
+    result = debias(v, "inlp", sets, options={"n": 60, "seed": 2})
     chosen = most_biased(v, sets, 60)
     assert set(result.fitted_on) <= set(chosen["positive"]) | set(chosen["negative"])
     assert len(result.fitted_on) == result.report["train"] == 84

@@ -92,7 +92,7 @@ def test_same_seed_same_bytes() -> None:
 def test_defining_sets_stand_for_the_most_biased_words() -> None:
     v = planted()
     sets = [["c0x0", "c1x0"], ["c0x1", "c1x1"]]
-    result = debias(v, "leace", sets, n=60, seed=2)
+    result = debias(v, "leace", sets, options={"n": 60, "seed": 2})
     words = most_biased(v, sets, 60)
     assert set(result.fitted_on) <= {word for part in words.values() for word in part}
     assert any("fewer than five words per dimension" in note for note in result.notes)

@@ -389,7 +389,11 @@ def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> Networ
     """The network of the settings before any training."""
     projection = settings.projection_width(dim, tuned=tuned)
     return make(
-        settings.network, dim, projection=projection, seed=settings.seed, **settings.options
+        settings.network,
+        dim,
+        projection=projection,
+        seed=settings.seed,
+        settings=settings.options,
     )
 
 

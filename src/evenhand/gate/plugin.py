@@ -6,6 +6,7 @@ until the fixture is called.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,13 +107,15 @@ class Gate:
         *,
         policy: Any = None,
         baseline: Any = None,
-        **options: Any,
+        seed: int = 0,
+        prob: float = 0.95,
+        options: Mapping[str, Any] | None = None,
     ) -> GateResult:
         """Measure as `evenhand.measure` does, and check the results."""
         __tracebackhide__ = True
         from evenhand.instruments import measure
 
-        measured = measure(subject, material, metrics, **options)
+        measured = measure(subject, material, metrics, seed=seed, prob=prob, options=options)
         return self(measured, policy, baseline=baseline)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -156,7 +156,10 @@ def _projection(basis: Floats) -> AffineMap:
 
 
 def bias_scorer(
-    metric: str, group: str | Callable[[Any], Sequence[Any]], **options: Any
+    metric: str,
+    group: str | Callable[[Any], Sequence[Any]],
+    *,
+    options: Mapping[str, Any] | None = None,
 ) -> BiasScorer:
     """A scorer of the gap that a classifier has between groups of people, higher is better.
 
@@ -167,8 +170,8 @@ def bias_scorer(
     group : str or callable
         The column of X (a DataFrame) with the group of each row, or a function from X to the
         groups. Rows of unknown group (None) do not count.
-    **options
-        Options of the measure.
+    options : Mapping, optional
+        Options of the measure by name.
 
     Returns
     -------
@@ -180,14 +183,14 @@ def bias_scorer(
 
     """
     lookup("predictions", metric)
-    return BiasScorer(metric, group, options)
+    return BiasScorer(metric, group, options or {})
 
 
 class BiasScorer:
     """Called with (estimator, X, y); see `bias_scorer`."""
 
     def __init__(
-        self, metric: str, group: str | Callable[[Any], Sequence[Any]], options: dict[str, Any]
+        self, metric: str, group: str | Callable[[Any], Sequence[Any]], options: Mapping[str, Any]
     ) -> None:
         self.metric, self.group, self.options = metric, group, options
 
@@ -214,7 +217,7 @@ class BiasScorer:
             groups={name: tuple(None if each is None else str(each) for each in given)},
             scores=scores,
         )
-        return measure(answers, None, self.metric, **self.options)
+        return measure(answers, None, self.metric, options=self.options)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         measured = self.measurements(estimator, X, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
@@ -29,7 +29,9 @@ def log_bias(
     material: Any = None,
     *,
     every: int = 500,
-    **options: Any,
+    seed: int = 0,
+    prob: float = 0.95,
+    options: Mapping[str, Any] | None = None,
 ) -> BiasCallback:
     """Measure the model of a Trainer every so many steps, and log values with their intervals.
 
@@ -43,8 +45,8 @@ def log_bias(
     every : int
         Steps of the optimiser between measurements. The first is before training, the last after
         it.
-    **options
-        As for `evenhand.measure`: `seed`, `prob`, and options of the metrics.
+    seed, prob, options
+        As for `evenhand.measure`.
 
     Returns
     -------
@@ -58,7 +60,9 @@ def log_bias(
     leaves the random state as it was: training is the same with and without it.
 
     """
-    callback = BiasCallback(trainer, metrics, material, every=every, **options)
+    callback = BiasCallback(
+        trainer, metrics, material, every=every, seed=seed, prob=prob, options=options
+    )
     trainer.add_callback(callback)
     return callback
 
@@ -80,13 +84,16 @@ class BiasCallback(TrainerCallback):
         material: Any = None,
         *,
         every: int = 500,
-        **options: Any,
+        seed: int = 0,
+        prob: float = 0.95,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         if every < 1:
             raise InputError(f"every: expected 1 or more, got {every}")
         self.trainer, self.material = trainer, material
         self.metrics = [metrics] if isinstance(metrics, str) else list(metrics)
-        self.every, self.options = every, options
+        self.every = every
+        self.settings: dict[str, Any] = {"seed": seed, "prob": prob, "options": options}
         self.history: list[tuple[int, float | None, Measurements]] = []
         self._loss: float | None = None
         kind = _kind(trainer.model)
@@ -128,7 +135,7 @@ class BiasCallback(TrainerCallback):
         try:
             with torch.random.fork_rng():
                 subject = _subject(network, self.trainer.processing_class)
-                measured = measure(subject, self.material, self.metrics, **self.options)
+                measured = measure(subject, self.material, self.metrics, **self.settings)
         finally:
             network.train(training)
         self.history.append((int(state.global_step), self._loss, measured))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import RunOptions
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.results import Measurement
 from evenhand.vectors.metrics.association import association_contrast
@@ -52,14 +51,16 @@ class Description:
         return {**asdict(self), "measurements": list(self.measurements)}
 
 
-def describe_table(source: Source, **run: Unpack[RunOptions]) -> Description:
+def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Description:
     """Describe a distance table: means by connection, MAC and the association contrast.
 
     Parameters
     ----------
     source : path, DataFrame, DistanceTable or Table
-    **run
-        `seed`, and `prob`, the probability of the intervals, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the intervals.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def describe_table(source: Source, **run: Unpack[RunOptions]) -> Description:
     skipped: dict[str, str] = {}
     for name, measure in (("mac", mac_of_table), ("association", association_contrast)):
         try:
-            measured.append(measure(table.to_distances(), **run))
+            measured.append(measure(table.to_distances(), seed=seed, prob=prob))
         except InputError as error:
             skipped[name] = str(error)
     return Description(

@@ -103,9 +103,11 @@ class ScoreAnalysis:
         """Write everything as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, title: str = "", width: int = 380) -> Any:
         """A forest plot of the models' means (an Altair chart)."""
-        return Measurements(sorted(self.measurements, key=lambda m: -m.value)).plot(**options)
+        return Measurements(sorted(self.measurements, key=lambda m: -m.value)).plot(
+            title=title, width=width
+        )
 
     def _repr_html_(self) -> str:
         return self.measurements._repr_html_()

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Run, RunOptions, compare
+from evenhand.instruments import Declaration, Run, compare
 from evenhand.results import Comparison, Items, Measurement
 from evenhand.statistics.intervals import Floats, fisher_z, wilson
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
@@ -83,7 +83,8 @@ def cluster_purity(
     *,
     query: str = "",
     starts: int = 10,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how well k-means, with one cluster per group, recovers the groups.
 
@@ -96,8 +97,10 @@ def cluster_purity(
         The name of the question.
     starts : int
         Random starts of k-means.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def cluster_purity(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     known = disjoint_groups(v, groups, 2)
     k = len(known.names)
     kmeans = KMeans(n_clusters=k, n_init=starts, random_state=run.seed)
@@ -149,7 +152,8 @@ def recovery(
     *,
     query: str = "",
     folds: int = 5,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how often a support vector machine predicts the group of an unseen word.
 
@@ -163,8 +167,10 @@ def recovery(
         The name of the question.
     folds : int
         Folds of the stratified cross-validation.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -183,7 +189,7 @@ def recovery(
 
     if kernel not in RECOVERY:
         raise UnknownNameError("kernel", kernel, RECOVERY)
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     if folds < 2:
         raise InputError(f"folds: expected 2 or more, got {folds}")
     known = disjoint_groups(v, groups, folds)
@@ -215,7 +221,8 @@ def neighbour_bias(
     *,
     neighbours: int = 100,
     query: str = "",
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure whether words are still among those that leaned as they did originally.
 
@@ -232,8 +239,10 @@ def neighbour_bias(
         The number of nearest neighbours.
     query : str
         The name of the question.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -246,7 +255,7 @@ def neighbour_bias(
     Gonen & Goldberg (2019).
 
     """
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     words = dict.fromkeys(probes)
     own = v.find(word for word in words if word in bias)
     others = v.find(word for word in bias if word not in words)
@@ -284,7 +293,8 @@ def hiding_tests(
     neighbours: int = 100,
     exclude: Iterable[str] = (),
     query: str = "",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> tuple[Comparison, ...]:
     """Compare clusters, linear and RBF recovery and neighbours before and after a mitigation.
 
@@ -309,8 +319,10 @@ def hiding_tests(
         Words to leave out, such as those a mitigation was fitted on.
     query : str
         The name of the question.
-    **run
-        `seed`, and `prob`, the probability of the intervals, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the intervals.
 
     Returns
     -------
@@ -330,7 +342,7 @@ def hiding_tests(
     direction = sets if sets is not None else _between(before, groups)
     bias = word_bias(before, direction, exclude=barred)
     if probes is None:
-        drawn = np.random.default_rng(Run(**run).seed).permutation(len(bias))[
+        drawn = np.random.default_rng(Run(seed=seed, prob=prob).seed).permutation(len(bias))[
             : min(1000, len(bias) // 4)
         ]
         listed = list(bias)
@@ -339,10 +351,12 @@ def hiding_tests(
 
     def measure(v: Vectors) -> list[Measurement]:
         return [
-            cluster_purity(v, groups, query=name, **run),
-            recovery(v, groups, "linear", query=name, **run),
-            recovery(v, groups, "rbf", query=name, **run),
-            neighbour_bias(v, bias, probes, neighbours=neighbours, query=name, **run),
+            cluster_purity(v, groups, query=name, seed=seed, prob=prob),
+            recovery(v, groups, "linear", query=name, seed=seed, prob=prob),
+            recovery(v, groups, "rbf", query=name, seed=seed, prob=prob),
+            neighbour_bias(
+                v, bias, probes, neighbours=neighbours, query=name, seed=seed, prob=prob
+            ),
         ]
 
     return tuple(compare(*pair) for pair in zip(measure(before), measure(after), strict=True))

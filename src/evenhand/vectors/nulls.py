@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, RunOptions
+from evenhand.instruments import Declaration, Run
 from evenhand.results import Items, Measurement, Worse
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.store import Vectors
@@ -189,7 +189,8 @@ def dimension_spread(
     *,
     points: int = 1000,
     repeats: int = 20,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how the spread of cosines between random vectors shrinks with dimension.
 
@@ -201,8 +202,10 @@ def dimension_spread(
         Random vectors of each kind.
     repeats : int
         Repetitions, which the interval rests on.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -226,7 +229,7 @@ def dimension_spread(
     """
     if len(dims) < 2 or min(dims) < 2:
         raise InputError(f"dims: expected at least two dimensions of 2 or more, got {list(dims)}")
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     rng = np.random.default_rng(run.seed)
     slopes, table = [], np.empty((repeats, len(dims), 2))
     for repeat in range(repeats):

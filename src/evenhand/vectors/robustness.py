@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, RunOptions, lookup
+from evenhand.instruments import Run, lookup
 from evenhand.lexicon import Query
 from evenhand.results import Item, Items, Measurement
 from evenhand.vectors.store import Vectors
@@ -24,7 +24,7 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 def leave_one_out(
-    v: Vectors, query: Query, metric: str = "weat", **run: Unpack[RunOptions]
+    v: Vectors, query: Query, metric: str = "weat", *, seed: int = 0, prob: float = 0.95
 ) -> Measurement:
     """Measure the range of a metric's value when any one word (or pair) of any list is left out.
 
@@ -34,8 +34,10 @@ def leave_one_out(
     query : Query
     metric : str
         A metric that gives one value for the query.
-    **run
-        `seed` and `prob`, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def leave_one_out(
     (True, 32)
 
     """
-    base, paired, value_of = _reader(v, query, metric, Run(**run))
+    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     items: list[Item] = []
     needed: list[str] = []
     for kind, name, position, label in _positions(query, paired):
@@ -77,7 +79,8 @@ def split_half(
     metric: str = "weat",
     *,
     draws: int = 200,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure a metric on random halves of every word list at once.
 
@@ -89,8 +92,10 @@ def split_half(
         A metric that gives one value for the query.
     draws : int
         Random halves.
-    **run
-        `seed` and `prob`, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -108,7 +113,7 @@ def split_half(
     """
     if draws < 2:
         raise InputError(f"draws: expected at least 2, got {draws}")
-    base, paired, value_of = _reader(v, query, metric, Run(**run))
+    base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     rng = np.random.default_rng(base.seed)
     items: list[Item] = []
     for i in range(draws):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, RunOptions
+from evenhand.instruments import Declaration, Run
 from evenhand.results import Items, Measurement
 from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z, t_mean
@@ -94,7 +92,8 @@ def neighbour_overlap(
     n_words: int = 1000,
     k: int = 10,
     limit: int = 50_000,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure the mean share of a word's k nearest neighbours that are still its k nearest.
 
@@ -108,8 +107,10 @@ def neighbour_overlap(
         The number of neighbours.
     limit : int
         The number of most frequent words that are drawn from.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -117,7 +118,7 @@ def neighbour_overlap(
         1: nothing changed; 0: no neighbour is the same.
 
     """
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     first, second, rows, sample = _sample(before, after, n_words, run.seed, limit)
     neighbours, _ = nearest(first, k, sample)
     others, _ = nearest(second, k, sample)
@@ -133,7 +134,8 @@ def neighbour_rank_correlation(
     n_words: int = 1000,
     k: int = 100,
     limit: int = 50_000,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure the mean rank correlation of a word's cosines with its neighbours before and after.
 
@@ -147,8 +149,10 @@ def neighbour_rank_correlation(
         The number of neighbours, those before.
     limit : int
         The number of most frequent words that are drawn from.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -156,7 +160,7 @@ def neighbour_rank_correlation(
         A mean Spearman correlation. 1: the neighbours are in the same order.
 
     """
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     first, second, rows, sample = _sample(before, after, n_words, run.seed, limit)
     if k < 3:
         raise InputError(f"k: expected 3 or more neighbours to rank, got {k}")
@@ -180,7 +184,8 @@ def cosine_rank_correlation(
     *,
     pairs: int = 20_000,
     limit: int = 50_000,
-    **options: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure the rank correlation of the cosines of random word pairs before and after.
 
@@ -193,8 +198,10 @@ def cosine_rank_correlation(
         the pairs are independent.
     limit : int
         The number of most frequent words that are drawn from.
-    **options
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -202,7 +209,7 @@ def cosine_rank_correlation(
         Spearman's correlation. 1: the cosines are in the same order.
 
     """
-    run = Run(**options)
+    run = Run(seed=seed, prob=prob)
     rows = _shared_rows(before, after, limit)
     count = min(pairs, rows.size // 2)
     if count < 4:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from evenhand.fewshot.answers import (
     paired,
 )
 from evenhand.fewshot.data import NEITHER
-from evenhand.instruments import Declaration, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Run, instrument
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import (
     Floats,
@@ -128,14 +128,14 @@ class Accuracy:
         return Counterfactuals.example(), None
 
 
-def accuracy(subject: Any, **run: Unpack[RunOptions]) -> Measurement:
+def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
     """The accuracy of a few-shot classifier for new classes.
 
     Parameters
     ----------
     subject : FewShotRun, Classifier, Answers or Counterfactuals
-    **run
-        `prob`, the probability of the intervals, as for `Run`.
+    prob : float
+        The probability of the intervals.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def accuracy(subject: Any, **run: Unpack[RunOptions]) -> Measurement:
         gender too. Items are the counts by seed, split, episode and class.
 
     """
-    return Accuracy().measure(subject, run=Run(**run))
+    return Accuracy().measure(subject, run=Run(prob=prob))
 
 
 def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:

@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ from evenhand.fewshot.answers import (
     interval_text,
     paired,
 )
-from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Evidence, Run, instrument, option
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
@@ -276,7 +276,8 @@ def bias(
     *,
     margin: float = 0.05,
     permutations: int = 2000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """The gender bias of a few-shot classifier.
 
@@ -287,8 +288,10 @@ def bias(
         The ε of ε-robustness.
     permutations : int
         Permutations for the null distribution.
-    **run
-        `seed`, and `prob`, the probability of the intervals, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the intervals.
 
     Returns
     -------
@@ -308,7 +311,9 @@ def bias(
         otherwise undecided). Items are the counts by seed, split, episode and class.
 
     """
-    return Bias(margin=margin, permutations=permutations).measure(subject, run=Run(**run))
+    return Bias(margin=margin, permutations=permutations).measure(
+        subject, run=Run(seed=seed, prob=prob)
+    )
 
 
 def compare_bias(before: Measurement, after: Measurement) -> Comparison:

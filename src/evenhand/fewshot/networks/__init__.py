@@ -1,7 +1,7 @@
 """Nine few-shot classifiers on features, one file per family, vectorised over many episodes.
 
 >>> import torch
->>> network = make("proto-euclidean", 2, scale=1.0)
+>>> network = make("proto-euclidean", 2, settings={"scale": 1.0})
 >>> support = torch.tensor([[[[0.0, 0.0]], [[2.0, 0.0]]]])  # 1 episode, 2 classes, 1 shot, dim 2
 >>> scores = network(support, torch.tensor([[[0.5, 0.0]]]))  # 1 query
 >>> network.probabilities(scores).tolist()  # distances² 0.25 and 2.25: 1 / (1 + e⁻²)
@@ -61,41 +61,46 @@ def options(name: str) -> tuple[str, ...]:
 
 
 def make(
-    name: str, dim: int, *, projection: int | None = None, seed: int = 0, **settings: Any
+    name: str,
+    dim: int,
+    *,
+    projection: int | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
 ) -> Network:
     """A new network for features of width `dim`; the same seed gives the same initial weights.
 
     `projection` puts a learned linear map to that many dimensions before it, which begins as the
     identity (as a random rotation where the width changes): on frozen features matching and
-    prototypical networks have little else to learn. Other settings are the family's own.
+    prototypical networks have little else to learn. `settings` are the family's own (`options`).
 
     >>> make("porto-cosine", 8)
     Traceback (most recent call last):
     evenhand.errors.UnknownNameError: unknown network 'porto-cosine': did you mean...
-    >>> make("proto-cosine", 8, slices=3)
+    >>> make("proto-cosine", 8, settings={"slices": 3})
     Traceback (most recent call last):
     evenhand.errors.InputError: network proto-cosine: no option 'slices' (it has projection, scale)
     """
     import torch
 
-    family = _REGISTRY[name]
-    for key in settings:
+    family, chosen = _REGISTRY[name], {"projection": projection, **(settings or {})}
+    for key in chosen:
         if key not in options(name):
             raise InputError(
                 f"network {name}: no option '{key}' (it has {', '.join(options(name))})"
             )
-    for key, value in {"dim": dim, "projection": projection}.items():
+    for key, value in {"dim": dim, "projection": chosen["projection"]}.items():
         if value is not None and value < 1:
             raise InputError(f"network {name}: {key} must be at least 1, got {value}")
     parameters = inspect.signature(family.__init__).parameters
-    for key, value in {"dim": dim, "projection": projection, **settings}.items():
+    for key, value in {"dim": dim, **chosen}.items():
         whole = value is not None and str(parameters[key].annotation).startswith("int")
         if whole and not (isinstance(value, int) and value <= LARGEST):
             raise InputError(
                 f"network {name}: {key}: expected a whole number up to {LARGEST:,}, got {value}"
             )
     with torch.device("meta"):  # as large as the network, without its memory
-        planned = family(dim, projection=projection, **_PRESET[name][1], **settings)
+        planned = family(dim, **_PRESET[name][1], **chosen)
     size = sum(weight.numel() for weight in planned.parameters())
     if size > MOST_WEIGHTS:
         raise InputError(
@@ -103,5 +108,5 @@ def make(
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: Network = family(dim, projection=projection, **_PRESET[name][1], **settings)
+        network: Network = family(dim, **_PRESET[name][1], **chosen)
     return network

@@ -17,14 +17,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json_line
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.language.likelihood import LanguageModel, end_likelihoods
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats
@@ -402,7 +402,10 @@ def bbq(
     *,
     orders: int = 3,
     resamples: int = 2000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Measure whether a model answers questions by stereotype.
 
@@ -416,8 +419,8 @@ def bbq(
         Orders of the answers in the prompt, 1 to 6.
     resamples : int
         Bootstrap resamples of the templates.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -433,4 +436,6 @@ def bbq(
     0.0
 
     """
-    return Bbq(orders=orders, resamples=resamples).measure(model, questions, Run(**run))
+    return Bbq(orders=orders, resamples=resamples).measure(
+        model, questions, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

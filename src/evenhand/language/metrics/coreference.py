@@ -29,13 +29,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Progress, Run, instrument
 from evenhand.language.likelihood import (
     LanguageModel,
     end_likelihoods,
@@ -684,7 +684,13 @@ def _interval(
 
 
 def coreference(
-    model: LanguageModel, schemas: Sequence[Schema], **run: Unpack[RunOptions]
+    model: LanguageModel,
+    schemas: Sequence[Schema],
+    *,
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Measure whether a model resolves pronouns by the stereotypes of occupations.
 
@@ -694,8 +700,8 @@ def coreference(
     schemas : sequence of Schema
         As `read_schemas` reads them. One whose versions differ in more than pronouns, or which the
         model cannot represent, is left out and listed.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -715,4 +721,6 @@ def coreference(
     (1.0, ['nurse', 'librarian'])
 
     """
-    return Coreference().measure(model, schemas, Run(**run))
+    return Coreference().measure(
+        model, schemas, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

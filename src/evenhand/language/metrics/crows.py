@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.causal.scoring import log_likelihoods
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument, option
+from evenhand.instruments import Progress, Run, instrument, option
 from evenhand.language.likelihood import LanguageModel, is_causal
 from evenhand.masked.forward import received_attention
 from evenhand.masked.model import MaskedLM, Model
@@ -189,7 +189,10 @@ def crows(
     pairs: Sequence[Pair],
     *,
     method: Method = "shared",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure which sentence of stereotype pairs a model prefers.
 
@@ -202,8 +205,8 @@ def crows(
     method : {"shared", "unmasked", "attention"}
         Which tokens of a masked model are scored. A causal model is scored by the likelihood of
         the sentence; `details["method"]` is then "likelihood".
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -244,4 +247,6 @@ def crows(
     (-2.996, -2.996)
 
     """
-    return Crows(method=method).measure(model, pairs, Run(**run))
+    return Crows(method=method).measure(
+        model, pairs, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

@@ -19,13 +19,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Progress, Run, instrument
 from evenhand.language.likelihood import (
     LanguageModel,
     end_likelihoods,
@@ -335,7 +335,13 @@ def stereotype_interval(
 
 
 def gest(
-    model: LanguageModel, sentences: Sequence[GestSentence], **run: Unpack[RunOptions]
+    model: LanguageModel,
+    sentences: Sequence[GestSentence],
+    *,
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Measure whether a model expects the gender that a stereotype suggests.
 
@@ -346,8 +352,8 @@ def gest(
         sentence.
     sentences : sequence of GestSentence
         As `read_gest` reads them.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -364,4 +370,6 @@ def gest(
     (0.0, 0.896)
 
     """
-    return Gest().measure(model, sentences, Run(**run))
+    return Gest().measure(
+        model, sentences, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

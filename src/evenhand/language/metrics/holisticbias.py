@@ -25,14 +25,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.language.likelihood import LanguageModel, is_causal, likelihoods
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats
@@ -585,7 +585,10 @@ def holisticbias(
     sentences: int = 48,
     descriptors: int = 8,
     resamples: int = 200,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Measure whether descriptors of people differ in likelihood more often than nonsense words.
 
@@ -601,8 +604,8 @@ def holisticbias(
         Descriptors per axis at most, drawn by the seed.
     resamples : int
         Bootstrap resamples.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -623,4 +626,4 @@ def holisticbias(
 
     """
     chosen = HolisticBias(sentences=sentences, descriptors=descriptors, resamples=resamples)
-    return chosen.measure(model, words, Run(**run))
+    return chosen.measure(model, words, Run(seed=seed, prob=prob, cache=cache, progress=progress))

@@ -28,12 +28,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Evidence, Progress, Run, instrument
 from evenhand.language.likelihood import LanguageModel, end_likelihoods, is_causal, likelihoods
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import (
@@ -233,7 +233,11 @@ class Professions:
 def professions(
     model: LanguageModel,
     sentences: Design | None = None,
-    **run: Unpack[RunOptions],
+    *,
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure how professions change the probability of words for men and for women.
 
@@ -244,8 +248,8 @@ def professions(
         Templates, professions and pairs of persons (`evenhand.masked.designs.design`) or a BEC-Pro
         table (`read_becpro`); the default is the built-in ones. Professions and persons that the
         tokenizer cannot represent are left out and listed.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -274,7 +278,9 @@ def professions(
     'nurse'
 
     """
-    return Professions().measure(model, sentences, Run(**run))
+    return Professions().measure(
+        model, sentences, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def _measure_causal(model: Any, design: Design, query: str, run: Run) -> Measurement:

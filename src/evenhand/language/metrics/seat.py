@@ -28,13 +28,13 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Evidence, Run, RunOptions, instrument
+from evenhand.instruments import Declaration, Evidence, Progress, Run, instrument
 from evenhand.language.encoders import encode
 from evenhand.lexicon import Query, read_query, sentence_templates, weat_queries
 from evenhand.results import Items, Measurement
@@ -414,7 +414,13 @@ def _sentence(template: str, word: str) -> str:
 
 
 def seat(
-    model: Any, queries: Query | Sequence[Query] | None = None, **run: Unpack[RunOptions]
+    model: Any,
+    queries: Query | Sequence[Query] | None = None,
+    *,
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> list[Measurement]:
     """Measure associations of words in the vectors of sentences that mention them.
 
@@ -424,8 +430,8 @@ def seat(
         Vectors are those of `evenhand.language.encode`.
     queries : Query or sequence of Query, optional
         Each with two target and two attribute sets; the default is WEAT 1 to 10.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -450,4 +456,4 @@ def seat(
     (True, 12, True)
 
     """
-    return Seat().measure(model, queries, Run(**run))
+    return Seat().measure(model, queries, Run(seed=seed, prob=prob, cache=cache, progress=progress))

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json_line
 from evenhand.instruments import (
     Declaration,
+    Progress,
     Run,
-    RunOptions,
     correct_p_values,
     instrument,
     option,
@@ -388,7 +388,10 @@ def stereoset(
     triples: Sequence[Triple],
     *,
     sums: bool = False,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Measure whether a model prefers stereotypes to anti-stereotypes.
 
@@ -400,8 +403,8 @@ def stereoset(
         left out and listed.
     sums : bool
         Whether the log probabilities of whole texts are compared, not their means per token.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -418,4 +421,6 @@ def stereoset(
     (0.667, 0.833)
 
     """
-    return StereoSet(sums=sums).measure(model, triples, Run(**run))
+    return StereoSet(sums=sums).measure(
+        model, triples, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

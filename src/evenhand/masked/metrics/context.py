@@ -20,12 +20,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.pairs import shared_tokens
 from evenhand.masked.scoring import coded_tokens, encode, hidden_log_probs
@@ -335,7 +335,10 @@ def context(
     sentences: Sequence[str] | None = None,
     *,
     names: Literal["fixed", "off"] = "fixed",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure whether what sentences say is likelier of men or of women.
 
@@ -347,8 +350,8 @@ def context(
         default. Others are left out and listed; a repeated sentence counts once.
     names : {"fixed", "off"}
         Whether first names are swapped too.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -372,7 +375,9 @@ def context(
     (-1.386, 'he cries')
 
     """
-    return Context(names=names).measure(model, sentences, Run(**run))
+    return Context(names=names).measure(
+        model, sentences, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def _spans(edits: Sequence[Edit]) -> list[tuple[int, int]]:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import top_k
 from evenhand.masked.words import cloze
@@ -228,7 +228,10 @@ def disco(
     names: int = 100,
     alpha: float = 0.05,
     permutations: int = 2000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure how many fills of templates depend on the gender of the name in them.
 
@@ -246,8 +249,8 @@ def disco(
         Level of the tests, before the Bonferroni correction over all of them.
     permutations : int
         Permutations of the names between the genders, for the p-value.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -268,7 +271,9 @@ def disco(
     (1, True)
     """
     chosen = Disco(fills=fills, names=names, alpha=alpha, permutations=permutations)
-    return chosen.measure(model, templates, Run(**run))
+    return chosen.measure(
+        model, templates, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def mean_count(counts: Floats, prob: float) -> tuple[float, float, float]:

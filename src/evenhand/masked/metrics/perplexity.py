@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import Declaration, Progress, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import coded_tokens, encode, hidden_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -146,7 +146,10 @@ def perplexity(
     texts: Sequence[str],
     *,
     resamples: int = 2000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure the pseudo-perplexity of a model on texts.
 
@@ -157,8 +160,8 @@ def perplexity(
         A text that is longer than the model accepts is left out and listed.
     resamples : int
         Of the bootstrap over texts.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -178,7 +181,9 @@ def perplexity(
     4.0
 
     """
-    return Perplexity(resamples=resamples).measure(model, texts, Run(**run))
+    return Perplexity(resamples=resamples).measure(
+        model, texts, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def pseudo_log_likelihoods(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,6 @@ from evenhand.instruments import (
     Evidence,
     Progress,
     Run,
-    RunOptions,
     instrument,
     paired_jackknife,
 )
@@ -235,7 +234,10 @@ def phrases(
     lists: PhraseLists | None = None,
     *,
     embeds: Mapping[str, Embed] | None = None,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurements:
     """Measure the phrase WEAT of every set, and how it agrees with the model's pronouns.
 
@@ -247,8 +249,8 @@ def phrases(
     embeds : mapping of str to Embed, optional
         Further ways of embedding by name, such as `WordMean` on word vectors; they are correlated
         with the model's pronouns too.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -266,7 +268,9 @@ def phrases(
 
     """
     instrument = Phrases(embeds=embeds or {})
-    return Measurements(instrument.measure(model, lists, Run(**run)))
+    return Measurements(
+        instrument.measure(model, lists, Run(seed=seed, prob=prob, cache=cache, progress=progress))
+    )
 
 
 def refuse_masks(lists: PhraseLists, models: Iterable[MaskedLM], file: str | None = None) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,6 @@ from evenhand.instruments import (
     Exhibit,
     Progress,
     Run,
-    RunOptions,
     instrument,
     option,
 )
@@ -378,7 +377,10 @@ def pronouns(
     delta: float = 0.05,
     threshold: float = 0.05,
     words: Literal["all", "pronouns"] = "all",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure which gender a model predicts at the masks of sentences.
 
@@ -397,8 +399,8 @@ def pronouns(
         A sentence is undecided where no gender word has this probability.
     words : {"all", "pronouns"}
         Whether gendered nouns count too.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -424,7 +426,9 @@ def pronouns(
 
     """
     instrument = Pronouns(top_k=top_k, delta=delta, threshold=threshold, words=words)
-    return instrument.measure(model, sentences, Run(**run))
+    return instrument.measure(
+        model, sentences, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )
 
 
 def pronouns_of_file(

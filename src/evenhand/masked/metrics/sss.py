@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Any, Literal
 
-from evenhand.instruments import Run, RunOptions, instrument, option
+from evenhand.instruments import Progress, Run, instrument, option
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.pairs import Pair, PairMetric, Positions, log_probs_at, shared_positions
 from evenhand.masked.scoring import Tokens
@@ -80,7 +80,10 @@ def sss(
     pairs: Sequence[Pair],
     *,
     reduce: Literal["mean", "sum"] = "mean",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
+    cache: Any = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     r"""Measure whether a model expects the stereotypical words of sentence pairs.
 
@@ -93,8 +96,8 @@ def sss(
         or without a changed token, is left out and listed.
     reduce : {"mean", "sum"}
         Whether the changed pieces of a sentence count by their mean or their sum.
-    **run
-        `seed`, `prob`, `cache` and `progress`, as for `Run`.
+    seed, prob, cache, progress
+        As for `Run`.
 
     Returns
     -------
@@ -116,4 +119,6 @@ def sss(
     >>> round(m.items[0]["difference"], 3), m.value
     (0.693, 1.0)
     """
-    return Sss(reduce=reduce).measure(model, pairs, Run(**run))
+    return Sss(reduce=reduce).measure(
+        model, pairs, Run(seed=seed, prob=prob, cache=cache, progress=progress)
+    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, count, groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -536,14 +536,14 @@ def _document_edits(document: str, begin: int, persons: list[Person]) -> Iterato
             yield Edit(begin + part.start, "name", word, f"E{numbers[key]}")
 
 
-def anonymize(document: str, **options: Any) -> Rewritten:
+def anonymize(document: str, *, entities: str = "rules") -> Rewritten:
     """Replace person names by E1, E2 …, the same name by the same number.
 
     Parameters
     ----------
     document : str
-    **options
-        Those of `Anonymize`.
+    entities : str
+        What finds the names: "rules", or "spacy:MODEL".
 
     Returns
     -------
@@ -556,4 +556,4 @@ def anonymize(document: str, **options: Any) -> Rewritten:
     'E1 E2 spoke. E2 was thanked.'
 
     """
-    return rewrite_all([document], Anonymize(**options))[0]
+    return rewrite_all([document], Anonymize(entities=entities))[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any, Literal
+from typing import Literal
 
 from evenhand.instruments import check_options, option
 from evenhand.lexicon import NeutralForm, fixed_phrases, neutral_forms
@@ -404,14 +404,20 @@ def _noun_edits(text: str, block_words: Words, table: Nouns) -> Iterator[Edit]:
         yield Edit(start, rule, before, after)
 
 
-def neutralize(document: str, **options: Any) -> Rewritten:
+def neutralize(
+    document: str,
+    *,
+    nouns: Literal["roles", "all", "none"] = "roles",
+    reflexive: Literal["themself", "themselves"] = "themself",
+    judge: str = "embedded",
+) -> Rewritten:
     """Rewrite a document with singular they and its verbs, neutral titles and neutral roles.
 
     Parameters
     ----------
     document : str
-    **options
-        Those of `Neutralize`.
+    nouns, reflexive, judge
+        As for `Neutralize`.
 
     Returns
     -------
@@ -424,4 +430,5 @@ def neutralize(document: str, **options: Any) -> Rewritten:
     'They run and sing.'
 
     """
-    return rewrite_all([document], Neutralize(**options))[0]
+    chosen = Neutralize(nouns=nouns, reflexive=reflexive, judge=judge)
+    return rewrite_all([document], chosen)[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from evenhand.errors import InputError
 from evenhand.statistics.odds import LeaningRule, class_leanings
@@ -85,7 +85,11 @@ def stereotype(
     leaning: LeaningRule | Mapping[str, str] = "odds",
     names: Literal["fixed", "random", "off"] = "random",
     seed: int = 0,
-    **options: Any,
+    keep_named: bool = False,
+    kinds: tuple[str, ...] | None = None,
+    unsafe: bool = False,
+    pairs: str | None = None,
+    judge: str = "embedded",
 ) -> list[Rewritten]:
     """The pro- or anti-stereotypical version of labelled texts.
 
@@ -98,7 +102,7 @@ def stereotype(
     leaning : {"odds", "point", "share"} or Mapping
         How the gender that a class leans to is determined from these texts; or it is given by
         class.
-    names, seed, **options
+    names, seed, keep_named, kinds, unsafe, pairs, judge
         As for `Swap`; El Zein (2021) draws the new names at random.
 
     Returns
@@ -127,7 +131,16 @@ def stereotype(
                 counted[side][label] = counted[side].get(label, 0) + 1
         leaning = leanings(counted["male"], counted["female"], leaning)
     chosen = Selection(version, leaning, codes)
-    rewritten = rewrite_all(texts, Swap(names=names, seed=seed, **options))
+    swap = Swap(
+        seed=seed,
+        names=names,
+        keep_named=keep_named,
+        kinds=kinds,
+        unsafe=unsafe,
+        pairs=pairs,
+        judge=judge,
+    )
+    rewritten = rewrite_all(texts, swap)
     return [
         Rewritten(text, ()) if chosen.reason(label, person) else changed
         for text, label, person, changed in zip(texts, labels, persons, rewritten, strict=True)

@@ -379,10 +379,10 @@ class Swap:
 
 
 def build_substitution(
-    *, probability: float = 0.5, names: str = "fixed", **options: object
+    *, probability: float = 0.5, names: Literal["fixed", "random", "off"] = "fixed", **options: Any
 ) -> Swap:
     """Counterfactual data substitution (CDS): in place, half of the documents, names too."""
-    return Swap(probability=probability, names=names, **options)  # type: ignore[arg-type]
+    return Swap(probability=probability, names=names, **options)
 
 
 def swap_words(
@@ -465,14 +465,26 @@ def _merged(words: list[Edit], names: list[Edit]) -> list[Edit]:
     return edits
 
 
-def swap(document: str, **options: Any) -> Rewritten:
+def swap(
+    document: str,
+    *,
+    direction: Direction = "both",
+    probability: float = 1.0,
+    seed: int = 0,
+    names: Literal["fixed", "random", "off"] = "off",
+    keep_named: bool = False,
+    kinds: tuple[str, ...] | None = None,
+    unsafe: bool = False,
+    pairs: str | None = None,
+    judge: str = "embedded",
+) -> Rewritten:
     """Replace every gendered word of a document by its dual.
 
     Parameters
     ----------
     document : str
-    **options
-        Those of `Swap`.
+    direction, probability, seed, names, keep_named, kinds, unsafe, pairs, judge
+        As for `Swap`.
 
     Returns
     -------
@@ -485,17 +497,40 @@ def swap(document: str, **options: Any) -> Rewritten:
     '“She’s his sister,” said the man.'
 
     """
-    return rewrite_all([document], Swap(**options))[0]
+    chosen = Swap(
+        direction=direction,
+        probability=probability,
+        seed=seed,
+        names=names,
+        keep_named=keep_named,
+        kinds=kinds,
+        unsafe=unsafe,
+        pairs=pairs,
+        judge=judge,
+    )
+    return rewrite_all([document], chosen)[0]
 
 
-def substitute(documents: Iterable[str], **options: Any) -> list[Rewritten]:
+def substitute(
+    documents: Iterable[str],
+    *,
+    direction: Direction = "both",
+    probability: float = 0.5,
+    seed: int = 0,
+    names: Literal["fixed", "random", "off"] = "fixed",
+    keep_named: bool = False,
+    kinds: tuple[str, ...] | None = None,
+    unsafe: bool = False,
+    pairs: str | None = None,
+    judge: str = "embedded",
+) -> list[Rewritten]:
     """Swap half of the documents in place, first names too (counterfactual data substitution).
 
     Parameters
     ----------
     documents : iterable of str
-    **options
-        Those of `Swap`.
+    direction, probability, seed, names, keep_named, kinds, unsafe, pairs, judge
+        As for `Swap`.
 
     Returns
     -------
@@ -506,4 +541,15 @@ def substitute(documents: Iterable[str], **options: Any) -> list[Rewritten]:
     Hall Maudslay et al. (2019). Which documents are swapped depends on the seed and their number.
 
     """
-    return rewrite_all(list(documents), build_substitution(**options))
+    chosen = Swap(
+        direction=direction,
+        probability=probability,
+        seed=seed,
+        names=names,
+        keep_named=keep_named,
+        kinds=kinds,
+        unsafe=unsafe,
+        pairs=pairs,
+        judge=judge,
+    )
+    return rewrite_all(list(documents), chosen)

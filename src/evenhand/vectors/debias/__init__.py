@@ -46,7 +46,8 @@ def debias(
     v: Vectors,
     method: str,
     sets: Sequence[Sequence[str]] | Mapping[str, Sequence[str]],
-    **options: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
 ) -> Debiased:
     """Debias by a method given by name.
 
@@ -56,8 +57,8 @@ def debias(
     method : {"hard", "soft", "inlp", "leace"}
     sets : sequence of sequences of str, or Mapping
         Defining sets; `inlp` and `leace` also take a mapping from class to words.
-    **options
-        Those of the method's function.
+    options : Mapping, optional
+        Further parameters of the method's function by name.
 
     Returns
     -------
@@ -73,4 +74,4 @@ def debias(
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
-    return METHODS[method](v, sets, **options)
+    return METHODS[method](v, sets, **(options or {}))

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Declaration, Run, RunOptions, instrument, option
+from evenhand.instruments import Declaration, Run, instrument, option
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
 from evenhand.vectors.debias.subspace import moderate_rows, row_lengths
@@ -304,7 +304,8 @@ def analogies(
     *,
     n: int = 5,
     query: str = "analogies",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how often a : w :: c : ? is answered with w itself, for each pair and each word.
 
@@ -319,8 +320,10 @@ def analogies(
         Answers to list in the items.
     query : str
         The name of the question.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -340,7 +343,7 @@ def analogies(
     1.0
 
     """
-    return Analogies(answers=n).compute(v, pairs, words, query, Run(**run))
+    return Analogies(answers=n).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
 
 
 def analogy_accuracy(
@@ -348,7 +351,8 @@ def analogy_accuracy(
     questions: Sequence[tuple[str, str, str, str]],
     *,
     query: str = "factual analogies",
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how often analogies with a known answer are answered right, inputs barred.
 
@@ -359,8 +363,10 @@ def analogy_accuracy(
         a, b, c and the right answer d.
     query : str
         The name of the question.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -375,7 +381,7 @@ def analogy_accuracy(
     1.0
 
     """
-    return AnalogyAccuracy().compute(v, questions, query, Run(**run))
+    return AnalogyAccuracy().compute(v, questions, query, Run(seed=seed, prob=prob))
 
 
 def _is(v: Vectors, answers: Sequence[Answer], word: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import READABLE, Evidence, Exhibit, Run, RunOptions, instrument
+from evenhand.instruments import READABLE, Evidence, Exhibit, Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, two_way_jackknife
@@ -158,7 +158,8 @@ def association_contrast(
     table: DistanceTable,
     *,
     permutations: int = 100_000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure how much closer stereotypes are to their own class than to the others.
 
@@ -168,8 +169,10 @@ def association_contrast(
         The distances, from `distance_table`.
     permutations : int
         Random permutations of the attributes' classes; 0: no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -192,7 +195,7 @@ def association_contrast(
     True
 
     """
-    return Association(permutations=permutations).compute(table, Run(**run))
+    return Association(permutations=permutations).compute(table, Run(seed=seed, prob=prob))
 
 
 def _items(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument, option
+from evenhand.instruments import Run, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import project
@@ -111,7 +110,8 @@ def direct_bias(
     strictness: float = 1.0,
     query: str = "direct bias",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure the direct bias of words along the direction that definitional sets span.
 
@@ -128,8 +128,10 @@ def direct_bias(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -153,4 +155,4 @@ def direct_bias(
 
     """
     metric = DirectBias(strictness=strictness, null=null)
-    return metric.compute(v, sets, words, query, Run(**run))
+    return metric.compute(v, sets, words, query, Run(seed=seed, prob=prob))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query
 from evenhand.results import Measurement
 from evenhand.statistics.association import project, unit
@@ -77,7 +76,8 @@ def ect(
     *,
     query: str = "ect",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how far the mean vectors of two groups rank words alike.
 
@@ -92,8 +92,10 @@ def ect(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -115,4 +117,4 @@ def ect(
 
     """
     metric = Ect(null=null)
-    return metric.compute(v, first, second, words, query, Run(**run))
+    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.association import project
@@ -86,7 +85,7 @@ class Mac(WordMetric):
         return [measurement]
 
 
-def mac_of_table(table: DistanceTable, **run: Unpack[RunOptions]) -> Measurement:
+def mac_of_table(table: DistanceTable, *, seed: int = 0, prob: float = 0.95) -> Measurement:
     """Measure MAC from a table of distances.
 
     Parameters
@@ -94,8 +93,10 @@ def mac_of_table(table: DistanceTable, **run: Unpack[RunOptions]) -> Measurement
     table : DistanceTable
         From `distance_table`, or from a file by `eh.posterior.read_table(path).to_distances()`.
         Its human and neutral words are not part of MAC.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def mac_of_table(table: DistanceTable, **run: Unpack[RunOptions]) -> Measurement
     True
 
     """
-    settings = Run(**run)
+    settings = Run(seed=seed, prob=prob)
     columns = [j for j, c in enumerate(table.attribute_class) if c not in ("human", "neutral")]
     classes = [table.attribute_class[j] for j in columns]
     names, labels = np.unique(classes, return_inverse=True)
@@ -146,7 +147,8 @@ def mac(
     *,
     query: str = "mac",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure the mean cosine distance of all targets to all attribute sets.
 
@@ -160,8 +162,10 @@ def mac(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -188,4 +192,4 @@ def mac(
 
     """
     question = Query(name=query, targets=targets, attributes=attributes)  # type: ignore[arg-type]
-    return Mac(null=null).answer(v, question, Run(**run))[0]
+    return Mac(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]

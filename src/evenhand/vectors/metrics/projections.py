@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Evidence, Run, RunOptions, instrument, option
+from evenhand.instruments import Evidence, Run, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import project, unit
@@ -152,7 +151,8 @@ def projections(
     average: bool = False,
     permutations: int = 100_000,
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     """Measure how far two lists of words differ in their projection on the line between two words.
 
@@ -173,8 +173,10 @@ def projections(
         counted. With 0 the words are compared with random words instead.
     null : int
         Draws of random words of similar frequency; used only without permutations.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -198,7 +200,7 @@ def projections(
 
     """
     metric = Projections(permutations=permutations, null=null, average=average)
-    return metric.compute(v, groups, ends, query, Run(**run))
+    return metric.compute(v, groups, ends, query, Run(seed=seed, prob=prob))
 
 
 def average_names(v: Vectors, names: Sequence[str]) -> tuple[Vectors, tuple[str, ...]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Literal
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import unit
@@ -138,7 +138,8 @@ def ripa(
     query: str = "ripa",
     length: Literal["own", "unit"] = "own",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure the mean RIPA of words for the relation first - second of pairs.
 
@@ -154,8 +155,10 @@ def ripa(
         Whether vectors are read at their own length, as published, or scaled to length one.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -175,4 +178,4 @@ def ripa(
     True
 
     """
-    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(**run))
+    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(seed=seed, prob=prob))

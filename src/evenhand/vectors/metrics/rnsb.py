@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Literal
 
 import numpy as np
 
 from evenhand import lexicon
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import project, unit
@@ -185,7 +185,8 @@ def rnsb(
     query: str = "rnsb",
     length: Literal["own", "unit"] = "unit",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure how unevenly negative sentiment falls on the words of target groups.
 
@@ -202,8 +203,10 @@ def rnsb(
         Whether vectors are scaled to length one, or read at their own length.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -240,4 +243,4 @@ def rnsb(
         targets=targets,  # type: ignore[arg-type]
         attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
     )
-    return Rnsb(null=null, length=length).answer(v, question, Run(**run))[0]
+    return Rnsb(null=null, length=length).answer(v, question, Run(seed=seed, prob=prob))[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument
+from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import project, unit
@@ -108,7 +108,8 @@ def same(
     *,
     query: str = "same",
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure the SAME score of words for two or more groups.
 
@@ -122,8 +123,10 @@ def same(
         The name of the question.
     null : int
         Draws of random words of similar frequency; 0: none, and no p-value.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -147,4 +150,4 @@ def same(
     True
 
     """
-    return Same(null=null).compute(v, groups, words, query, Run(**run))
+    return Same(null=null).compute(v, groups, words, query, Run(seed=seed, prob=prob))

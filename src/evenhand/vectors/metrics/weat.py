@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from evenhand import lexicon
 from evenhand.errors import InputError
-from evenhand.instruments import Run, RunOptions, instrument, option
+from evenhand.instruments import Run, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import association, effect, unit
@@ -180,7 +180,8 @@ def weat(
     alternative: Literal["two-sided", "greater", "less"] = "two-sided",
     permutations: int = 100_000,
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure the WEAT effect size of target words X against Y, for attributes A against B.
 
@@ -202,8 +203,10 @@ def weat(
         partition is counted. With 0 the targets are compared with random words instead.
     null : int
         Draws of random words of similar frequency; used only without permutations.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -238,4 +241,4 @@ def weat(
         attributes={a: A, b: B},  # type: ignore[dict-item]
     )
     metric = Weat(alternative=alternative, permutations=permutations, null=null)
-    return metric.answer(v, question, Run(**run))[0]
+    return metric.answer(v, question, Run(seed=seed, prob=prob))[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from evenhand import lexicon
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Job, Run, RunOptions, instrument, run_jobs
+from evenhand.instruments import Job, Run, instrument, run_jobs
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import project
@@ -169,7 +169,8 @@ def wefat(
     query: str = "wefat",
     permutations: int = 100_000,
     null: int = 1000,
-    **run: Unpack[RunOptions],
+    seed: int = 0,
+    prob: float = 0.95,
 ) -> Measurement:
     r"""Measure whether the words' association with A against B follows facts about them.
 
@@ -187,8 +188,10 @@ def wefat(
         Random permutations of the facts; 0: no p-value.
     null : int
         Draws of random words of similar frequency; used only without facts. 0: none.
-    **run
-        `seed`, and `prob`, the probability of the interval, as for `Run`.
+    seed : int
+        The random seed.
+    prob : float
+        The probability of the interval.
 
     Returns
     -------
@@ -214,7 +217,7 @@ def wefat(
 
     """
     metric = Wefat(permutations=permutations, null=null)
-    return metric.compute(v, words, A, B, facts, query, Run(**run))
+    return metric.compute(v, words, A, B, facts, query, Run(seed=seed, prob=prob))
 
 
 def _number(fact: object, word: str, query: str) -> float:
