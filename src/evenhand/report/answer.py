@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand.charts import BLUE, GREY, forest
-from evenhand.instruments import LANGUAGE, find
+from evenhand.instruments import LANGUAGE, all_declarations, find
 from evenhand.report.blocks import Figure, Prose, Text
 from evenhand.report.methods import label_of, method
 from evenhand.report.verdicts import SOME, STRONG, SUBJECTS, Level, Verdict
@@ -29,8 +29,8 @@ LEVELS: tuple[Level, ...] = ("strong evidence", "some evidence", "none found", "
 FOUND = LEVELS[:2]
 SIMULATED = ("data", "classifier")
 """What simulated data make simulated: the data, and the classifiers trained on them."""
-LEAD, RECOVERY = "association", "recovery_linear"
-"""The measure of vectors that leads, and the test of what a mitigation has left."""
+RECOVERY = "recovery_linear"
+"""The test of what a mitigation of vectors has left."""
 COSTS = ("neighbour_overlap",)
 """What the cost of debiasing is said by: the share of a word's neighbours that stay."""
 
@@ -267,12 +267,13 @@ def _smallest_p(verdict: Verdict) -> float | None:
 
 def _how(findings: Findings, verdict: Verdict) -> str:
     """The measures behind a verdict, each with what it was measured on."""
-    if verdict.subject == "data" and verdict.tests:
-        texts = findings.subjects.get("data", {}).get("texts")
-        return prose.how(label=label_of(verdict.tests[0]["metric"]), n=texts, unit="texts")
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for test in verdict.tests:
-        parts.setdefault(test["metric"], []).append(test)
+        if "metric" in test:
+            parts.setdefault(test["metric"], []).append(test)
+    if verdict.subject == "data":
+        texts = findings.subjects.get("data", {}).get("texts")
+        return "; ".join(prose.how(label=label_of(name), n=texts, unit="texts") for name in parts)
     return "; ".join(
         prose.how(
             label=label_of(metric),
@@ -289,12 +290,12 @@ def _example(findings: Findings, ranked: Sequence[Verdict]) -> Example | None:
     Of a finding, only tests of the measure that its size is of and that hold count.
     """
     for verdict in ranked:
-        metric = (verdict.size or {}).get("metric")
+        metric = str((verdict.size or {}).get("metric", ""))
         exhibit = getattr(find(metric), "exhibit", None) if metric else None
         if exhibit is None:
             continue
         queries = {
-            t["query"] for t in verdict.tests if t["metric"] == metric and t["p_holm"] < SOME
+            t["query"] for t in verdict.tests if t.get("metric") == metric and t["p_holm"] < SOME
         }
         chosen = [
             shown
@@ -329,7 +330,7 @@ def _remedies(findings: Findings) -> Iterator[Remedy]:
     """The best mitigation of each kind and topic."""
     by_topic: dict[str, list[tuple[StageResult, Comparison]]] = {}
     for stage in findings.of("mitigation"):
-        change = next((c for c in stage.comparisons if c.metric == LEAD), None)
+        change = next((c for c in stage.comparisons if c.metric == leads("vectors")), None)
         if change is not None:
             by_topic.setdefault(str(stage.topic), []).append((stage, change))
     for topic, tried in by_topic.items():
@@ -342,7 +343,9 @@ def _debiased(
     findings: Findings, topic: str, tried: Sequence[tuple[StageResult, Comparison]]
 ) -> Remedy:
     """Of several methods, the one whose leading measure ends nearest to its ideal."""
-    stage, change = min(tried, key=lambda pair: abs(pair[1].after.value - (change_ideal(pair[1]))))
+    stage, change = min(
+        tried, key=lambda pair: abs(pair[1].after.value - (pair[1].before.ideal or 0.0))
+    )
     costs = [m for m in stage.measurements if m.metric in COSTS]
     hidden = next((c for c in stage.comparisons if c.metric == RECOVERY), None)
     return Remedy(
@@ -355,7 +358,7 @@ def _debiased(
             topic=topic,
             method=stage.details["method"],
             tried=len(tried),
-            label=label_of(LEAD),
+            label=label_of(change.metric),
             change=change,
             helped=_helped(change),
         ),
@@ -364,9 +367,9 @@ def _debiased(
     )
 
 
-def change_ideal(change: Comparison) -> float:
-    """The value without bias of what a comparison is about."""
-    return change.before.ideal or 0.0
+def leads(subject: str) -> str:
+    """The measure of a subject that leads its verdicts."""
+    return next(about.name for about in all_declarations([subject]) if about.role == "leads")
 
 
 def _helped(change: Comparison) -> bool:
@@ -376,7 +379,7 @@ def _helped(change: Comparison) -> bool:
 def _finetuned(findings: Findings) -> Iterator[Remedy]:
     for stage in findings.of("finetune"):
         changes = {c.metric: c for c in reversed(stage.comparisons)}
-        change, cost = changes.get("pronouns"), changes.get("perplexity")
+        change, cost = changes.get(leads("model")), changes.get("perplexity")
         if change is not None:
             yield Remedy(
                 subject="model",

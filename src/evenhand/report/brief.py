@@ -10,7 +10,8 @@ from evenhand.instruments import find
 from evenhand.report.answer import deciding_forest, prose
 from evenhand.report.blocks import Figure, render_page
 from evenhand.report.methods import Method, method
-from evenhand.report.verdicts import POWER, SUBJECTS, rules
+from evenhand.report.verdicts import SUBJECTS, rules
+from evenhand.statistics.power import POWER
 from evenhand.statistics.sizes import SIZES
 from evenhand.wording import percent
 

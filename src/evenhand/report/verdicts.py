@@ -365,7 +365,7 @@ def _put_on_scale(test: Test, *, fixed: bool) -> None:
         "n": items,
         "unit": about.unit,
         "n_for": {
-            name: items_needed(items, smallest, size)  # type: ignore[arg-type]
+            name: items_needed(items, smallest, size)
             for name, size in SIZES.items()
             if size and known
         },
