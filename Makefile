@@ -11,17 +11,19 @@ JOBS ?= 2
 # written even where the environment forbids it: else each test process compiles all modules again
 HOMELESS := PYTHONDONTWRITEBYTECODE= XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache XDG_CONFIG_HOME=$(CURDIR)/.venv/kept/config
 
-.PHONY: audit test check lint types layers browser slow bench clean help
+.PHONY: audit test check lint types layers docs browser slow bench wheel clean help
 
 help:
 	@echo "make audit   audit the embedded defaults and say where report.html is"
 	@echo "make test    the quick tests"
 	@echo "make check   what CI runs: lint, types, layers, all tests"
+	@echo "make docs    the documentation site, into build/site"
+	@echo "make wheel   the wheel in bare environments, with each extra and the oldest versions"
 	@echo "make bench   the benchmarks, each one table"
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt torch
-	$(BIN)/pip install --quiet -c constraints.txt -e .
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[models]'
 	@touch $@
 
 .venv/developed: .venv/installed
@@ -58,8 +60,15 @@ types: .venv/developed
 layers: .venv/developed
 	$(BIN)/lint-imports
 
+docs: .venv/developed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 slow: .venv/developed
 	$(HOMELESS) $(BIN)/pytest -n $(JOBS) -m slow
+
+# needs the package index, 3 GB of temporary disk and 20 minutes; WHEEL="base models" for a part
+wheel: .venv/developed
+	$(BIN)/python tools/check_wheel.py $(WHEEL)
 
 bench: .venv/developed
 	$(BIN)/python benchmarks/vectors.py

@@ -187,3 +187,34 @@ def test_labels_that_try_to_be_code_are_drawn_as_they_are(tmp_path, kind):
     if kind != "pdf":
         assert b"\x1b" not in content
         assert b"x1b[31m" in content
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_narrow_chart_has_the_same_marks_in_a_third_of_the_width(columns: int) -> None:
+    parts = {
+        name: [
+            {
+                "label": f"{name} {number} with a label that is far too long for a phone",
+                "value": number,
+                "low": number - 1,
+                "high": number + 1,
+            }
+            for number in range(4)
+        ]
+        for name in ("first", "second", "third")
+    }
+    chart = forests(parts, columns=columns, width=300, title="A title " * 20, text="label")
+    wide, narrow = to_svg(chart), to_svg(chart, narrow=True)
+    sizes = [
+        float(re.search(r'width="([\d.]+)"', svg)[1])  # type: ignore[index]
+        for svg in (wide, narrow)
+    ]
+    assert sizes[1] < 360 < sizes[0]
+    assert marks(narrow) == marks(wide)
+    assert len(marks(wide)) == 12
+
+
+def marks(svg: str) -> set[str]:
+    """What the marks say, in one line each."""
+    labels = re.findall(r'class="tip" role="img" aria-label="([^"]*)"', inline(svg, "f", "words"))
+    return {" ".join(label.split()) for label in labels}

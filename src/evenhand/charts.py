@@ -523,7 +523,7 @@ def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> Any:
     offset = {
         "condition": [
             {"test": f"length(split(datum.value, '\\n')) == {n}", "value": -6.5 * (n - 1)}
-            for n in range(2, 6)
+            for n in range(2, 12)
         ],
         "value": 0,
     }
@@ -1082,12 +1082,140 @@ def style(chart: Chart) -> Chart:
     return chart.configure(**STYLE)
 
 
-def to_svg(chart: Chart) -> str:
-    """The chart as a stand-alone SVG file, without a browser or network."""
+def to_svg(chart: Chart, *, narrow: bool = False) -> str:
+    """The chart as a stand-alone SVG file, without a browser or network.
+
+    A `narrow` one is redrawn for a phone, about 340 pixels wide.
+    """
     import vl_convert
 
-    svg: str = vl_convert.vegalite_to_svg(describe(_specification(chart)), vl_version=_version())
+    spec = describe(_specification(chart))
+    if narrow:
+        spec = _narrow(spec, _longest_label(spec))
+        spec["config"] = {**spec["config"], **NARROW_STYLE}
+    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_version())
     return svg
+
+
+NARROW, NARROW_LABELS = 270, 24
+"""The width of a plot on a phone, and the characters of a line of its labels."""
+NARROW_STYLE: dict[str, Any] = {
+    "padding": 2,
+    "title": {**STYLE["title"], "frame": "bounds"},
+    "legend": {**STYLE["legend"], "orient": "bottom", "direction": "vertical", "labelLimit": 300},
+    "axisX": {"labelOverlap": "greedy"},
+}
+
+
+def _narrow(spec: dict[str, Any], longest: int) -> dict[str, Any]:
+    """The specification with panels below each other, narrow plots, and texts in short lines.
+
+    `longest` is the longest line of the labels of all panels, whose plots begin below each other.
+    """
+    spec = dict(spec)
+    if "hconcat" in spec:
+        spec["vconcat"] = spec.pop("hconcat")
+    if "concat" in spec:
+        spec["columns"] = 1
+    rows = (spec.get("data") or {}).get("values", ())
+    if any("label" in row for row in rows):
+        spec["data"] = {"values": [_with_short_label(row) for row in rows]}
+    encoding = {
+        name: _narrow_channel(channel, longest)
+        for name, channel in spec.get("encoding", {}).items()
+    }
+    if encoding:
+        spec["encoding"] = encoding
+    if "title" in spec:
+        spec["title"] = _short_title(spec["title"])
+    wide = spec.get("width")
+    if isinstance(wide, int | float):
+        if "layer" in spec:  # texts at the right of a plot have no room there
+            spec["layer"] = [part for part in spec["layer"] if not _right_of(part, wide)]
+        spec["width"] = min(wide, NARROW - (6 * longest if _labels(spec) else 0))
+        if spec.get("height") == wide:
+            spec["height"] = spec["width"]
+        if isinstance(spec.get("height"), dict):
+            spec["height"] = _row_height(spec)
+    elif isinstance(wide, dict):
+        spec["width"] = {"step": 46}
+    for key in ("layer", "concat", "vconcat"):
+        if key in spec:
+            spec[key] = [_narrow(part, longest) for part in spec[key]]
+    return spec
+
+
+def _with_short_label(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "label": _short(str(row["label"]))} if "label" in row else dict(row)
+
+
+def _short(label: str) -> str:
+    return wrap(label.replace("\n", " "), NARROW_LABELS) or label
+
+
+def _short_title(title: Any) -> Any:
+    def lines(text: Any) -> list[str]:
+        joined = text if isinstance(text, str) else " ".join(text)
+        return textwrap.wrap(joined, 46) or [joined]
+
+    if not isinstance(title, dict):
+        return lines(title)
+    given = {**title, "text": lines(title["text"]), "frame": "bounds"}
+    if title.get("subtitle"):
+        given["subtitle"] = [line for text in title["subtitle"] for line in textwrap.wrap(text, 52)]
+    return given
+
+
+def _narrow_channel(channel: Any, longest: int) -> Any:
+    """A channel with short labels, few ticks, and one column in its legend."""
+    if not isinstance(channel, dict):
+        return channel
+    channel = dict(channel)
+    if channel.get("field") == "label" and "scale" in channel:
+        domain = [_short(str(label)) for label in channel["scale"]["domain"]]
+        channel["scale"] = {**channel["scale"], "domain": domain}
+    if isinstance(channel.get("title"), str):
+        channel["title"] = textwrap.wrap(channel["title"], 40) or channel["title"]
+    if isinstance(axis := channel.get("axis"), dict):
+        axis = dict(axis)
+        if channel.get("field") == "label":
+            axis |= {"labels": True, "minExtent": 6 * longest}
+        if isinstance(axis.get("tickCount"), int):
+            axis["tickCount"] = min(4, axis["tickCount"])
+        if "labelExpr" not in axis and "labelLimit" in axis:
+            axis["labelLimit"] = 6 * NARROW_LABELS
+        channel["axis"] = axis
+    if isinstance(channel.get("legend"), dict):
+        channel["legend"] = {**channel["legend"], "columns": 1}
+    return channel
+
+
+def _right_of(spec: Mapping[str, Any], width: float) -> bool:
+    at = spec.get("encoding", {}).get("x", {}).get("value")
+    return isinstance(at, int | float) and at > width
+
+
+def _labels(spec: Mapping[str, Any]) -> list[str]:
+    """The labels of the rows of a forest, in short lines."""
+    rows = (spec.get("data") or {}).get("values", ())
+    return [_short(str(row["label"])) for row in rows if "label" in row]
+
+
+def _longest_label(spec: Mapping[str, Any]) -> int:
+    """The characters of the longest line of the labels of all panels."""
+    parts = [part for key in ("hconcat", "vconcat", "concat") for part in spec.get(key, ())]
+    own = [len(line) for label in _labels(spec) for line in label.split("\n")]
+    return max([*own, *map(_longest_label, parts)], default=0)
+
+
+def _row_height(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The height of a row with room for all lines of its label."""
+    height = dict(spec["height"])
+    labels = _labels(spec)
+    lines = max((label.count("\n") + 1 for label in labels), default=1)
+    lanes = max((labels.count(label) for label in labels), default=1) if "for" in height else 1
+    height["step"] = max(height["step"], (14 * lines + 6) // max(1, lanes))
+    return height
 
 
 def _version() -> str:
@@ -1172,7 +1300,7 @@ SMALL, MIDDLE = 500, 660
 """On paper, charts up to the first width stand two in a row, to the second beside their text."""
 
 
-def inline(svg: str, name: str, words: str) -> str:
+def inline(svg: str, name: str, words: str, room: str = "") -> str:
     r"""The SVG as part of a page: unique ids, scalable, with a text for screen readers.
 
     A mark with a description is a picture of its own that the page's script lets the keyboard
@@ -1180,8 +1308,9 @@ def inline(svg: str, name: str, words: str) -> str:
 
     >>> mark = '<path aria-label="nurse" role="graphics-symbol" aria-roledescription="m" d=""/>'
     >>> svg = f'<svg xmlns="u" width="9" height="5"><g id="a">{mark}{mark}</g></svg>'
-    >>> print(inline(svg, "f", "< 2").replace("><", ">\n<").replace(" viewBox", "\nviewBox"))
+    >>> print(re.sub("(?<=>)(?=<)| (?=font|view)", "\\n", inline(svg, "f", "< 2")))
     <svg class="small" style="--wide: 9" role="group" aria-label="&lt; 2"
+    font-family="Liberation Sans, Arial, Helvetica, sans-serif"
     viewBox="0 0 9 5" width="9" height="5">
     <g id="f-a">
     <path class="tip" data-tip="nurse" d=""/>
@@ -1195,14 +1324,30 @@ def inline(svg: str, name: str, words: str) -> str:
     size = dict(re.findall(r'\b(width|height)="([\d.]+)"', svg[:start]))
     body = re.sub(r'\bid="', f'id="{name}-', svg[start + 1 :])
     body = body.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
-    body = _reachable(body)
+    body = _reachable(_slim(body))
     wide, high = float(size["width"]), float(size["height"])
-    room = "small" if wide <= SMALL else "middle" if wide <= MIDDLE else "wide"
-    shape = "tall" if high > 1.5 * wide else room
+    width = "small" if wide <= SMALL else "middle" if wide <= MIDDLE else "wide"
+    shape = room or ("tall" if high > 1.5 * wide else width)
     return (
         f'<svg class="{shape}" style="--wide: {wide:g}" role="group" aria-label="{escape(words)}" '
+        f'font-family="{FONT}" '
         f'viewBox="0 0 {size["width"]} {size["height"]}" '
         f'width="{size["width"]}" height="{size["height"]}">{body}'
+    )
+
+
+def _slim(body: str) -> str:
+    """The SVG without what says nothing, and with coordinates to a hundredth of a pixel."""
+    body = re.sub(
+        rf' (?:font-family="{FONT}"|pointer-events="none"|opacity="1"|stroke-miterlimit="10")',
+        "",
+        body,
+    )
+    body = re.sub(r'<path class="foreground"[^>]* display="none"[^>]*(?:/>|></path>)', "", body)
+    return re.sub(
+        r' (?:d|transform|x|y|x1|x2|y1|y2)="[^"]*"',
+        lambda match: re.sub(r"(\.\d\d)\d+(?!\d|e)", r"\1", match[0]),
+        body,
     )
 
 

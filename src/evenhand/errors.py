@@ -14,7 +14,9 @@ EvenhandError
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from os import PathLike, fspath
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "SmallDataError",
     "UnknownNameError",
     "VocabularyError",
+    "require_models",
 ]
 
 
@@ -84,6 +87,24 @@ class MissingExtraError(EvenhandError):
 
     def __init__(self, package: str, purpose: str, install: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: pip install '{install}'")
+
+
+MODELS = ("torch", "transformers", "tokenizers")
+"""The packages of the extra `models`; everything but language models does without them."""
+
+
+def require_models(purpose: str = "a language model") -> None:
+    """Raise MissingExtraError where a package of the extra `models` is not installed.
+
+    Parameters
+    ----------
+    purpose : str
+        What needs them, as the message begins.
+
+    """
+    for package in MODELS:
+        if package not in sys.modules and find_spec(package) is None:
+            raise MissingExtraError(package, purpose, "evenhand[models]")
 
 
 class PartialFailure(EvenhandError):  # noqa: N818

@@ -110,9 +110,10 @@ class Browser:
         height: int = 900,
         dark: bool = False,
         media: str = "",
+        at: str = "",
     ) -> Page:
-        """A page at a width, in light or dark, on the screen or as in print."""
-        return Page(self, path, width, height, dark, media)
+        """A page at a width, in light or dark, on the screen or as in print, at a fragment."""
+        return Page(self, path, width, height, dark, media, at)
 
     def close(self) -> None:
         self.call("Browser.close")
@@ -125,7 +126,14 @@ class Page:
     """One tab."""
 
     def __init__(
-        self, browser: Browser, path: Path, width: int, height: int, dark: bool, media: str
+        self,
+        browser: Browser,
+        path: Path,
+        width: int,
+        height: int,
+        dark: bool,
+        media: str,
+        at: str,
     ) -> None:
         self.browser = browser
         self._target = browser.call("Target.createTarget", url="about:blank")["targetId"]
@@ -137,7 +145,7 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path.resolve().as_uri() + (f"#{at}" if at else ""))
         browser.wait_for("Page.loadEventFired", self.session)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:

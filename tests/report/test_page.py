@@ -14,6 +14,7 @@ import pytest
 
 from evenhand import charts
 from evenhand.report import write_report
+from evenhand.report.blocks import Figure, Section, Table, lay_out
 from evenhand.report.findings import Findings
 from evenhand.report.page import render
 from evenhand.report.verdicts import Level, Number, Subject, Verdict
@@ -102,9 +103,39 @@ def test_every_figure_has_words(text: str, page: Page) -> None:
     assert figures >= 5
     assert len(page.all("figcaption")) == figures
     labels = [a["aria-label"] for tag, a in page.all("svg") if a.get("role") == "group"]
-    assert len(labels) == figures
+    assert len(labels) == 2 * figures, "each is drawn for wide and for narrow screens"
     assert all(label and len(label) > 20 for label in labels)
     assert text.count("How to read it:") == figures
+
+
+def test_an_explanation_is_given_once() -> None:
+    first, second, third = lay_out(
+        [
+            Section(name, name, [Figure(name, "", caption, "Words: 1")])
+            for name, caption in {
+                "a": "How to read it: the dot is the value. Lines are intervals.",
+                "b": "How to read it: the dot is the value. Squares are others.",
+                "c": "How to read it: the dot is the value. Lines are intervals.",
+            }.items()
+        ]
+    )
+    figures = [section.blocks[0] for section in (first, second, third)]
+    assert [figure.caption for figure in figures if isinstance(figure, Figure)] == [
+        "the dot is the value. Lines are intervals.",
+        "Squares are others.",
+        "",
+    ]
+    assert [figure.like for figure in figures if isinstance(figure, Figure)] == ["", "a", "a"]
+
+
+def test_the_first_figure_of_a_section_is_open_and_tables_have_names_of_their_own() -> None:
+    table = Table.of("Words (all)", ("Word",), [("a",)])
+    blocks = [Figure(name, "", "Read.", "Words: 1") for name in "ab"]
+    (section,) = lay_out([Section("s", "S", [*blocks, table, table])])
+    folded = [block.folded for block in section.blocks if isinstance(block, Figure)]
+    assert folded == [False, True]
+    names = [block.name for block in section.blocks if isinstance(block, Table)]
+    assert names == ["words-all", "words-all-2"]
 
 
 def test_every_table_has_a_caption(page: Page) -> None:

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError, require_models
 from evenhand.files import public_name
 
 if TYPE_CHECKING:
@@ -102,6 +102,13 @@ def gather(
         raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
     subjects: dict[str, dict[str, Any]] = {}
     used = {KINDS[kind], "fewshot"} & set(chosen)
+    if used:
+        needing = " and ".join(sorted(used))
+        require_models(
+            "the audit of the embedded model (not that of --vectors glove)"
+            if everything
+            else f"the audit's part {needing} (--skip leaves it out)"
+        )
     facts = describe_model(named) if used else None
     texts: Dataset | None = None
     if "text" in chosen or used:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, require_models
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
@@ -348,6 +348,7 @@ def _load(folder: str | os.PathLike[str]) -> Any:
     names = heads.get("architectures") if isinstance(heads, dict) else None
     if not names or not str(names[0]).endswith("ForSequenceClassification"):
         raise FileError(path, f"expected a model ForSequenceClassification, got {names}")
+    require_models(f"the sequence classifier {path.name}")
     from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
     model = AutoModelForSequenceClassification.from_pretrained(path).eval()

@@ -13,7 +13,13 @@ from importlib import import_module
 import click
 
 from evenhand import __version__, threads
-from evenhand.errors import EvenhandError, PartialFailure, UnknownNameError
+from evenhand.errors import (
+    MODELS,
+    EvenhandError,
+    MissingExtraError,
+    PartialFailure,
+    UnknownNameError,
+)
 from evenhand.wording import visible
 
 __all__ = ["command", "main", "run"]
@@ -100,6 +106,11 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except EvenhandError as error:
         return _fail(str(error), 2)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in MODELS:
+            raise
+        return _fail(str(MissingExtraError(package, "this command", "evenhand[models]")), 2)
     except RecursionError:
         return _fail("the input is nested too deeply", 2)
     except MemoryError:

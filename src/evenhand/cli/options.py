@@ -140,16 +140,12 @@ format_option = click.option(
 # ---- how input is read
 
 
-class Size(click.ParamType[int]):
+def parse_size(value: str) -> int:
     """A number of bytes, such as 500MB or 4GB."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
-        if match is None:
-            self.fail(f"expected a size such as 500MB or 4GB, got '{value}'", param, ctx)
-        return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+    match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"expected a size such as 500MB or 4GB, got '{value}'")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
 
 
 def _read_with(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -161,7 +157,7 @@ def _read_with(ctx: click.Context, parameter: click.Parameter, value: Any) -> No
 size_option = click.option(
     "--max-size",
     "max_bytes",
-    type=Size(),
+    type=parse_size,
     metavar="SIZE",
     expose_value=False,
     callback=_read_with,

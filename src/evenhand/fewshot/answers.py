@@ -378,7 +378,7 @@ class Counterfactuals:
 
     @classmethod
     def join(cls, runs: Sequence[Sequence[Counterfactuals]]) -> Counterfactuals:
-        """Those of runs[split][seed] as one, as `join` does with answers; leanings must agree."""
+        """Those of `runs[split][seed]` as one, as `join` does with answers; leanings must agree."""
         original = join([[run.original for run in split] for split in runs])
         first = runs[0][0]
         for number, split in enumerate(runs, 1):

@@ -61,7 +61,6 @@ class Dataset:
         the texts cannot show it, as those of an anti-stereotypical version of a corpus. Classes
         that are absent lean nowhere.
 
-    Two data sets are the same if their digests are.
     """
 
     texts: tuple[str, ...] = field(repr=False)

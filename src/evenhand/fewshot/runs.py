@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import files
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, require_models
 from evenhand.fewshot.answers import (
     Answers,
     Classifier,
@@ -569,6 +569,7 @@ def run(
         With its `results`, which `results.json` has too.
 
     """
+    require_models("few-shot classification")
     from evenhand.masked.model import load
 
     chosen = settings or RunSettings()

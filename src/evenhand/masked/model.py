@@ -24,7 +24,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import EvenhandError, FileError, InputError, UnknownNameError
+from evenhand.errors import (
+    EvenhandError,
+    FileError,
+    InputError,
+    UnknownNameError,
+    require_models,
+)
 from evenhand.masked.forward import (
     Dense,
     ForwardPass,
@@ -544,6 +550,7 @@ def quiet() -> Iterator[None]:
 
 
 def choose_device(name: str) -> torch.device:
+    require_models()
     import torch
 
     if name == "auto":

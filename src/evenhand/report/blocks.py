@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.charts import Chart, finite, inline, to_svg
 from evenhand.errors import InputError
-from evenhand.wording import interval, number, p_relation, p_value, percent, probability, visible
+from evenhand.wording import (
+    interval,
+    number,
+    p_relation,
+    p_value,
+    percent,
+    probability,
+    slug,
+    visible,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,22 +37,35 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with the sentence on how to read it and the text that stands for it."""
+    """A chart with the sentence on how to read it and the text that stands for it.
+
+    `narrow` is the chart redrawn for a phone. A `folded` one opens on request; `like` is the figure
+    that the rest of the explanation is at, where an earlier one was explained in the same words.
+    """
 
     name: str
     svg: str = field(repr=False)
     caption: str
     words: str
+    narrow: str = field(default="", repr=False)
+    folded: bool = False
+    like: str = ""
     kind: Literal["figure"] = "figure"
 
     @classmethod
     def of(cls, name: str, chart: Chart, caption: str, words: str) -> Figure:
-        return cls(name, to_svg(chart), caption, words)
+        return cls(name, to_svg(chart), caption, words, to_svg(chart, narrow=True))
+
+    @property
+    def title(self) -> str:
+        """What the chart shows, in a few words: the beginning of the text that stands for it."""
+        return re.split(r"[:.;](?:\s|$)", self.words, maxsplit=1)[0]
 
     @property
     def inlined(self) -> str:
-        """The chart as part of a page."""
-        return inline(self.svg, self.name, self.words)
+        """The chart as part of a page, for wide screens and for narrow ones."""
+        narrow = inline(self.narrow, f"{self.name}-n", self.words, room="narrow")
+        return inline(self.svg, self.name, self.words) + (narrow if self.narrow else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +105,23 @@ def p_cell(p: float | None) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A sortable table; `words` tables can be searched, `folded` ones open on request."""
+    """A sortable table with a `name` of its own on its page.
+
+    Long ones open on request; `folded` ones always do, and are not printed where they are long.
+    """
 
     caption: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]] = field(repr=False)
     words: bool = False
     folded: bool = False
+    name: str = ""
     kind: Literal["table"] = "table"
+
+    @property
+    def title(self) -> str:
+        """The caption without what stands in brackets at its end."""
+        return self.caption.split(" (")[0]
 
     @property
     def numeric(self) -> list[bool]:
@@ -200,7 +232,7 @@ class Section:
         cls, name: str, title: str, parts: Iterable[Section], blocks: Sequence[Block] = ()
     ) -> Section:
         """The section with the parts that are not empty, and its blocks if there is one."""
-        shown = [part for part in parts if part.blocks]
+        shown = [part for part in parts if part.blocks or part.parts]
         return cls(name, title, blocks if shown else (), shown)
 
     def figures(self) -> Iterable[Figure]:
@@ -208,6 +240,41 @@ class Section:
         yield from (block for block in self.blocks if isinstance(block, Figure))
         for part in self.parts:
             yield from part.figures()
+
+
+def lay_out(sections: Sequence[Section]) -> list[Section]:
+    """The sections as a page shows them.
+
+    Of the figures of a section the first is open and the others are folded. Tables have unique
+    names. What an earlier figure has said on how to read it is not repeated.
+    """
+    names: set[str] = set()
+    said: dict[str, str] = {}
+
+    def shown(block: Block, *, first: bool) -> Block:
+        if isinstance(block, Figure):
+            head, _, text = block.caption.rpartition("How to read it: ")
+            sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
+            like = next((said[sentence] for sentence in sentences if sentence in said), "")
+            new = " ".join(sentence for sentence in sentences if sentence not in said)
+            said.update({sentence: block.name for sentence in sentences if sentence not in said})
+            return replace(block, caption=head + new, like=like, folded=not first)
+        if isinstance(block, Table):
+            name = slug(block.caption)
+            count = itertools.count(2)
+            unique = name
+            while unique in names:
+                unique = f"{name}-{next(count)}"
+            names.add(unique)
+            return replace(block, name=unique)
+        return block
+
+    def laid_out(section: Section) -> Section:
+        figures = [block for block in section.blocks if isinstance(block, Figure)]
+        blocks = [shown(block, first=block in figures[:1]) for block in section.blocks]
+        return replace(section, blocks=blocks, parts=[laid_out(part) for part in section.parts])
+
+    return [laid_out(section) for section in sections]
 
 
 class Prose:
@@ -303,13 +370,17 @@ def _texts() -> Environment:
     return _environment(html=False)
 
 
-def render_page(template: str, **values: Any) -> str:
-    """One self-contained HTML file; a name that the template has and `values` lacks is an error."""
+def render_page(template: str, sections: Sequence[Section], **values: Any) -> str:
+    """One self-contained HTML file with a tab for each section.
+
+    A name that the template has and `values` lacks is an error.
+    """
     templates = resources.files("evenhand.report") / "templates"
     return (
         _environment(html=True)
         .get_template(template)
         .render(
+            sections=lay_out(sections),
             style=(templates / "style.css").read_text(encoding="utf-8"),
             script=(templates / "script.js").read_text(encoding="utf-8"),
             **values,

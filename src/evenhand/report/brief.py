@@ -29,6 +29,7 @@ def render_brief(findings: Findings) -> str:
     figure = deciding_forest(findings, leading=True)
     return render_page(
         "brief.html",
+        [],
         findings=findings,
         answer=answer,
         rows=answer.findings[:ROWS],
@@ -45,6 +46,7 @@ def render_methods(findings: Findings) -> str:
     keys = [key for row in measured for key in row["keys"]]
     return render_page(
         "methods.html",
+        [],
         findings=findings,
         measured=measured,
         rules=rules(findings),

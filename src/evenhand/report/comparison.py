@@ -478,7 +478,7 @@ def write_comparison(
     """Compare the audits of some folders and write the page; its path."""
     compared = compare_audits(folders)
     built = [part for part in comparison_sections(compared) if part.blocks or part.parts]
-    text = render_page("comparison.html", sides=compared.sides, sections=built)
+    text = render_page("comparison.html", built, sides=compared.sides)
     with replace_file(path) as file:
         file.write(text.encode())
     return Path(path)

@@ -40,17 +40,22 @@ prose = Prose("page")
 
 
 def sections(findings: Findings) -> list[Section]:
-    """The page's sections, in the order of reading; those with nothing to show are left out."""
+    """The page's sections, one per subject in the order of reading; empty ones are left out."""
     built = [
         text.text_section(findings),
-        vectors.topic_sections(findings),
-        posterior_section(findings),
-        vectors.published_tests(findings),
-        vectors.mitigations(findings),
-        vectors.vector_geometry(findings),
+        Section.of(
+            "vectors",
+            SUBJECTS["vectors"],
+            [
+                vectors.topic_sections(findings),
+                posterior_section(findings),
+                vectors.published_tests(findings),
+                vectors.mitigations(findings),
+                vectors.vector_geometry(findings),
+            ],
+        ),
         masked.masked_section(findings),
         *(language.model_section(findings, kind) for kind in BY_TOPIC),
-        language.coverage_section(findings),
         fewshot_section(findings),
         predictions_section(findings),
         further_measures(findings),
@@ -63,11 +68,11 @@ def render(findings: Findings, built: list[Section]) -> str:
     """The page as HTML."""
     return render_page(
         "page.html",
+        built,
         findings=findings,
         answer=findings.answer,
         answer_prose=answer_prose,
         forest=deciding_forest(findings),
-        sections=built,
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
         titles={
@@ -129,9 +134,10 @@ def appendix(findings: Findings) -> Section:
         _other_methods(findings),
         _word_lists(findings),
         _left_out(findings),
+        language.coverage_section(findings),
         _run(findings),
     )
-    return Section("appendix", "Appendix", parts=[part for part in parts if part.blocks])
+    return Section("appendix", "Methods", parts=[part for part in parts if part.blocks])
 
 
 def _measured_vectors(findings: Findings) -> Iterable[Measurement]:
@@ -143,7 +149,7 @@ def _measured_vectors(findings: Findings) -> Iterable[Measurement]:
 
 def _methods(findings: Findings) -> Section:
     if findings.vectors is None:
-        return Section("methods", "Methods")
+        return Section("methods", "Measures of word vectors")
     measured = used(_measured_vectors(findings), "vectors")
     rows = []
     for metric in dict.fromkeys([*measured, *_declared(findings, "vectors")]):
@@ -159,7 +165,9 @@ def _methods(findings: Findings) -> Section:
         )
     headers = ("Measure", "Question", "Formula", "Without bias it reads", "Based on")
     table = Table.of("The measures", headers, rows)
-    return Section("methods", "Methods", [prose.text("methods"), table] if rows else [])
+    return Section(
+        "methods", "Measures of word vectors", [prose.text("methods"), table] if rows else []
+    )
 
 
 def _declared(findings: Findings, part: str) -> list[str]:
@@ -200,7 +208,7 @@ def _other_methods(findings: Findings) -> Section:
     ]
     headers = ("Measure", "Question", "Formula", "Measured here")
     table = Table.of("The other measures", headers, rows)
-    return Section("more-methods", "Methods beside word vectors", [table] if rows else [])
+    return Section("more-methods", "Other measures", [table] if rows else [])
 
 
 def _word_lists(findings: Findings) -> Section:

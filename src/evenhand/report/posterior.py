@@ -747,7 +747,7 @@ def posterior_section(findings: Findings) -> Section:
     if left:
         blocks.append(Text(f"Not modelled in a quick audit: {', '.join(left)}."))
     parts = (_topic(findings, topic.name, topic.title) for topic in findings.topics)
-    return Section.of("posterior", "Word vectors: how certain is it?", parts, blocks)
+    return Section.of("posterior", "How certain is it?", parts, blocks)
 
 
 def _stage(findings: Findings, topic: str) -> StageResult | None:

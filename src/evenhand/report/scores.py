@@ -32,7 +32,7 @@ LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
 def write_scores(analysis: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
     """Write the page of an analysis; its path."""
     sections = [part for part in score_sections(analysis) if part.blocks]
-    text = render_page("scores.html", summary=analysis.summary, sections=sections)
+    text = render_page("scores.html", sections, summary=analysis.summary)
     with replace_file(path) as file:
         file.write(text.encode())
     return Path(path)

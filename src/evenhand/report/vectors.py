@@ -379,7 +379,7 @@ def utility_forests(stages: Sequence[StageResult]) -> Chart:
 def topic_sections(findings: Findings) -> Section:
     """A part for each topic: its measures, distances, occupations and words."""
     parts = (_topic(findings, topic) for topic in findings.topics)
-    title = "Word vectors: what was measured"
+    title = "What was measured"
     return Section.of("topics", title, parts, [prose.text("topics")])
 
 
@@ -488,7 +488,7 @@ def _words(measured: Sequence[Measurement], topic: Topic) -> Table:
 def published_tests(findings: Findings) -> Section:
     """WEAT, WEFAT and analogies."""
     parts = [part(findings) for part in dict.fromkeys(SECTIONS.values())]
-    return Section.of("published", "Word vectors: published tests", parts)
+    return Section.of("published", "Published tests", parts)
 
 
 def _skipped(findings: Findings, kind: str) -> list[Block]:
@@ -602,7 +602,7 @@ def _analogies(findings: Findings) -> Section:
 def mitigations(findings: Findings) -> Section:
     """A part for each topic that was debiased."""
     parts = (_mitigated(findings, topic) for topic in findings.topics)
-    title = "Word vectors: what debiasing changes"
+    title = "What debiasing changes"
     return Section.of("mitigation", title, parts, [prose.text("mitigations")])
 
 
@@ -688,7 +688,7 @@ def vector_geometry(findings: Findings) -> Section:
         for m in findings.measured("dimension")
     ]
     text = [prose.text("dimension")] if blocks else []
-    return Section("dimension", "Word vectors: how large is a cosine?", [*text, *blocks])
+    return Section("dimension", "How large is a cosine?", [*text, *blocks])
 
 
 SECTIONS = {"weat": _weat, "wefat": _wefat, "analogies": _analogies, "analogy_accuracy": _analogies}

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import require_models
 from evenhand.simulate.tables import probability_table
 
 __all__ = ["BEGIN", "BiasedModel", "BigramModel", "biased_model", "bigram_model"]
@@ -172,6 +173,7 @@ def biased_model(
 
 
 def _tokenizer(vocabulary: Mapping[str, int]) -> Any:
+    require_models("a simulated language model")
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     tokenizer = Tokenizer(models.WordLevel(dict(vocabulary), unk_token=UNKNOWN))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import require_models
 from evenhand.simulate.tables import probability_table
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def bigram_model(
 
 
 def _tokenizer(vocabulary: Mapping[str, int]) -> PreTrainedTokenizerFast:
+    require_models("a simulated language model")
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

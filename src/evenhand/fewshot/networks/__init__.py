@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, require_models
 from evenhand.registry import Registry
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def options(name: str) -> tuple[str, ...]:
     >>> options("relation-base")
     ('projection', 'hidden')
     """
+    require_models("a few-shot network")
     parameters = inspect.signature(_REGISTRY[name].__init__).parameters
     fixed = {"self", "dim", *_PRESET[name][1]}
     return tuple(parameter for parameter in parameters if parameter not in fixed)
@@ -81,6 +82,7 @@ def make(
     Traceback (most recent call last):
     evenhand.errors.InputError: network proto-cosine: no option 'slices' (it has projection, scale)
     """
+    require_models("a few-shot network")
     import torch
 
     family, chosen = _REGISTRY[name], {"projection": projection, **(settings or {})}

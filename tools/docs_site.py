@@ -1,0 +1,412 @@
+"""The parts of the documentation site that are generated; a hook of mkdocs (mkdocs.yml).
+
+Metrics come from their declarations, commands from the click tree, and the Python reference from
+`__all__` of the modules that users import, with mkdocstrings for their docstrings. Notebooks are
+converted as they are saved, with their outputs; nothing is executed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import html
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import griffe
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.nav import Navigation
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+SUBJECTS = {
+    "vectors": ("Word vectors", "Static word vectors: GloVe, word2vec, fastText."),
+    "model": ("Masked language models", "BERT and its relatives, at a masked position."),
+    "causal": ("Causal language models", "Models that predict the next token, GPT-2, Llama, OPT."),
+    "language": (
+        "Language models of several kinds",
+        "Masked models, causal models and sentence encoders; each metric says which.",
+    ),
+    "corpus": ("Corpora", "Labelled texts, without any model."),
+    "classifier": ("Few-shot classifiers", "A run of `evenhand fewshot run`."),
+    "predictions": ("Predictions", "The answers of any classifier, from a table."),
+}
+"""The subjects with their headings, in the order of the reference."""
+
+KINDS = {"model": "masked", "causal": "causal", "encoder": "sentence encoder"}
+WORSE = {
+    "higher": "higher is worse",
+    "lower": "lower is worse",
+    "away": "either side is worse",
+}
+ROLES = {
+    "leads": "leads the verdict",
+    "required": "required for strong evidence",
+    "decides": "decides the verdict",
+    "shown": "shown beside the verdict",
+    "confirms": "confirms other tests",
+    "": "none",
+}
+FURTHER_MODULES = ("evenhand.statistics.intervals", "evenhand.fewshot.networks")
+"""Modules that users import beside those in `evenhand.__all__`."""
+
+
+# ------------------------------------------------------------------------------------- metrics
+
+
+def declarations() -> list[Any]:
+    """The declaration of every instrument; masked and causal models have one of the same name."""
+    from evenhand.instruments import PACKAGES, instruments
+
+    classes = (cls for subject in PACKAGES for cls in instruments(subject).values())
+    return [cls.declaration for cls in dict.fromkeys(classes)]
+
+
+def metric_pages() -> dict[str, str]:
+    """One page per subject, with every instrument, and their index."""
+    declared = declarations()
+    pages = {"reference/metrics/index.md": _metric_index(declared)}
+    for subject, (title, about) in SUBJECTS.items():
+        own = [each for each in declared if each.subject == subject]
+        text = "\n\n".join([f"# {title}", about, *map(_metric, own)])
+        pages[f"reference/metrics/{subject}.md"] = text + "\n"
+    return pages
+
+
+def _metric_index(declared: Iterable[Any]) -> str:
+    text = "# Every metric\n\nGenerated from the declarations; `evenhand list metrics NAME` prints"
+    text += " the same in a terminal.\n"
+    declared = list(declared)
+    for subject, (title, _) in SUBJECTS.items():
+        rows = [
+            (f"[{each.label}]({subject}.md#{each.name})", f"`{each.name}`", each.question)
+            for each in declared
+            if each.subject == subject
+        ]
+        text += f"\n## {title}\n\n" + _table(("Metric", "Name", "Question"), rows) + "\n"
+    return text
+
+
+def _metric(about: Any) -> str:
+    ideal = "none stated" if about.ideal is None else f"{about.ideal:g}"
+    facts = [
+        ("Name", f"`{about.name}`"),
+        ("Value without bias", f"{ideal}; {WORSE[about.worse]}"),
+        ("Part in a verdict", ROLES[about.role]),
+        ("Source", about.source or "Evenhand"),
+    ]
+    if about.subject == "language":
+        facts.insert(1, ("Models", ", ".join(KINDS[kind] for kind in about.kinds)))
+    if about.material:
+        facts.append(("Material", about.material))
+    parts = [f"## {_escaped(about.label)} {{ #{about.name} }}", f"**{_escaped(about.question)}**"]
+    if about.formula:
+        parts.append(f"```text\n{about.formula}\n```")
+    if about.reading:
+        parts.append(_escaped(about.reading))
+    parts.append(_table(("", ""), facts))
+    if about.options:
+        rows = [(f"`{each.name}`", _default(each), _meaning(each)) for each in about.options]
+        parts.append("Options:\n\n" + _table(("Option", "Default", "Meaning"), rows))
+    if about.caveats:
+        parts.append("Caveats:\n\n" + "\n".join(f"- {_escaped(each)}" for each in about.caveats))
+    return "\n\n".join(parts)
+
+
+def _default(option: Any) -> str:
+    if isinstance(option.default, bool):
+        return "on" if option.default else "off"
+    return "" if option.default in (None, {}, ()) else f"`{option.default}`"
+
+
+def _meaning(option: Any) -> str:
+    choices = ", ".join(map(str, option.choices))
+    return f"{option.help} One of {choices}." if choices else option.help
+
+
+# ------------------------------------------------------------------------------------ commands
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
+    """Every command with its path of names, groups before their commands."""
+    from evenhand.cli import command
+
+    def walk(
+        names: tuple[str, ...], current: click.Command, context: click.Context
+    ) -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
+        yield names, current, context
+        if isinstance(current, click.Group):
+            for name in current.list_commands(context):
+                child = current.get_command(context, name)
+                if child is None:
+                    continue
+                inner = click.Context(child, info_name=name, parent=context)
+                yield from walk((*names, name), child, inner)
+
+    yield from walk(("evenhand",), command, click.Context(command, info_name="evenhand"))
+
+
+def command_pages() -> dict[str, str]:
+    """One page per top-level command, with its subcommands, and their index."""
+    index = [
+        "# The command line",
+        "Generated from the commands; `evenhand COMMAND --help` prints the same. Exit codes: "
+        "0 done, 1 some of the work failed and the rest is saved, 2 the input is wrong (one line "
+        "on stderr), 3 a gate is not met.",
+    ]
+    pages: dict[str, list[str]] = {}
+    rows = []
+    for names, current, context in commands():
+        if len(names) == 1:
+            index.append(_help(current))
+            index.append(_options(current, context))
+            continue
+        page = f"reference/commands/{names[1]}.md"
+        if len(names) == 2:
+            rows.append((f"[`{names[1]}`]({names[1]}.md)", current.get_short_help_str(100)))
+        heading = "#" * min(len(names) - 1, 3)
+        anchor = "-".join(names[1:])
+        text = [
+            f"{heading} evenhand {' '.join(names[1:])} {{ #{anchor} }}",
+            f"```text\n{current.get_usage(context)}\n```",
+            _help(current),
+            _options(current, context),
+        ]
+        pages.setdefault(page, []).extend(text)
+    index.append(_table(("Command", ""), rows))
+    written = {page: "\n\n".join(filter(None, text)) + "\n" for page, text in pages.items()}
+    return {"reference/commands/index.md": "\n\n".join(filter(None, index)) + "\n", **written}
+
+
+def _help(current: click.Command) -> str:
+    """The help of a command as Markdown: paragraphs, and preformatted blocks as they are."""
+    paragraphs = []
+    for block in inspect.cleandoc(current.help or "").split("\n\n"):
+        if block.startswith("\b"):
+            paragraphs.append("```text\n" + block.lstrip("\b\n") + "\n```")
+        else:
+            paragraphs.append(_escaped(block))
+    return "\n\n".join(paragraphs)
+
+
+def _options(current: click.Command, context: click.Context) -> str:
+    rows = []
+    for parameter in current.get_params(context):
+        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+        if record is not None and "--help" not in parameter.opts:
+            rows.append((f"`{record[0]}`", record[1]))
+    return _table(("Option", "Meaning"), rows) if rows else ""
+
+
+# ------------------------------------------------------------------------------------- Python
+
+
+@cache
+def public_modules() -> tuple[str, ...]:
+    """The modules that users import, by name."""
+    import evenhand
+
+    named = [f"evenhand.{name}" for name in evenhand.__all__]
+    modules = [name for name in named if _is_module(name)]
+    return ("evenhand", *sorted({*modules, *FURTHER_MODULES}))
+
+
+def _is_module(name: str) -> bool:
+    package, _, last = name.rpartition(".")
+    folder = ROOT / "src" / package.replace(".", "/")
+    if last in _stub(package):  # imported from a module: a function or a class
+        return False
+    return (folder / last).is_dir() or (folder / f"{last}.py").is_file()
+
+
+def _stub(package: str) -> dict[str, str]:
+    """The names that the stub of a package imports from its modules, with where they are."""
+    path = ROOT / "src" / package.replace(".", "/") / "__init__.pyi"
+    if not path.is_file():
+        return {}
+    places: dict[str, str] = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            source = f"{package}.{node.module}" if node.level else node.module
+            places |= {each.asname or each.name: f"{source}.{each.name}" for each in node.names}
+    return places
+
+
+def public_names(module: str) -> dict[str, str]:
+    """The public names of a module that are not modules, with the path of their definition."""
+    stub, loaded = _stub(module), import_module(module)
+    names = {}
+    for name in loaded.__all__:
+        if name.startswith("__") or f"{module}.{name}" in public_modules():
+            continue
+        path = stub.get(name, "")
+        if not path:
+            value = getattr(loaded, name)
+            if inspect.ismodule(value):
+                continue
+            own = getattr(value, "__qualname__", "") == name and getattr(value, "__module__", "")
+            path = f"{own}.{name}" if own and own.startswith("evenhand") else f"{module}.{name}"
+        names[name] = path
+    return names
+
+
+def python_pages() -> dict[str, str]:
+    """One page per public module, with every name of its `__all__`, and their index."""
+    pages: dict[str, str] = {}
+    rows = []
+    for module in public_modules():
+        about = (import_module(module).__doc__ or "").strip().partition("\n\n")[0]
+        summary = " ".join(about.split())
+        slug = module.partition(".")[2] or "evenhand"
+        rows.append((f"[`{module}`]({slug}.md)", summary))
+        text = [f"# {module}", _escaped(summary)]
+        for name, path in public_names(module).items():
+            options = {"heading": f"{module}.{name}", "toc_label": name}
+            lines = "".join(f"\n      {key}: {value}" for key, value in options.items())
+            text.append(f"::: {path}\n    options:{lines}")
+        pages[f"reference/python/{slug}.md"] = "\n\n".join(text) + "\n"
+    index = "# Python\n\nGenerated from the docstrings of what `__all__` names.\n\n"
+    return {"reference/python/index.md": index + _table(("Module", ""), rows) + "\n", **pages}
+
+
+DOCTEST = re.compile(r"(?:^|\n\n)(?P<code>>>> .*?)(?=\n\n|\Z)", re.DOTALL)
+
+
+class Doctests(griffe.Extension):
+    """Examples of a docstring that stand in its text become blocks of code."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Change the docstring of a function, class, attribute or module."""
+        if obj.docstring is not None:
+            obj.docstring.value = fence_doctests(obj.docstring.value)
+
+
+def fence_doctests(docstring: str) -> str:
+    """A docstring with fences around its examples; a section of examples stays as it is."""
+    text, section, rest = docstring.partition("\nExamples\n---")
+    fenced = DOCTEST.sub(lambda match: f"\n\n```pycon\n{match['code']}\n```", text)
+    return fenced.lstrip("\n") + section + rest
+
+
+# ----------------------------------------------------------------------------------- notebooks
+
+
+def notebook_pages() -> dict[str, str]:
+    """Every notebook of docs/notebooks as a page with its saved outputs."""
+    pages = {}
+    for path in sorted((DOCS / "notebooks").glob("*.ipynb")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        pages[path.relative_to(DOCS).with_suffix(".md").as_posix()] = notebook(document)
+    return pages
+
+
+def notebook(document: dict[str, Any]) -> str:
+    """A notebook as Markdown."""
+    parts = []
+    for cell in document["cells"]:
+        source = "".join(cell["source"]).strip("\n")
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+        elif cell["cell_type"] == "code" and source:
+            parts.append(f"```python\n{source}\n```")
+            parts += filter(None, map(_output, cell.get("outputs", ())))
+    return "\n\n".join(parts) + "\n"
+
+
+def _output(output: dict[str, Any]) -> str:
+    """One output of a cell: a picture, a page's part, or text."""
+    if output["output_type"] == "stream":
+        return _fenced("".join(output["text"]))
+    if output["output_type"] == "error":
+        return _fenced(f"{output['ename']}: {output['evalue']}")
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        drawing = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        return f'<img alt="Chart" src="data:image/svg+xml;base64,{drawing}">'
+    if "image/png" in data:
+        return f'<img alt="Chart" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">'
+    page = "".join(data.get("text/html", ()))
+    if page and "<script" not in page:
+        page = re.sub(r"\n\s*\n", "\n", page)  # an empty line would end the HTML
+        return f'<div class="output">{page}</div>'
+    return _fenced("".join(data.get("text/plain", ())))
+
+
+def _fenced(text: str) -> str:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()
+    return f"```text\n{text}\n```" if text else ""
+
+
+# --------------------------------------------------------------------------------------- hooks
+
+
+def generated_pages() -> dict[str, str]:
+    """Every generated page by its path."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    return {
+        **metric_pages(),
+        **command_pages(),
+        **python_pages(),
+        **notebook_pages(),
+        "changelog.md": changes.replace("](docs/", "]("),
+    }
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages; of the documentation's own data only what pages show is copied."""
+    from mkdocs.structure.files import File
+
+    for path, content in generated_pages().items():
+        files.append(File.generated(config, path, content=content))
+    for file in list(files):
+        if file.src_uri.endswith((".xz", ".gz", ".ipynb")):
+            files.remove(file)
+    return files
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG001
+    """A page that exists and that the navigation does not name is an error."""
+    lost = [file.src_uri for file in files.documentation_pages() if file.page is None]
+    if lost:
+        sys.exit(f"mkdocs.yml: nav does not name {', '.join(sorted(lost))}")
+    return nav
+
+
+OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|tools|benchmarks|[A-Z]+)[^)]*\)")
+DATA = re.compile(r"\[([^\]]+)\]\([^)]*\.(?:xz|gz|ipynb)\)")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links to files of the repository that the site does not have become text."""
+    return DATA.sub(r"\1", OUTSIDE.sub(r"\1", markdown))
+
+
+# --------------------------------------------------------------------------------------- words
+
+
+def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(headers) + " |", "| " + " | ".join("---" for _ in headers) + " |"]
+    for row in rows:
+        cells = [cell if cell[:1] in "`[" else _escaped(cell) for cell in row]
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Text whose signs are not Markdown; what stands in backticks stays code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    escaped = [re.sub(r"([*_\[\]<>{}\\])", r"\\\1", html.unescape(part)) for part in parts[::2]]
+    return "".join(text for pair in zip(escaped, [*parts[1::2], ""], strict=True) for text in pair)
