@@ -42,8 +42,12 @@ FILES = {
 }
 """The material of the measures that have none built in."""
 BUILT_IN = ("pronouns", "professions", "seat", "disco")
-CONTROLLED = {"stereoset": ("swap", "negate", "identity"), "crows": ("swap", "negate", "identity"),
-              "gest": ("negate",)}  # fmt: skip
+CONTROLLED = {
+    "stereoset": ("swap", "negate", "identity"),
+    "crows": ("negate", "identity"),
+    "gest": ("negate",),
+}
+"""Controls that fit the items of a benchmark: CrowS-Pairs and GEST compare the swapped texts."""
 
 
 def material(instrument: Any, data: Path) -> Any:

@@ -126,7 +126,7 @@ def funnel_and_speed(data: Path, megabytes: int) -> None:
     """What each step leaves, and megabytes a CPU-second."""
     swag = (data / "swag" / "swag_sent1_subset.txt").read_text(encoding="utf-8")
     running = "".join(islice(lines(data), 0, None, 7))[: megabytes << 20]
-    for name, text, split in (("SWAG", swag, False), ("corpus, --sentences", running, True)):
+    for name, text, split in (("SWAG", swag, False), ("corpus, --split-sentences", running, True)):
         block = Block.of_lines(text)
         keep = Filter(split=split)
         keep(Block.of_lines(text[:20000]))

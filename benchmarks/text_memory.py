@@ -56,7 +56,7 @@ def main() -> None:
                 number += 10_000
         start = time.perf_counter()
         command = ["text", options.command, str(source), "-o", str(out)]
-        run = subprocess.Popen([sys.executable, "-c", RUN, *command, f"--jobs={options.jobs}"])
+        run = subprocess.Popen([sys.executable, "-c", RUN, *command, f"--workers={options.jobs}"])
         peak = 0
         while run.poll() is None:
             try:

@@ -42,6 +42,8 @@ from evenhand.report.posterior import (
 from evenhand.results import Measurement
 from evenhand.vectors.debias import debias
 
+PROB = 0.89
+"""Of the highest-density intervals, as in the thesis."""
 TOPICS = ("religion", "gender", "race")
 VECTORS = ("Reddit", "Google", "Glove")
 MODELS = ("baseline", "coefficients", "separate")
@@ -142,30 +144,33 @@ def main(folder: Path, out: Path | None, draws: int, seed: int) -> None:
     naive = {**fits, "religionReddit, Islam": fit(islam, "coefficients", **settings)}
     rows = []
     for name, result in crossed.items():
-        contrasts = measure_contrasts(result)
+        contrasts = measure_contrasts(result, PROB)
         results[f"crossed/{name}"] = list(contrasts.values())
-        other = measure_contrasts(naive[name]) if name in naive else {}
+        other = measure_contrasts(naive[name], PROB) if name in naive else {}
         for query, m in contrasts.items():
             published = text(other[query]) if query in other else ""
             p = f"{m.details['p_below_zero']:.3f}"
             rows.append((name, query, published, text(m), p))
     print_rows(("table", "contrast", "by coefficients", "by crossed", "P(< 0)"), rows)
-    classes = measure_contrasts(crossed["religionReddit"])["associated-different"].select("class")
+    classes = measure_contrasts(crossed["religionReddit"], PROB)["associated-different"].select(
+        "class"
+    )
     print_rows(
         ("religion, class", "associated-different, complete table", "P(< 0)"),
         [(m.query, text(m), f"{m.details['p_below_zero']:.3f}") for m in classes],
     )
     if out:
         figures = {
-            "thesis-coefficients": topic_forests(times),
-            "thesis-coefficients-glove": topic_forests(stand_in),
-            "thesis-crossed": topic_forests(crossed_times(crossed)),
-            "thesis-words": word_means({"religionReddit, separate": separate}),
+            "thesis-coefficients": topic_forests(times, PROB),
+            "thesis-coefficients-glove": topic_forests(stand_in, PROB),
+            "thesis-crossed": topic_forests(crossed_times(crossed), PROB),
+            "thesis-words": word_means({"religionReddit, separate": separate}, PROB),
             "thesis-words-debiased": word_means(
                 {
                     "before": separate,
                     "after": fit(after["debiasedReligionReddit"], "separate", **settings),
-                }
+                },
+                PROB,
             ),
             "thesis-densities": distance_densities(religion),
             "thesis-densities-islam": distance_densities(islam),
@@ -245,7 +250,7 @@ def print_levels(
     name: str, result: Fit, published: Mapping[str, tuple[float, ...]] | None = None
 ) -> list[Measurement]:
     """Coefficients, the published ones beside them."""
-    measured = measure_levels(result)
+    measured = measure_levels(result, PROB)
     none = measured["none"].value
     rows = []
     for level, m in measured.items():

@@ -245,7 +245,7 @@ def arguments(biased: World, tmp_path: Path) -> list[str]:
         "audit",
         "--vectors",
         str(tmp_path / "small.npz"),
-        "--topics",
+        "--topic",
         str(topic),
         "--out",
         str(tmp_path / "out"),
@@ -294,7 +294,7 @@ def test_a_failed_stage_exits_with_1_and_its_name(
 
 
 def test_wrong_options_exit_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["audit", "--topics", "gendr", "--out", str(tmp_path)]) == 2
+    assert run(["audit", "--topic", "gendr", "--out", str(tmp_path)]) == 2
     assert "did you mean 'gender'?" in capsys.readouterr().err
     assert run(["report", str(tmp_path / "nowhere")]) == 2
     assert "results.json: no such file" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_a_resumed_run_does_not_override_the_user(monkeypatch, tmp_path):
 def test_the_command_line_configures_before_libraries_are_loaded():
     code = (
         "import os, sys; from evenhand.cli import run; assert 'numpy' not in sys.modules; "
-        "run(['--max-threads', '1', 'list', 'metrics', 'weat']); "
+        "run(['--threads', '1', 'list', 'metrics', 'weat']); "
         "print(os.environ['OMP_NUM_THREADS'], os.environ['OMP_WAIT_POLICY'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

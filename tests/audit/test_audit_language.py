@@ -187,9 +187,7 @@ def test_two_audits_of_encoders_are_compared(tmp_path):
         folder = save_encoder(tmp_path / name, (modes,))
         audit(model=folder, out=tmp_path / f"{name}-out", quick=True)
     out = tmp_path / "compared"
-    assert (
-        run(["report", str(tmp_path / "a-out"), str(tmp_path / "b-out"), "--output", str(out)]) == 0
-    )
+    assert run(["report", str(tmp_path / "a-out"), str(tmp_path / "b-out"), "--out", str(out)]) == 0
     [page] = list(out.rglob("*.html")) if out.is_dir() else [out]
     assert "Sentence encoder" in page.read_text()
 

@@ -324,7 +324,7 @@ def test_all_three_of_ones_own(tmp_path, monkeypatch, capsys, words, model):
     words.save("my.vec")
     Path("my.csv").write_text(TEXT.replace("label", "job", 1))
     given = ["--vectors", "my.vec", "--model", str(model), "--data", "my.csv", "--label", "job"]
-    small = ["--quick", "--topics", "gender", "--skip", "posterior", "--json", "--jobs", "1"]
+    small = ["--quick", "--topic", "gender", "--skip", "posterior", "--json", "--workers", "1"]
     assert run(["audit", *given, *small]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {verdict["subject"] for verdict in told["verdicts"]} >= {"data", "vectors", "model"}

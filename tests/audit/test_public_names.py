@@ -144,7 +144,7 @@ def test_audit(private, monkeypatch, capsys):
         private / "my-bert",
         "--data",
         private / "my.csv",
-        "--topics",
+        "--topic",
         "gender",
         "--quick",
         "--out",
@@ -206,7 +206,7 @@ def test_fewshot(private, monkeypatch, capsys):
         "8/4/8",
         "--leaning",
         "share",
-        "--jobs",
+        "--workers",
         1,
     )
     first = shell("fewshot", "run", *options, "--out", private / "a" / "run", "--json")
@@ -239,7 +239,7 @@ def test_masked(private, monkeypatch, capsys):
         model,
         "--max-tokens",
         600,
-        "--block",
+        "--max-length",
         64,
         "--evaluations",
         1,
@@ -265,7 +265,7 @@ def test_generated_sentences(private, monkeypatch, capsys):
     )
     out = private / "generated.jsonl"
     shell = partial(call, monkeypatch, capsys)
-    shell("masked", "generate", private / "seeds.txt", "--edits", 1, "--tried", 12, "-o", out)
+    shell("masked", "generate", private / "seeds.txt", "--max-edits", 1, "--tried", 12, "-o", out)
     assert_public(out, private)
 
 

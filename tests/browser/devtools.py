@@ -104,7 +104,7 @@ class Browser:
 
     def open(
         self,
-        path: Path,
+        path: Path | str,
         *,
         width: int = 1280,
         height: int = 900,
@@ -112,7 +112,7 @@ class Browser:
         media: str = "",
         at: str = "",
     ) -> Page:
-        """A page at a width, in light or dark, on the screen or as in print, at a fragment."""
+        """A file or address at a width, light or dark, on the screen or as in print."""
         return Page(self, path, width, height, dark, media, at)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Page:
     def __init__(
         self,
         browser: Browser,
-        path: Path,
+        path: Path | str,
         width: int,
         height: int,
         dark: bool,
@@ -145,7 +145,8 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
-        self.call("Page.navigate", url=path.resolve().as_uri() + (f"#{at}" if at else ""))
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        self.call("Page.navigate", url=address + (f"#{at}" if at else ""))
         browser.wait_for("Page.loadEventFired", self.session)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ import pytest
 from cli_shell import failure, output
 
 import grid_worlds
-from evenhand.cli import output as printing
 from evenhand.cli import run
 from evenhand.cli.grid import _Pace, figures_table
+from evenhand.cli.progress import step_bars
 from evenhand.grid import Store
 
 TASKS = Path(__file__).parents[1] / "grid"
@@ -191,7 +191,7 @@ def test_the_bar_tells_the_time_left(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     clock = [0.0]
     monkeypatch.setattr("evenhand.cli.grid.time.monotonic", lambda: clock[0])
-    with printing.step_bars() as told:
+    with step_bars() as told:
         pace = _Pace(told)
         pace(10, 110, "")  # there before: no matter of the rate
         clock[0] = 100.0

@@ -21,7 +21,7 @@ TEXT = [
     for word in ("his", "her")
     for place in PLACES
 ]
-QUICK = ("--model", "small", "--max-tokens", "1500", "--block", "64", "--evaluations", "2")
+QUICK = ("--model", "small", "--max-tokens", "1500", "--max-length", "64", "--evaluations", "2")
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +94,9 @@ def test_records_packed_files_and_given_sentences(text, capsys):
     )
     told = json.loads(
         output(
-            capsys, "masked", "finetune", "made.jsonl.bz2", "--field", "sentence", "--rewrite",
-            "swap", "--sentences", "masked.txt", "--crows", "pairs.csv", "--control", *QUICK,
-            "--json",
+            capsys, "masked", "finetune", "made.jsonl.bz2", "--text", "sentence", "--rewrite",
+            "swap", "--sentences", "masked.txt", "--crows", "pairs.csv",
+            "--control-training", *QUICK, "--json",
         )
     )  # fmt: skip
     assert told["data"]["sentences"] == len(PEOPLE)
@@ -139,8 +139,8 @@ def test_bad_input_is_one_line(text, capsys):
     assert "missing.txt" in failure(capsys, "masked", "finetune", "missing.txt")
     told = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
     assert "'swop' is not one of" in told
-    told = failure(capsys, "masked", "finetune", "text.txt", "--field", "x")
-    assert "--field needs a file ending in" in told
+    told = failure(capsys, "masked", "finetune", "text.txt", "--text", "x")
+    assert "--text needs a file ending in" in told
     (text / "few.txt").write_text("A cat sleeps.\nIt rains.\n")
     told = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
     assert "held-out text: expected 2 or more sentences for the perplexity" in told
@@ -155,5 +155,12 @@ def test_bad_input_is_one_line(text, capsys):
 def test_help_teaches(capsys):
     assert run(["masked", "finetune", "--help"]) == 0
     shown = capsys.readouterr().out
-    for option in ("--rewrite", "--max-tokens", "--control", "--crows", "--restart", "Examples:"):
+    for option in (
+        "--rewrite",
+        "--max-tokens",
+        "--control-training",
+        "--crows",
+        "--restart",
+        "Examples:",
+    ):
         assert option in shown

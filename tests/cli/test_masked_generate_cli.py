@@ -12,7 +12,7 @@ TEXT = """The cook put her spoon on the table.
 The girl lost her book.
 The coach raised his arm and smiled.
 """
-QUICK = ("--edits", "1", "--tried", "12")
+QUICK = ("--max-edits", "1", "--tried", "12")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def seeds(tmp_path_factory):
 def test_sentences_and_summary(capsys, seeds, tmp_path):
     made = tmp_path / "made.jsonl"
     told = json.loads(
-        output(capsys, "masked", "generate", str(seeds), "-o", str(made), "--direction", "both",
+        output(capsys, "masked", "generate", str(seeds), "-o", str(made), "--toward", "both",
                "--judge", "mini", "--json", *QUICK)
     )  # fmt: skip
     rows = [json.loads(line) for line in made.read_text().splitlines()]
@@ -67,7 +67,7 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
     assert "found - random" in shown
     assert "maximised by the search" in shown
     assert "continuations that the search never scored" in shown
-    plain = output(capsys, "masked", "generate", str(seeds), "--limit", "1", "--no-control",
+    plain = output(capsys, "masked", "generate", str(seeds), "--limit", "1", "--no-control-edits",
                    *QUICK)  # fmt: skip
     assert plain == made.read_text()
 
@@ -78,9 +78,9 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
         (("no.txt",), "no.txt"),
         (("EMPTY",), "expected sentences"),
         (("SEEDS", "--model", "no-such-model"), "no such folder"),
-        (("SEEDS", "--edits", "4"), "edits"),
+        (("SEEDS", "--max-edits", "4"), "edits"),
         (("SEEDS", "--fluency", "0.5"), "fluency"),
-        (("SEEDS", "--direction", "up"), "direction"),
+        (("SEEDS", "--toward", "up"), "toward"),
         (("SEEDS", "--judge", "no-such-model"), "no-such-model"),
         (("SEEDS", "--resolver", "magic"), "magic"),
         (("SEEDS", "-o", "no/such/folder/out.jsonl"), "no/such/folder"),

@@ -32,7 +32,7 @@ def test_metrics_read_their_material(capsys, tmp_path):
 
 
 def test_built_in_material_options_and_table(capsys):
-    arguments = ("mini", "--metric", "pronouns", "--top-k", "3", "--words", "pronouns")
+    arguments = ("mini", "--metric", "pronouns", "--top-k", "3", "--gender-words", "pronouns")
     (m,) = measured(capsys, *arguments)
     assert m.details["settings"]["top_k"] == 3
     assert m.query == "built-in sentences"

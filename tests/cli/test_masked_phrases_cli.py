@@ -23,8 +23,8 @@ def test_own_sets_as_json_with_files(capsys, tmp_path):
     path.write_text(OWN)
     found = json.loads(
         output(
-            capsys, "masked", "phrases", "--sets", str(path), "--vectors", "glove",
-            "-o", str(folder), "--format", "svg,html", "--json",
+            capsys, "masked", "phrases", "--set", str(path), "--vectors", "glove",
+            "-o", str(folder), "--figure-format", "svg,html", "--json",
         )
     )  # fmt: skip
     assert found["schema"] == "evenhand/2"
@@ -78,16 +78,16 @@ def test_each_panel_of_the_forest_shows_its_own_source(glove):
 
 
 def test_table(capsys):
-    text = output(capsys, "masked", "phrases", "--sets", "neutral")
+    text = output(capsys, "masked", "phrases", "--set", "neutral")
     for wanted in ("within groups", "anisotropy", "reliability", "mini, centred", WIDER):
         assert wanted in text
 
 
 def test_bad_input(capsys, tmp_path):
-    assert "did you mean 'force'" in failure(capsys, "masked", "phrases", "--sets", "forces")
+    assert "did you mean 'force'" in failure(capsys, "masked", "phrases", "--set", "forces")
     path = tmp_path / "own.toml"
     path.write_text("[sets.a.targets]\nx = ['a b', 'c d']")
-    told = failure(capsys, "masked", "phrases", "--sets", str(path))
+    told = failure(capsys, "masked", "phrases", "--set", str(path))
     assert "sets.a.targets: expected two named lists, got 1" in told
     for old, new, key in (
         ("winds the yarn", "winds [MASK] yarn", "sets.tools.targets.yarn"),
@@ -96,9 +96,9 @@ def test_bad_input(capsys, tmp_path):
         ("\n[sets", "[attributes]\nx = ['he', 'a']\ny = ['she', '[MASK]']\n[sets", "attributes.y"),
     ):
         path.write_text(OWN.replace(old, new, 1))
-        told = failure(capsys, "masked", "phrases", "--sets", str(path))
+        told = failure(capsys, "masked", "phrases", "--set", str(path))
         assert f"own.toml: {key}: expected a phrase without a mask, got '" in told
-    told = failure(capsys, "masked", "phrases", "--sets", str(path), "--sets", "b.toml")
+    told = failure(capsys, "masked", "phrases", "--set", str(path), "--set", "b.toml")
     assert "expected one file, got 2" in told
 
 
@@ -118,4 +118,4 @@ def test_phrases_of_filtered_sentences(capsys, tmp_path):
     assert m.query == "filtered sentences"
     assert "the foot" in pd.read_csv(folder / "phrases.csv")["phrase"][0]
     assert "knocks the fighter down" in output(capsys, *arguments)
-    assert "--sets" in failure(capsys, *arguments, "--sets", "force")
+    assert "--set" in failure(capsys, *arguments, "--set", "force")

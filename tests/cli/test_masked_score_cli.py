@@ -80,7 +80,16 @@ def test_items_agree_with_the_summary(capsys, source, tmp_path):
 
 
 def test_the_options_reach_the_instrument(capsys, source):
-    arguments = ("--top-k", "3", "--delta", "0.2", "--least", "0.9", "--words", "pronouns")
+    arguments = (
+        "--top-k",
+        "3",
+        "--delta",
+        "0.2",
+        "--threshold",
+        "0.9",
+        "--gender-words",
+        "pronouns",
+    )
     (m,), _ = measured(capsys, source, *arguments)
     expected = {"top_k": 3, "delta": 0.2, "threshold": 0.9, "words": "pronouns"}
     assert m.details["settings"] == expected
@@ -91,7 +100,16 @@ def test_the_options_reach_the_instrument(capsys, source):
 
 def test_two_models_table_and_figures(capsys, source, other, tmp_path):
     folder, cache = tmp_path / "figures", tmp_path / "cache"
-    models = ("--model", "mini", "--model", other, "--cache", str(cache), "--words", "pronouns")
+    models = (
+        "--model",
+        "mini",
+        "--model",
+        other,
+        "--cache",
+        str(cache),
+        "--gender-words",
+        "pronouns",
+    )
     text = output(capsys, "masked", "score", source, *models, "--figures", str(folder))
     assert "other - mini" in text
     assert "0.000 [-" in text
@@ -110,7 +128,16 @@ def test_two_models_table_and_figures(capsys, source, other, tmp_path):
 def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
     second = tmp_path / "deeper" / "other"
     shutil.copytree(other, second)
-    models = ("--model", other, "--model", str(second), "--model", other, "--words", "pronouns")
+    models = (
+        "--model",
+        other,
+        "--model",
+        str(second),
+        "--model",
+        other,
+        "--gender-words",
+        "pronouns",
+    )
     measurements, _ = measured(capsys, source, *models)
     parent = Path(other).parent.name
     assert [m.subject for m in measurements] == [f"{parent}/other", "deeper/other"]
@@ -119,7 +146,7 @@ def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
 def test_stdin(capsys, monkeypatch):
     said = io.BytesIO(b"[MASK] waves at the driver.\n\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(said))
-    (m,), _ = measured(capsys, "-", "--words", "pronouns")
+    (m,), _ = measured(capsys, "-", "--gender-words", "pronouns")
     assert (m.details["sentences"], m.details["blank_lines"]) == (1, 1)
 
 
@@ -127,7 +154,7 @@ def test_what_was_left_out_is_printed(capsys, tmp_path):
     path = tmp_path / "in.txt"
     text = "The cook said that [MASK] was late.\n"
     path.write_text(text * 2 + "and then " * 300 + "[MASK] left.\n")
-    shown = output(capsys, "masked", "score", str(path), "--words", "pronouns")
+    shown = output(capsys, "masked", "score", str(path), "--gender-words", "pronouns")
     assert "left out: line 3" in shown
     assert "repeated sentences, which count once: 1" in shown
 

@@ -1,132 +1,251 @@
-"""Every option is declared once: by an instrument, by settings, or by one shared option."""
+"""One vocabulary of options: the same name means the same everywhere, and has the same help."""
 
-import ast
+import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import click
 import pytest
 
-import evenhand.cli
-from evenhand.cli import command
-from evenhand.cli.options import flags_of
-from evenhand.fewshot.settings import DataSettings, RunSettings, SharedSettings, TrainingSettings
-from evenhand.instruments import all_declarations, options_of
-from evenhand.masked.finetuning import Settings as FinetuneSettings
-from evenhand.masked.generation import Settings as GenerationSettings
-from evenhand.text.rewrite.names import Anonymize
-from evenhand.text.rewrite.neutralize import Neutralize
-from evenhand.text.rewrite.swap import Swap
-from evenhand.text.structural import Filter
-from evenhand.vectors.mitigation import DebiasSettings
+from evenhand.cli import command, run
+from evenhand.cli.commands import GROUPS, RENAMED, Command, Group
 
-SETTINGS = (
-    DataSettings,
-    RunSettings,
-    SharedSettings,
-    TrainingSettings,
-    FinetuneSettings,
-    GenerationSettings,
-    Anonymize,
-    Neutralize,
-    Swap,
-    Filter,
-    DebiasSettings,
-)
-OTHER_MEANINGS = {
-    "--batch": "blocks per step of fine-tuning; episodes per step of a few-shot run",
-    "--control": "a second training on the unchanged text; a benchmark rewritten",
-    "--data": "labelled texts of a run; material of the metrics of a model",
-    "--direction": "where generation pushes the bias; which words are swapped",
-    "--draws": "from a posterior; of random words",
-    "--dtype": "of a model that is run; of training",
-    "--duplicates": "of a data set; of odds, where every row can count",
-    "--edits": "how many words are replaced; a file of all edits",
-    "--female": "the code of a column; values of odds, repeatable",
-    "--fills": "words tried in generation; top words of DisCo",
-    "--format": "of figures; of the input; of a file of vectors",
-    "--gender": "the column of a data set; of odds, where pronouns can replace it",
-    "--judge": "a second model; what distinguishes her and her",
-    "--label": "the column of a data set; of odds",
-    "--learning-rate": "of fine-tuning; of a few-shot network",
-    "--limit": "of seeds; of the length of texts",
-    "--male": "the code of a column; values of odds, repeatable",
-    "--mask": "what the pronoun becomes; the share of masked tokens",
-    "--method": "of debiasing; how CrowS pairs are scored",
-    "--model": "a language model; a Bayesian model",
-    "--names": "first names too; a file of names of DisCo",
-    "--option": "of a network; of an engine",
-    "--output": "a file; a folder",
-    "--patience": "in evaluations of fine-tuning; in validations of a few-shot run",
-    "--seed": "of all draws; of the training alone",
-    "--sentences": "a file to measure on; whether documents are cut",
-    "--sets": "of phrases; of simulated tables",
-    "--text": "the column of a data set; of odds, whose pronouns count",
-    "--words": "of a measure of models; protected words of a distance table",
-    "--top-k": "of the pronoun score; of the second score of fine-tuning; of DisCo",
-    "-o": "a file; a folder",
+ROOT = Path(__file__).parents[2]
+
+TYPES = {
+    "--cluster": "crossed templates can be one more cluster of items",
+    "--data": "material of the metrics of a model is a file, labelled texts have names too",
+    "--dtype": "training can choose it by the device",
+    "--duplicates": "odds can count every row",
+    "--female": "odds take several codes",
+    "--group": "items have one group",
+    "--label": "audits that are compared are named by it too",
+    "--male": "odds take several codes",
+    "--method": "the method of the command: of scoring pairs, of debiasing",
+    "--model": "training and generation take one model",
+    "--names": "names drawn at random would change a measure from run to run",
+    "--score": "classes have a column each, items one score",
 }
-"""Flags that several declarations have since they mean different things."""
+"""Options whose values differ between commands, and why."""
+
+DEFAULTS = {
+    "--batch": "episodes and blocks differ in size",
+    "--data": "an audit of something else has none",
+    "--dtype": "see above",
+    "--duplicates": "see above",
+    "--family": "a comparison is made by one model",
+    "--female": "see above",
+    "--fills": "a search tries more than a measure counts",
+    "--held-out": "of documents; of pairs of sentences",
+    "--learning-rate": "of networks of different sizes",
+    "--limit": "pairs of all words would be too many",
+    "--male": "see above",
+    "--max-length": "an encoder has its own",
+    "--method": "see above",
+    "--model": "an audit of something else has none",
+    "--names": "what a rewriting was published with",
+    "--option": "a network or an engine",
+    "--out": "what cannot be printed has a default folder",
+    "--patience": "validations and evaluations",
+    "--permutations": "as many as the cost of a measure allows",
+    "--rewrite-share": "swap and substitute differ in it",
+    "--text": "none, or found by its name",
+    "--top": "answers, pairs and classes",
+    "--topic": "an audit has three, debiasing one",
+}
+"""Options whose defaults differ between commands, and why."""
+
+TEXTS = {
+    *("--append", "--batch", "--cache", "--cluster", "--data", "--device", "--dtype"),
+    *("--duplicates", "--female", "--figures", "--fills", "--gender", "--group", "--held-out"),
+    *("--label", "--male", "--max-length", "--method", "--model", "--names", "--null", "--option"),
+    *("--out", "--patience", "--permutations", "--score", "--seed", "--sentences", "--text"),
+    "--vectors",
+}
+"""Options whose help says what they are for in the command."""
+
+SYNONYMS = {
+    "--cache": ("--cache-dir", "--cache-folder"),
+    "--device": ("--gpu", "--cuda"),
+    "--figures": ("--plots", "--charts", "--plot", "--figure"),
+    "--json": ("--as-json", "--jsonl"),
+    "--label": ("--labels", "--class-column"),
+    "--limit": ("--head", "--first", "--max-items", "--n"),
+    "--metric": ("--metrics", "--measure-by"),
+    "--model": ("--models", "--language-model"),
+    "--out": ("--output", "--outfile", "--folder", "--dir", "--to", "--save"),
+    "--prob": ("--probability", "--level", "--confidence", "--ci"),
+    "--quiet": ("--silent", "--no-progress", "--verbose"),
+    "--restart": ("--resume", "--no-resume", "--overwrite", "--force", "--fresh"),
+    "--seed": ("--random-seed", "--rng"),
+    "--text": ("--field", "--column", "--text-column"),
+    "--threads": ("--max-threads", "--num-threads"),
+    "--topic": ("--topics",),
+    "--vectors": ("--embeddings", "--vector"),
+    "--workers": ("--jobs", "--processes", "--num-workers", "--cores"),
+}
+"""What else such options are called elsewhere; here each has one name."""
 
 
-def written_by_hand() -> dict[str, list[str]]:
-    """Where a flag is written in the code of the commands."""
-    places = defaultdict(list)
-    for path in sorted(Path(evenhand.cli.__file__).parent.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            name = getattr(getattr(node, "func", None), "attr", None) or getattr(
-                getattr(node, "func", None), "id", None
-            )
-            if isinstance(node, ast.Call) and name in ("option", "shared"):
-                for argument in node.args:
-                    value = getattr(argument, "value", None)
-                    if isinstance(value, str) and value.startswith("-"):
-                        places[value].append(f"{path.name}:{node.lineno}")
-    return places
-
-
-def declared() -> dict[str, set[str]]:
-    """The declarations of each flag; instruments that share a help text share the declaration."""
-    flags = defaultdict(set)
-    for about in all_declarations():
-        for option in about.options:
-            for flag in flags_of(option):
-                flags[flag].add(f"instruments: {option.name}")
-    for cls in SETTINGS:
-        for option in options_of(cls):
-            for flag in flags_of(option) if option.public else ():
-                flags[flag].add(f"{cls.__module__}: {option.help}")
-    return flags
-
-
-def test_no_option_is_declared_twice():
-    hand, settings = written_by_hand(), declared()
-    several = {
-        flag: [*hand.get(flag, ()), *sorted(settings.get(flag, ()))]
-        for flag in {*hand, *settings}
-        if len(hand.get(flag, ())) + len(settings.get(flag, ())) > 1
-    }
-    assert {flag: places for flag, places in several.items() if flag not in OTHER_MEANINGS} == {}
-    assert set(OTHER_MEANINGS) <= set(several)
-
-
-def commands(group, words=()):
+def walk(group, words=()):
     context = click.Context(group)
     for name in group.list_commands(context):
         member = group.get_command(context, name)
+        yield " ".join((*words, name)), member
         if isinstance(member, click.Group):
-            yield from commands(member, (*words, name))
-        else:
-            yield " ".join((*words, name)), member
+            yield from walk(member, (*words, name))
 
 
-@pytest.mark.parametrize("member", [pytest.param(m, id=n) for n, m in commands(command)])
-def test_a_command_has_each_flag_once_and_explains_it(member):
-    flags = [
-        flag
-        for parameter in member.params
-        if isinstance(parameter, click.Option)
-        for flag in (*parameter.opts, *parameter.secondary_opts)
-    ]
+@cache
+def members():
+    return dict(walk(command))
+
+
+@cache
+def options():
+    """All options of commands that are no groups, by their long name."""
+    listed = defaultdict(list)
+    for path, member in members().items():
+        for parameter in member.params:
+            if isinstance(parameter, click.Option) and not isinstance(member, click.Group):
+                listed[parameter.opts[-1]].append((path, parameter))
+    return listed
+
+
+def kind(option):
+    """What a value is: its type, its choices, and whether there can be several."""
+    choices = tuple(getattr(option.type, "choices", ()))
+    return type(option.type).__name__, choices, option.multiple, option.is_flag
+
+
+def differing(by):
+    """The options of which commands differ in something."""
+    return {
+        flag: {path: by(option) for path, option in used}
+        for flag, used in options().items()
+        if len({str(by(option)) for _, option in used}) > 1
+    }
+
+
+def unset(option):
+    return (
+        None if option.default in (None, ()) or "UNSET" in str(option.default) else option.default
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "allowed"), [(kind, TYPES), (unset, DEFAULTS), (lambda option: option.help, TEXTS)]
+)
+def test_the_same_name_means_the_same(by, allowed):
+    found = differing(by)
+    assert {flag: uses for flag, uses in found.items() if flag not in allowed} == {}
+    assert set(allowed) - set(found) <= {"--female", "--male", "--option", "--text"}, "now the same"
+
+
+def test_the_same_thing_has_the_same_name():
+    flags = defaultdict(set)
+    for flag, used in options().items():
+        for _, option in used:
+            flags[option.help].add(flag)
+    assert {text: names for text, names in flags.items() if len(names) > 1} == {}
+    for name, others in SYNONYMS.items():
+        assert name in options() or name == "--threads"
+        assert not set(others) & set(options()), name
+
+
+def test_what_several_commands_have():
+    listed = options()
+    for name in ("--seed", "--prob", "--json", "--quiet", "--encoding", "--max-size", "--restart"):
+        assert len(listed[name]) > 4, name
+    for path, option in listed["--out"]:
+        assert option.opts == ["-o", "--out"], path
+        assert option.metavar in ("FILE", "FOLDER"), path
+    assert {option.default for _, option in listed["--prob"]} == {0.95}
+    assert all(option.multiple for _, option in listed["--topic"])
+    assert {path for path, _ in listed["--device"]} >= {"audit", "fewshot run", "model measure"}
+
+
+@pytest.mark.parametrize("path", members())
+def test_a_command_is_of_our_kind_and_has_each_option_once(path):
+    member = members()[path]
+    assert isinstance(member, Command | Group)
+    own = [parameter for parameter in member.params if isinstance(parameter, click.Option)]
+    flags = [flag for option in own for flag in (*option.opts, *option.secondary_opts)]
     assert len(flags) == len(set(flags))
-    assert all(p.help for p in member.params if isinstance(p, click.Option))
+    assert all(option.help for option in own)
+    if isinstance(member, Command):
+        assert "--quiet" in flags
+        assert "--json" in flags or path in ("completion", "explore")
+
+
+@pytest.mark.parametrize("path", ["", *members()])
+def test_help_fits_80_columns_and_teaches(path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*path.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    first = text.split("\n\n")[1]
+    assert first.strip()[0].isupper()
+    assert re.search(r"Examples?\b.*:", text) or "Start with:" in text
+    sections = re.findall(r"^(\w+):$", text, re.M)
+    order = [name for name in ("Options", *GROUPS) if name in sections]
+    assert [name for name in sections if name in order] == order
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["audit", "--output", "x"], "no such option --output: did you mean --out?"),
+        (["audit", "--topics", "x"], "did you mean --topic?"),
+        (["audit", "--qiuck"], "did you mean --quick?"),
+        (["text", "swap", "--field", "x"], "did you mean --text?"),
+        (["text", "swap", "--jobs", "2"], "did you mean --workers?"),
+        (["posterior", "fit", "t.csv", "--model", "x"], "did you mean --family?"),
+        (["list", "topics", "--zzzz"], "`evenhand list topics --help` lists them"),
+        (["list", "topcis"], "unknown command 'topcis': did you mean 'topics'?"),
+        (["lst"], "unknown command 'lst': did you mean 'list'?"),
+    ],
+)
+def test_errors_name_what_may_be_meant(arguments, expected, capsys):
+    assert run(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert expected in error
+    assert error.count("\n") == 1
+
+
+def documented():
+    """The commands in the pages and in help, each with its page."""
+    pages = [ROOT / "README.md", ROOT / "action.yml", *sorted((ROOT / "docs").glob("*.md"))]
+    texts = {page.name: page.read_text() for page in pages}
+    texts |= {path: member.help or "" for path, member in members().items()}
+    for name, text in texts.items():
+        for line in text.replace("\\\n", " ").splitlines():
+            for found in re.findall(r"\bevenhand ((?:--threads N )?[a-z][^`#|;>]*)", line):
+                yield name, found.removeprefix("--threads N ").split()
+
+
+def test_documented_commands_have_their_options():
+    unknown = []
+    for page, words in documented():
+        path = next((p for n in (3, 2, 1) if (p := " ".join(words[:n])) in members()), None)
+        member = members().get(path)
+        if member is None or isinstance(member, click.Group):
+            continue
+        flags = {f for o in member.params for f in (*o.opts, *o.secondary_opts)} | {"--help"}
+        given = {word.partition("=")[0].rstrip(",.):") for word in words if word.startswith("--")}
+        unknown += [(page, path, flag) for flag in sorted(given - flags)]
+    assert unknown == []
+
+
+def test_every_suggestion_exists():
+    flags = {flag for used in options().values() for _, o in used for flag in o.opts}
+    flags |= {flag for used in options().values() for _, o in used for flag in o.secondary_opts}
+    for old, new in RENAMED.items():
+        assert set(new) - {"--threads"} <= flags, old
+
+
+def test_groups_of_help_name_options_that_exist():
+    listed = {flag for flags in GROUPS.values() for flag in flags} - {"--help"}
+    assert listed <= {*options(), "--items"}

@@ -1,9 +1,5 @@
 """The printers of measurements and comparisons."""
 
-import io
-import re
-import sys
-import time
 from dataclasses import replace
 
 from evenhand.cli.output import (
@@ -12,7 +8,6 @@ from evenhand.cli.output import (
     p_text,
     print_comparisons,
     print_measurements,
-    step_bars,
     table,
 )
 from evenhand.results import Comparison, Estimate, Measurement
@@ -110,25 +105,3 @@ def test_long_texts_are_wrapped_and_columns_stay_aligned(capsys):
     assert lines[4].index("many") + 2 == lines[-2].index("x") - 1  # two wide letters, one accent
     assert lines[4].rstrip().endswith("0.125")
     assert lines[-2].endswith("-1.5")
-
-
-def test_bars_show_rate_and_time_left_on_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setenv("COLUMNS", "110")
-    with step_bars({"encoding": "tokens"}) as progress:
-        for number_done in range(4):
-            progress("encoding", 20 * number_done, 100, f"{number_done} of 9 texts")
-            time.sleep(0.01)
-    assert re.search(r"[\d,]+ tokens/s, 0:\d\d left, 3 of 9 texts", sys.stderr.getvalue())
-    with step_bars() as progress:
-        progress("rewriting", 0, 1, "")
-        progress("training", 10, 10, "12 episodes/s, 0:00 left")
-    shown = re.sub(r"\x1b\[[\d;?]*\w", "", sys.stderr.getvalue())
-    assert "10/10 12 episodes/s, 0:00 left" in shown
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with step_bars() as progress:
-        assert progress is None

@@ -97,7 +97,7 @@ def test_fit_for_reading(capsys, path):
 @pytest.mark.slow
 def test_one_model_and_its_files(capsys, path, tmp_path):
     folder = tmp_path / "out"
-    arguments = ("posterior", "fit", path, "--model", "crossed", "--draws", "160", "--sensitivity")
+    arguments = ("posterior", "fit", path, "--family", "crossed", "--draws", "160", "--sensitivity")
     text = output(capsys, *arguments, "-o", str(folder))
     assert "under other priors" in text
     saved = json.loads((folder / "results.json").read_text())
@@ -125,18 +125,18 @@ def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     data = pd.read_csv(write(twice, tmp_path / "once.csv"), index_col=0)
     path = tmp_path / "twice.csv"
     pd.concat([data, data]).to_csv(path)
-    arguments = ("posterior", "fit", str(path), "--draws", "160", "--duplicates", "keep")
+    arguments = ("posterior", "fit", str(path), "--draws", "160", "--repeats", "keep")
     document = json.loads(output(capsys, *arguments, "--json"))
     assert document["rows"] == 2 * twice.rows
     assert list(document["skipped"]) == ["crossed-no-interaction", "crossed"]
     assert select(document, "posterior_contrast", "crossed") == {}
-    assert "16 repeated rows" in failure(capsys, *arguments, "--model", "crossed")
+    assert "16 repeated rows" in failure(capsys, *arguments, "--family", "crossed")
 
 
-@pytest.mark.parametrize("chosen", [("--classes", "class1"), ("--words", "word1, word2,word3")])
+@pytest.mark.parametrize("chosen", [("--class", "class1"), ("--word", "word1, word2,word3")])
 def test_words_of_one_class(capsys, path, chosen):
     """No attribute is both associated and different: the contrasts compare other attributes."""
-    arguments = ("posterior", "fit", path, "--draws", "160", "--model", "crossed", *chosen)
+    arguments = ("posterior", "fit", path, "--draws", "160", "--family", "crossed", *chosen)
     document = json.loads(output(capsys, *arguments, "--json"))
     contrasts = select(document, "posterior_contrast", "crossed")
     assert list(contrasts) == [
@@ -153,21 +153,21 @@ def test_words_of_one_class(capsys, path, chosen):
 
 def test_unknown_words_and_classes(capsys, path):
     fit = ("posterior", "fit", path)
-    assert "did you mean 'class1'" in failure(capsys, *fit, "--classes", "clas1")
-    assert "no protected word 'pope'" in failure(capsys, *fit, "--words", "word1,pope")
+    assert "did you mean 'class1'" in failure(capsys, *fit, "--class", "clas1")
+    assert "no protected word 'pope'" in failure(capsys, *fit, "--word", "word1,pope")
 
 
 @pytest.mark.slow
 def test_several_tables_share_a_figure(capsys, table, path, tmp_path):
     other = write(table.with_distance(table.distance**0.9, "other"), tmp_path / "other.csv")
-    fit = ("posterior", "fit", path, other, "--model", "coefficients", "--draws", "160")
+    fit = ("posterior", "fit", path, other, "--family", "coefficients", "--draws", "160")
     document = json.loads(output(capsys, *fit, "--json", "-o", str(tmp_path / "out")))
     assert list(document["tables"]) == ["d", "other"]
     assert document["tables"]["d"]["rows"] == table.rows
     names = [p.name for p in (tmp_path / "out" / "figures").iterdir()]
     assert names == ["levels-coefficients.svg"]
     assert (tmp_path / "out" / "other" / "results.json").exists()
-    compare = ("posterior", "compare", path, other, other, path, "--model", "coefficients")
+    compare = ("posterior", "compare", path, other, other, path, "--family", "coefficients")
     compare = (*compare, "--draws", "160", "-o", str(tmp_path / "change"))
     text = output(capsys, *compare)
     assert text.count("Change of each protected word") == 2
@@ -207,7 +207,7 @@ def test_describe(capsys, path, table):
     document = json.loads(output(capsys, "posterior", "describe", path, "--json"))
     assert document["rows"] == table.rows
     assert [m["metric"] for m in document["measurements"]] == ["mac", "association"]
-    arguments = ("posterior", "describe", path, path, "--classes", "class1", "--json")
+    arguments = ("posterior", "describe", path, path, "--class", "class1", "--json")
     several = json.loads(output(capsys, *arguments))["tables"]
     assert list(several) == ["d", "d 2"]
     assert [m["metric"] for m in several["d"]["measurements"]] == ["mac"]
@@ -215,7 +215,7 @@ def test_describe(capsys, path, table):
 
 
 def test_errors_are_one_line(capsys, path, tmp_path):
-    assert "crossed" in failure(capsys, "posterior", "fit", path, "--model", "crosed")
+    assert "crossed" in failure(capsys, "posterior", "fit", path, "--family", "crosed")
     assert "No such file" in failure(capsys, "posterior", "fit", str(tmp_path / "none.csv"))
     bad = tmp_path / "bad.csv"
     bad.write_text("protectedWord,wordToCompare\na,b\n")

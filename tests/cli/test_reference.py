@@ -5,6 +5,7 @@ import json
 import pytest
 from cli_shell import failure, output
 
+from evenhand.fewshot.networks import NAMES
 from evenhand.instruments import all_declarations
 
 
@@ -37,10 +38,25 @@ def test_an_unknown_metric_suggests_the_nearest(capsys):
         ("topics", "religion"),
         ("models", "mini"),
         ("networks", "proto-soft"),
+        ("networks", "Snell et al. 2017"),
         ("templates", "{profession}"),
+        ("templates", "[NAME] found work as a [MASK]."),
     ],
 )
 def test_what_there_is_can_be_listed(capsys, kind, name):
     assert name in output(capsys, "list", kind)
     assert name in output(capsys, "list", kind, "--json")
     assert json.loads(output(capsys, "list", kind, "--json"))[kind]
+
+
+def test_every_network_says_what_it_does(capsys):
+    rows = json.loads(output(capsys, "list", "networks", "--json"))["networks"]
+    assert [row["name"] for row in rows] == list(NAMES)
+    assert all(row["classifies by"] for row in rows)
+
+
+@pytest.mark.parametrize("arguments", [("metrics", "crows"), ("topics",), ("networks",)])
+def test_lists_fit_80_columns(capsys, monkeypatch, arguments):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert max(map(len, output(capsys, "list", *arguments).splitlines())) <= 80

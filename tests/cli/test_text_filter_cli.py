@@ -84,7 +84,7 @@ def test_fields_sentences_and_jobs(tmp_path: Path, capsys: pytest.CaptureFixture
     text = "It rains. The dancer shakes her hips. He waits."
     source.write_text("".join(json.dumps({"n": n, "body": text}) + "\n" for n in range(40)))
     out = tmp_path / "out.jsonl"
-    options = ["--field", "body", "--sentences", "--jobs", "2", "--json", "-o", str(out)]
+    options = ["--text", "body", "--split-sentences", "--workers", "2", "--json", "-o", str(out)]
     assert run(["text", "filter", str(source), *options]) == 0
     assert json.loads(capsys.readouterr().out)["read"] == 120
     assert [row["line"] for row in rows(out)] == list(range(1, 41))
@@ -104,7 +104,7 @@ def test_compressed_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--resolver", "rulez"], "unknown resolver 'rulez': did you mean 'rules'?"),
         (["--resolver", "spacy"], "resolver spacy: expected spacy:MODEL"),
         (["--min-confidence", "2"], "2.0 is not in the range 0<=x<=1"),
-        (["--field", "text"], "--field needs a file ending in"),
+        (["--text", "text"], "--text needs a file ending in"),
     ],
 )
 def test_errors(

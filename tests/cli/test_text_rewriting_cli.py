@@ -37,7 +37,7 @@ def test_a_filter_from_stdin_to_stdout(shell):
     assert shell("neutralize", stdin="She runs and sings.\n")[1] == "They run and sing.\n"
     said = "Marie Curie spoke. Curie was thanked.\n"
     assert shell("anonymize", stdin=said)[1] == "E1 E2 spoke. E2 was thanked.\n"
-    assert shell("substitute", "--probability", "1", stdin="She left.\n")[1] == "He left.\n"
+    assert shell("substitute", "--rewrite-share", "1", stdin="She left.\n")[1] == "He left.\n"
 
 
 def test_several_files_one_after_the_other(shell):
@@ -77,11 +77,11 @@ def test_json_is_the_counts_alone(shell):
 
 def test_records_keep_every_other_byte(shell):
     Path("in.jsonl").write_text('{"id": 1.50, "text": "She \\u2014 left", "x":"she"}\n')
-    assert shell("swap", "in.jsonl", "--field", "text")[1] == (
+    assert shell("swap", "in.jsonl", "--text", "text")[1] == (
         '{"id": 1.50, "text": "He \\u2014 left", "x":"she"}\n'
     )
     Path("in.csv").write_text('a,text\r\nshe,"She ""left"",\nthen"\r\n')
-    assert shell("swap", "in.csv", "--field", "text", "-o", "out.csv")[0] == 0
+    assert shell("swap", "in.csv", "--text", "text", "-o", "out.csv")[0] == 0
     assert Path("out.csv").read_bytes() == b'a,text\r\nshe,"He ""left"",\nthen"\r\n'
 
 
@@ -106,7 +106,7 @@ def test_processes_keep_the_order(shell, tmp_path):
     lines = [f"{i} she saw {'his' if i % 3 else 'her'} dog\n" for i in range(40_000)]
     Path("in.txt").write_text("".join(lines))
     assert shell("swap", "in.txt", "-o", "one.txt")[0] == 0
-    assert shell("swap", "in.txt", "-o", "two.txt", "--jobs", "2")[0] == 0
+    assert shell("swap", "in.txt", "-o", "two.txt", "--workers", "2")[0] == 0
     assert Path("one.txt").read_bytes() == Path("two.txt").read_bytes()
 
 
@@ -124,15 +124,15 @@ def test_bytes_that_are_not_text_stay_if_requested(shell, tmp_path):
         (["swap", "absent.txt"], "absent.txt: No such file or directory"),
         (["swap", "in.txt", "-o", "in.txt"], "in.txt: is an input"),
         (["swap", "in.txt", "-o", "nowhere/out.txt"], "expected a file in a folder that exists"),
-        (["swap", "in.txt", "--kinds", "planets"], "kinds: expected some of"),
-        (["swap", "in.txt", "--judge", "oracle"], "unknown judge 'oracle'"),
-        (["swap", "in.txt", "--judge", "spacy:none"], "spacy"),
-        (["swap", "in.txt", "--field", "text"], "--field needs a file ending in"),
+        (["swap", "in.txt", "--kind", "planets"], "kinds: expected some of"),
+        (["swap", "in.txt", "--tagger", "oracle"], "unknown judge 'oracle'"),
+        (["swap", "in.txt", "--tagger", "spacy:none"], "spacy"),
+        (["swap", "in.txt", "--text", "text"], "--text needs a file ending in"),
         (["swap", "in.txt", "--json"], "--json needs -o"),
-        (["swap", "in.csv", "--field", "texts"], "in.csv, line 1: no column 'texts'"),
-        (["swap", "bad.jsonl", "--field", "text"], "bad.jsonl, line 2"),
+        (["swap", "in.csv", "--text", "texts"], "in.csv, line 1: no column 'texts'"),
+        (["swap", "bad.jsonl", "--text", "text"], "bad.jsonl, line 2"),
         (["swap", "in.txt", "--pairs", "pairs.csv"], "pairs.csv, line 1"),
-        (["swap", "in.txt", "--probability", "1.5"], "1.5 is not in the range"),
+        (["swap", "in.txt", "--rewrite-share", "1.5"], "1.5 is not in the range"),
         (["anonymize", "in.txt", "--entities", "x"], "unknown finder of names 'x'"),
     ],
 )
@@ -175,10 +175,10 @@ def test_of_a_table_only_the_column_of_texts_is_rewritten(shell):
     Path("in.csv").write_text(TABLE)
     code, out, err = shell("swap", "in.csv")
     assert (code, out) == (0, TABLE.replace("She has", "He has"))
-    assert err == "in.csv: the text is in 'bio' (--field names another)\n"
+    assert err == "in.csv: the text is in 'bio' (--text names another)\n"
     Path("in.jsonl").write_text('{"who": "queen", "text": "She has flown for years."}\n')
     assert shell("swap", "in.jsonl")[1] == '{"who": "queen", "text": "He has flown for years."}\n'
-    assert shell("swap", "in.csv", "--format", "lines")[1].startswith(
+    assert shell("swap", "in.csv", "--input-format", "lines")[1].startswith(
         "id,gender,job,bio\n1,F,steward,He"
     )
 
@@ -186,10 +186,10 @@ def test_of_a_table_only_the_column_of_texts_is_rewritten(shell):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a,b\nshe,he\n", "in.csv: which column is the text? Name it with --field (columns: a, b)"),
+        ("a,b\nshe,he\n", "in.csv: which column is the text? Name it with --text (columns: a, b)"),
         (
             "id,title,text\n1,She and a dog there,He ran all the way\n",
-            "in.csv: which is the text: title, text? Name it with --field (columns: id, title,",
+            "in.csv: which is the text: title, text? Name it with --text (columns: id, title,",
         ),
     ],
 )
@@ -206,23 +206,23 @@ def test_the_gender_of_a_swapped_record_is_swapped(shell):
     swapped = (
         "id,gender,job,bio\n1,M,stewardess,He has flown for years.\n2,M,king,It rained a lot.\n"
     )
-    assert shell("swap", "in.csv", "--field", "bio", "--flip", "gender")[1] == swapped
+    assert shell("swap", "in.csv", "--text", "bio", "--flip", "gender")[1] == swapped
     to_female = ("--direction", "male-to-female", "--flip", "gender")
-    assert shell("swap", "in.csv", "--field", "bio", *to_female)[1] == TABLE
-    both = shell("swap", "in.csv", "--field", "bio", "--flip", "gender", "--append")[1]
+    assert shell("swap", "in.csv", "--text", "bio", *to_female)[1] == TABLE
+    both = shell("swap", "in.csv", "--text", "bio", "--flip", "gender", "--append")[1]
     assert both.splitlines()[1:3] == [TABLE.splitlines()[1], swapped.splitlines()[1]]
     Path("in.jsonl").write_text(
         '{"sex": "Woman", "text": "She left."}\n{"sex": null, "text": "He"}\n'
     )
-    out = shell("swap", "in.jsonl", "--field", "text", "--flip", "sex")[1]
+    out = shell("swap", "in.jsonl", "--text", "text", "--flip", "sex")[1]
     assert out == '{"sex": "Man", "text": "He left."}\n{"sex": null, "text": "She"}\n'
 
 
 def test_a_flipped_record_can_be_restored(shell):
     Path("in.csv").write_text(TABLE)
-    swap = ("swap", "in.csv", "--field", "bio", "--flip", "gender")
+    swap = ("swap", "in.csv", "--text", "bio", "--flip", "gender")
     assert shell(*swap, "-o", "out.csv", "--edits", "e.jsonl")[0] == 0
-    assert shell("undo", "out.csv", "e.jsonl", "--field", "bio", "-o", "back.csv")[0] == 0
+    assert shell("undo", "out.csv", "e.jsonl", "--text", "bio", "-o", "back.csv")[0] == 0
     assert Path("back.csv").read_text() == TABLE
 
 

@@ -181,10 +181,10 @@ def test_occupations_on_two_axes(capsys, tmp_path):
 
 
 def test_pairs_and_their_threshold(capsys, small):
-    text = output(capsys, "vectors", "pairs", small, "she", "he", "-n", "5", "--limit", "800")
+    text = output(capsys, "vectors", "pairs", small, "she", "he", "--top", "5", "--limit", "800")
     assert "her" in text
     assert "5 of 5" in text
-    arguments = ("vectors", "pairs", small, "--threshold", "0.9", "--limit", "800", "--json")
+    arguments = ("vectors", "pairs", small, "--max-distance", "0.9", "--limit", "800", "--json")
     document = json.loads(output(capsys, *arguments))
     assert document["pair"] == ["she", "he"]
     assert 0.9 in [effect["threshold"] for effect in document["sensitivity"]]
@@ -224,15 +224,15 @@ def test_null_and_dimension(capsys):
             "gender",
             "--metric",
             "direct_bias",
-            "--draws",
+            "--null",
             "100",
             "--json",
         )
     )
     assert document["measurements"][0]["details"]["null_draws"] == 100
-    text = output(capsys, "vectors", "null", "glove", "--weat", "6", "--draws", "50")
+    text = output(capsys, "vectors", "null", "glove", "--weat", "6", "--null", "50")
     assert "weat" in text
-    assert "1/√d" in output(capsys, "vectors", "null", "glove", "--dimension")
+    assert "1/√d" in output(capsys, "vectors", "null", "glove", "--by-dimension")
 
 
 @pytest.mark.parametrize(
@@ -248,12 +248,15 @@ def test_null_and_dimension(capsys):
         (("vectors", "measure", "glove", "--seed", "x"), "not a valid integer"),
         (("vectors", "distances", "glove"), "--topic"),
         (("vectors", "analogies", "glove", "man", "doctor"), "three words"),
-        (("vectors", "null", "glove"), "--dimension"),
+        (("vectors", "null", "glove"), "--by-dimension"),
         (("vectors", "debias", "glove", "-o", "/no/such/dir/x.bin"), "/no/such/dir"),
         (("vectors", "debias", "glove", "-o", "fair.foo"), "cannot tell the format"),
-        (("vectors", "debias", "glove", "--method", "inlp", "-k", "2"), "k: not an option of inlp"),
+        (
+            ("vectors", "debias", "glove", "--method", "inlp", "--dimensions", "2"),
+            "k: not an option of inlp",
+        ),
         (("vectors", "debias", "glove", "--seed", "5000000000"), "--seed"),
-        (("vectors", "null", "glove", "--draws", "0", "--weat", "1"), "--draws"),
+        (("vectors", "null", "glove", "--null", "0", "--weat", "1"), "--null"),
         (("vectors", "null", "glove", "--topic", "race", "--metric", "association"), "no null"),
         (("vector",), "did you mean 'vectors'"),
         (("--what",), "--what"),
@@ -294,7 +297,7 @@ def test_more_answers_than_words(capsys, tmp_path):
     path = tmp_path / "tiny.txt"
     path.write_text("a 1 0\nb 0 1\nc 1 1\nd 2 1\ne 0 3\n")
     assert "inputs barred" in output(
-        capsys, "vectors", "analogies", str(path), "a", "b", "c", "-n", "50"
+        capsys, "vectors", "analogies", str(path), "a", "b", "c", "--top", "50"
     )
 
 

@@ -70,7 +70,7 @@ def test_the_line_of_the_first_wrong_byte_is_named(capsys):
     lines = ["she reads.\n"] * 200_000
     lines[150_000] = "she drinks café.\n"
     Path("in").write_bytes("".join(lines).encode("cp1252"))
-    error = failure(capsys, "text", "swap", "in", "-o", "out", "--jobs", "2")
+    error = failure(capsys, "text", "swap", "in", "-o", "out", "--workers", "2")
     assert "in, line 150001: expected UTF-8, got the byte 0xe9" in error
     assert sorted(path.name for path in Path().iterdir()) == ["in"]
 
@@ -138,7 +138,7 @@ def test_tables(capsys, encoding):
 
 def test_a_table_rewritten_with_its_header(capsys):
     path = str(table("utf-16"))
-    output(capsys, "text", "swap", path, "--field", "text", "-o", "out.csv", "--encoding", "utf-16")
+    output(capsys, "text", "swap", path, "--text", "text", "-o", "out.csv", "--encoding", "utf-16")
     with Path("out.csv").open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == ROWS
 

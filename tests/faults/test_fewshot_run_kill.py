@@ -62,7 +62,7 @@ QUICK = (
     "6",
     "--encoder",
     "small",
-    "--jobs",
+    "--workers",
     "1",
 )
 KINDS = {

@@ -35,7 +35,7 @@ def _folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("text", "swap", "FILE", "--field", "text", "--format", "jsonl"),
+        ("text", "swap", "FILE", "--text", "text", "--input-format", "jsonl"),
         ("text", "odds", "FILE", "--label", "label"),
         ("text", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
         ("text", "undo", "in.txt", "FILE", "-o", "back"),

@@ -111,7 +111,7 @@ def test_a_killed_main_process_leaves_no_traceback(seconds):
                 "in.txt",
                 "-o",
                 "out",
-                "--jobs",
+                "--workers",
                 "2",
             ],
             stderr=err,

@@ -77,12 +77,12 @@ def case(
 
 CPU = "--device cpu"
 DEFAULT_FEWSHOT = (
-    f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --jobs 1 {CPU}"
+    f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --workers 1 {CPU}"
     " --cache cache"
 )
 FEWSHOT = f"{DEFAULT_FEWSHOT} --leaning share --mitigate all --no-neutral"
 SIMULATED = "--data simulated:per_class=8,leak=1"
-POSTERIOR = "--draws 400"
+POSTERIOR = "--draws 400 --prob 0.89"
 
 CASES = (
     # word vectors
@@ -108,10 +108,8 @@ CASES = (
         "measurements: vectors measure glove --query query.json --null 50 --permutations 2000"
         " --seed 3 --prob 0.9",
     ),
-    case(
-        "vectors/null", "arithmetic", "measurements: vectors null glove --topic gender --draws 50"
-    ),
-    case("vectors/dimension", "arithmetic", "dimension: vectors null glove --dimension"),
+    case("vectors/null", "arithmetic", "measurements: vectors null glove --topic gender --null 50"),
+    case("vectors/dimension", "arithmetic", "dimension: vectors null glove --by-dimension"),
     case(
         "vectors/distances/gender",
         "arithmetic",
@@ -140,8 +138,8 @@ CASES = (
     case(
         "masked/pronouns options",
         "model",
-        f"pronouns: masked score filtered.jsonl --top-k 50 --words pronouns --delta 0.1"
-        f" --least 0.1 --seed 5 --prob 0.9 {CPU}",
+        f"pronouns: masked score filtered.jsonl --top-k 50 --gender-words pronouns --delta 0.1"
+        f" --threshold 0.1 --seed 5 --prob 0.9 {CPU}",
     ),
     case(
         "masked/pronouns filter",
@@ -176,12 +174,12 @@ CASES = (
     case(
         "masked/phrases two models",
         "model",
-        f"phrases: masked phrases --sets force --model mini --model second {CPU}",
+        f"phrases: masked phrases --set force --model mini --model second {CPU}",
     ),
     case(
         "masked/generation",
         "search",
-        f"generation: masked generate seeds.txt --direction both --judge second --edits 1"
+        f"generation: masked generate seeds.txt --toward both --judge second --max-edits 1"
         f" --tried 12 {CPU}",
     ),
     case(
@@ -193,14 +191,14 @@ CASES = (
     case(
         "masked/finetuning",
         "training",
-        "finetuning: masked finetune text.txt -o even --max-tokens 1500 --block 64"
+        "finetuning: masked finetune text.txt -o even --max-tokens 1500 --max-length 64"
         f" --evaluations 2 {CPU}",
     ),
     case(
         "masked/finetuning control",
         "training",
-        "finetuning: masked finetune text.txt -o even --rewrite swap --control --crows pairs.csv"
-        f" --max-tokens 1000 --block 64 --evaluations 2 --seed 1 {CPU}",
+        "finetuning: masked finetune text.txt -o even --rewrite swap --control-training"
+        f" --crows pairs.csv --max-tokens 1000 --max-length 64 --evaluations 2 --seed 1 {CPU}",
         slow=True,
     ),
     # text
@@ -208,7 +206,7 @@ CASES = (
     case(
         "text/filter options",
         "arithmetic",
-        "filtering: text filter mixed.txt --sentences --keep-someone --keep-names",
+        "filtering: text filter mixed.txt --split-sentences --keep-someone --keep-names",
     ),
     case("text/odds", "arithmetic", "odds: text odds jobs.csv --label job --gender sex"),
     case(
@@ -236,12 +234,13 @@ CASES = (
     case(
         "posterior/fit student",
         "posterior",
-        f"fits: posterior fit distances.csv --model crossed --errors student {POSTERIOR}",
+        f"fits: posterior fit distances.csv --family crossed --errors student {POSTERIOR}",
     ),
     case(
         "posterior/fit nuts",
         "posterior",
-        "contrasts: posterior fit distances.csv --model crossed --sampler nuts --draws 800",
+        "contrasts: posterior fit distances.csv --family crossed --sampler nuts --draws 800"
+        " --prob 0.89",
         slow=True,
         needs="numpyro",
     ),
@@ -250,7 +249,11 @@ CASES = (
         "posterior",
         f"paired_fits: posterior compare distances.csv after.csv {POSTERIOR}",
     ),
-    case("posterior/plan", "posterior", "plan: posterior plan religion --sets 20 --seed 1"),
+    case(
+        "posterior/plan",
+        "posterior",
+        "plan: posterior plan religion --simulations 20 --prob 0.89 --seed 1",
+    ),
     # few-shot classification
     case(
         "fewshot/paired",
@@ -259,7 +262,7 @@ CASES = (
         Step(
             f"{FEWSHOT} {SIMULATED} --out neutral --mitigation neutralize", "fewshot", "neutralize"
         ),
-        Step("fewshot bias base neutral --tosses 200", "fewshot_bias", "paired"),
+        Step("fewshot bias base neutral --permutations 200", "fewshot_bias", "paired"),
     ),
     case(
         "fewshot/odds",
@@ -336,7 +339,7 @@ CASES = (
     case(
         "audit/quick",
         "training",
-        Step("audit --quick --out out --jobs 1", "audit out/results.json"),
+        Step("audit --quick --out out --workers 1", "audit out/results.json"),
         slow=True,
     ),
     # the data beside the project
@@ -385,7 +388,7 @@ CASES = (
     case(
         "shared/posterior/gender",
         "posterior",
-        f"fits: posterior fit SHARED/cosine/genderReddit.csv --model crossed {POSTERIOR}",
+        f"fits: posterior fit SHARED/cosine/genderReddit.csv --family crossed {POSTERIOR}",
     ),
     case(
         "shared/posterior/compare",

@@ -161,7 +161,7 @@ def test_filter_counts_and_writes_what_the_filter_keeps(tmp_path, corpus, worksp
 def test_rewriting_a_field_leaves_the_rest_of_the_record(tmp_path, workspace, operation):
     shard = tmp_path / "people.csv"
     shard.write_text('id,bio\n1,"He met Marie Curie."\n2,They hum.\n')
-    chosen = settings(operation=operation, shard=str(shard), field="bio", out=str(tmp_path / "out"))
+    chosen = settings(operation=operation, shard=str(shard), text="bio", out=str(tmp_path / "out"))
     result = TASK.compute(chosen, workspace)
     assert result["changed"] == 1
     message = (tmp_path / "out" / "people.csv").read_text().splitlines()
@@ -199,7 +199,7 @@ def test_identity_is_content_name_and_the_options_that_count(tmp_path, corpus):
     assert str(tmp_path) not in key(first)
     same = [
         {"out": str(tmp_path / "b")},
-        {"names": "off", "probability": 1.0, "format": "lines"},
+        {"names": "off", "rewrite_share": 1.0, "input_format": "lines"},
         {"nouns": "all", "resolver": "rules", "prob": 0.5},
     ]
     for rest in same:
@@ -274,9 +274,9 @@ def test_axes_in_the_name_of_the_folder_keep_files_apart(corpus):
         ({"out": ""}, "out: expected a folder"),
         ({"out": "{corpus}"}, "where the shards are"),
         ({"shard": "{corpus}/none.txt"}, "shard: expected a file"),
-        ({"field": "bio"}, "format: expected one beside field"),
-        ({"format": "csv"}, "field: expected"),
-        ({"judge": "moon"}, "unknown judge"),
+        ({"text": "bio"}, "input_format: expected one beside text"),
+        ({"input_format": "csv"}, "text: expected"),
+        ({"tagger": "moon"}, "unknown judge"),
         ({"operation": "odd"}, "unknown operation 'odd': did you mean 'odds'"),
     ],
 )
@@ -360,7 +360,7 @@ def test_other_codes_for_the_genders(tmp_path, workspace):
 def test_a_bad_record_is_named_and_nothing_is_written(tmp_path, workspace):
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"bio": "He hums."}\n{"bio": 3\n')
-    chosen = settings(operation="swap", shard=str(shard), field="bio", out=str(tmp_path / "out"))
+    chosen = settings(operation="swap", shard=str(shard), text="bio", out=str(tmp_path / "out"))
     with pytest.raises(FileError, match=r"a\.jsonl, line 2"):
         TASK.compute(chosen, workspace)
     assert not (tmp_path / "out").exists()

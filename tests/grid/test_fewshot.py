@@ -53,7 +53,7 @@ def asked(small, **more):
         "ways": 3,
         "shots": 2,
         "batch": 4,
-        "tosses": 50,
+        "permutations": 50,
     }
     return TASK.settings(**{**usual, **more})
 
@@ -262,10 +262,10 @@ class TestIdentity:
             {"neutral": True},
             {"adapt": 1},
             {"mitigation": "augment", "mitigate": "all"},
-            {"limit": 20},
+            {"max_length": 20},
             {"shares": "40/30/30"},
             {"encoder": "mini"},
-            {"tosses": 51},
+            {"permutations": 51},
         ):
             assert TASK.identity(asked(encoder, **more)) != base, more
         assert TASK.identity(asked(encoder, mitigate="all")) == base  # there is no mitigation

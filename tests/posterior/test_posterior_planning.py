@@ -230,7 +230,7 @@ def test_calibration_detects_a_difference_only_where_there_is_one():
 
 
 def test_the_command(capsys):
-    arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--sets", "10")
+    arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--simulations", "10")
     assert run([*arguments, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["schema"] == "evenhand/2"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -14,13 +15,19 @@ import numpy as np
 import pytest
 
 from evenhand.audit import audit, main
+from evenhand.cli import run
 from evenhand.errors import FileError, InputError
 from evenhand.files import to_json
 from evenhand.instruments import compare
+from evenhand.language.metrics.professions import CONTRAST, Professions
 from evenhand.lexicon import Topic
+from evenhand.lexicon.professions import TemplateSet
+from evenhand.masked.designs import design
 from evenhand.report.comparison import (
     AuditComparison,
     Line,
+    Side,
+    _lines,
     compare_audits,
     comparison_sections,
     difference,
@@ -29,9 +36,10 @@ from evenhand.report.comparison import (
     unpaired_interval,
     write_comparison,
 )
-from evenhand.report.findings import read_findings
+from evenhand.report.findings import Findings, StageResult, read_findings
 from evenhand.results import Items, Measurement
 from evenhand.simulate import world
+from evenhand.simulate.masked import bigram_model
 from evenhand.statistics.intervals import t_mean, wilson
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
@@ -133,7 +141,7 @@ def test_an_audit_of_the_same_vectors_has_nothing_to_tell(make: Make, tmp_path: 
     found = compare_audits([make("strong"), copy])
     assert {d.kind for line in found.lines for d in line.differences if d} == {"same input"}
     assert effect(lines(found)["association"], 1) == "no clear change"
-    measures = comparison_sections(found)[2]
+    measures = comparison_sections(found)[1]
     assert measures.parts == []
     assert "not shown: word vectors" in measures.blocks[-1].words
 
@@ -304,25 +312,158 @@ def test_the_json_view_is_strict_and_whole(two: AuditComparison) -> None:
     assert by_metric["ripa"]["differences"][1]["value"] is None
 
 
+def test_the_finding_counts_measures_of_bias(two: AuditComparison) -> None:
+    tally = two.tally(1)
+    [finding] = two.findings
+    assert tally.count == len([*tally.less_biased, *tally.more_biased, *tally.unclear])
+    assert "association" in {line.metric for line in tally.less_biased}
+    assert not {line.metric for line in two.lines if line in tally.more_biased} & {"association"}
+    assert not {line.metric for line in tally.unclear} & {"accuracy", "analogy_accuracy"}
+    for line in tally.less_biased:
+        assert effect(line, 1).startswith(("better", "nearer"))
+    less, more = (len(part) or "none" for part in (tally.less_biased, tally.more_biased))
+    counts = f"in {less} of {tally.count} measures, more biased in {more}"
+    assert finding.startswith(f"B is less biased than A {counts}")
+    assert two.tally(1, "vectors") == tally
+    assert two.tally(1, "model").count == 0
+
+
+def test_nothing_differs_with_the_same_input(make: Make, tmp_path: Path) -> None:
+    copy = shutil.copytree(make("strong"), tmp_path / "copy")
+    compared = compare_audits([make("strong"), copy])
+    assert compared.findings == [
+        "No measure of bias of B differs in a way that can be compared with A."
+    ]
+
+
+def test_labels_stand_for_letters(make: Make, tmp_path: Path) -> None:
+    folders = [make("strong"), make("weak", bias=0.2)]
+    compared = compare_audits(folders, {"A": "before", "B": "after <1>"})
+    assert compared.findings[0].startswith("“after <1>” is less biased than “before” in ")
+    text = write_comparison(compared, tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "<h1>“after &lt;1&gt;” is less biased than “before” in " in text
+    assert "after &lt;1&gt; − before" in text
+    assert [side["label"] for side in compared.to_dict()["audits"]] == ["before", "after <1>"]
+    for labels, wrong in (
+        ({"C": "x"}, r"label: expected the letter of an audit \(A to B\), got 'C'"),
+        ({"A": " "}, "label: expected a text for A, got nothing"),
+        ({"A": "x", "B": "x"}, "label: expected different labels, got 'x' twice"),
+        ({"A": "B"}, "label: expected different labels, got 'B' twice"),
+    ):
+        with pytest.raises(InputError, match=wrong):
+            compare_audits(folders, labels)
+
+
+def test_the_csv_has_a_row_for_each_measure_and_audit(two: AuditComparison, tmp_path: Path) -> None:
+    path = write_comparison(two, tmp_path / "compared.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(m is not None for line in two.lines for m in line.sides)
+    line = lines(two)["association"]
+    first, second = (row for row in rows if row["metric"] == "association")
+    assert (first["audit"], second["audit"]) == ("A", "B")
+    assert first["difference"] == ""
+    gap = line.differences[1]
+    assert gap is not None
+    numbers = [float(second[name]) for name in ("value", "difference", "difference_low")]
+    assert numbers == [line.sides[1].value, gap.value, gap.low]  # type: ignore[union-attr]
+    assert (second["computed"], second["effect"]) == ("paired", "better")
+
+
+def test_the_json_file_is_the_document(two: AuditComparison, tmp_path: Path) -> None:
+    written = json.loads(write_comparison(two, tmp_path / "compared.json").read_text())
+    assert written["findings"] == two.findings
+    assert written["audits"][0]["against_first"] is None
+    counted = written["audits"][1]["against_first"]
+    assert counted["compared"] == two.tally(1).count
+    association = next(m for m in written["measures"] if m["metric"] == "association")
+    assert association["effects"] == [None, "better"]
+
+
+def test_the_command_says_what_was_found(
+    make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(make("strong")), str(make("weak", bias=0.2))]
+    out = tmp_path / "page.html"
+    assert run(["report", *folders, "--label", "b=after", "-o", str(out)]) == 0
+    finding, place = capsys.readouterr().out.splitlines()
+    assert finding.startswith("“after” is less biased than A in ")
+    assert place == f"comparison: {out}"
+    assert run(["report", *folders, "--json", "-o", str(tmp_path / "c.csv")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["findings"][0].startswith("B is less biased than A in ")
+    assert (tmp_path / "c.csv").is_file()
+    assert run(["report", *folders, "--label", "after"]) == 2
+    assert "expected A=TEXT, got 'after'" in capsys.readouterr().err
+    assert run(["report", folders[0], "--json"]) == 2
+    assert "--json is for the comparison of several audits" in capsys.readouterr().err
+
+
+def side_of(kind: str, m: Measurement, findings: Findings, letter: str) -> Side:
+    stage = StageResult(
+        name="professions",
+        kind="professions",
+        title="Professions",
+        subject=kind,
+        measurements=(m,),
+    )
+    subjects = {kind: {"name": letter, "fingerprint": letter}}
+    alone = replace(findings, subjects=subjects, stages=(stage,), verdicts=())
+    return Side(letter=letter, folder=letter, findings=alone)
+
+
+def test_models_of_two_kinds_are_paired_on_the_contrast_of_professions(make: Make) -> None:
+    findings = read_findings(make("strong"))
+    model, sentences = Professions.example()
+    first = Professions().measure(model, sentences)
+    words = {"he": {"is": 0.6, "was": 0.2}, "she": {"is": 0.2, "was": 0.5}}
+    jobs = {"pilot": 0.5, "guard": 0.1, "nurse": 0.2}
+    second = Professions().measure(
+        bigram_model({"[CLS]": {"he": 0.5, "she": 0.1}, **words, "a": jobs}), sentences
+    )
+    masked = side_of("model", first, findings, "A")
+    found = {
+        line.query: line for line in _lines([masked, side_of("causal", second, findings, "B")])
+    }
+    assert found[CONTRAST].subject == "model"
+    gap, expected = found[CONTRAST].differences[1], compare(first, second).part(CONTRAST)
+    assert gap is not None
+    assert (gap.kind, gap.items) == ("paired", expected.paired)
+    assert (gap.value, gap.low, gap.high) == (
+        expected.change.value,
+        expected.change.low,
+        expected.change.high,
+    )
+    assert not found["professions"].shared, "means of two kinds are not on one scale"
+    half = design(
+        TemplateSet(sentences.templates[:1], sentences.pairs),
+        sentences.professions,
+        sentences.pairs,
+    )
+    other = side_of("causal", Professions().measure(model, half), findings, "B")
+    gap = {line.query: line for line in _lines([masked, other])}[CONTRAST].differences[1]
+    assert gap is None or gap.kind != "paired", "other templates are not paired"
+
+
 def test_ranges_are_not_taken_for_intervals(two: AuditComparison) -> None:
     metrics = {line.metric for line in two.lines}
     assert "leave_one_out(weat)" not in metrics
     assert "dimension_spread" not in metrics
 
 
-def test_three_audits_are_each_compared_with_the_first(make: Make) -> None:
+def test_three_audits_are_each_compared_with_the_first(make: Make, tmp_path: Path) -> None:
     names = [make("strong"), make("weak", bias=0.2), make("none", bias=0.0, seed=5, prob=0.9)]
     found = compare_audits(names)
     line = lines(found)["weat"]
     assert [d and d.kind for d in line.differences] == [None, "paired", "paired"]
     assert [side.letter for side in found.sides] == ["A", "B", "C"]
-    page = comparison_sections(found)
-    told = json.dumps([str(block) for section in page for block in section.blocks])
-    assert "not of the same level" in told
+    path = write_comparison(found, tmp_path / "three.html")
+    assert "not of the same level" in path.read_text(encoding="utf-8")
+    assert len(found.findings) == 2
 
 
 def test_what_differs_is_listed(two: AuditComparison) -> None:
-    setup = comparison_sections(two)[0]
+    setup = comparison_sections(two)[-1]
     differing, same = (b for b in setup.blocks if b.kind == "table")
     shown = {row[0].text: [cell.text for cell in row[1:]] for row in differing.rows}
     assert shown["Vectors: name"] == ["<i>strong", "<i>weak"]
@@ -333,7 +474,8 @@ def test_what_differs_is_listed(two: AuditComparison) -> None:
 
 
 def test_the_page_has_the_numbers_and_nothing_from_elsewhere(make: Make, tmp_path: Path) -> None:
-    path = write_comparison([make("strong"), make("weak", bias=0.2)], tmp_path / "comparison.html")
+    compared = compare_audits([make("strong"), make("weak", bias=0.2)])
+    path = write_comparison(compared, tmp_path / "comparison.html")
     text = path.read_text(encoding="utf-8")
     found = compare_audits([make("strong"), make("weak")])
     made = lines(found)["association"].differences[1]

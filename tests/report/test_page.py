@@ -121,7 +121,7 @@ def test_an_explanation_is_given_once() -> None:
     )
     figures = [section.blocks[0] for section in (first, second, third)]
     assert [figure.caption for figure in figures if isinstance(figure, Figure)] == [
-        "the dot is the value. Lines are intervals.",
+        "How to read it: the dot is the value. Lines are intervals.",
         "Squares are others.",
         "",
     ]

@@ -364,15 +364,15 @@ def test_the_command_draws_into_its_folder(
             "connection": [list(LOOKS)[k] for k in table.connection],
         }
     ).to_csv(path)
-    fit = ("posterior", "fit", str(path), "--model", "crossed", "--draws", "160", "--seed", "2")
-    assert run((*fit, "-o", str(out), "--format", "svg,pdf", "--word", "word3")) == 0
+    fit = ("posterior", "fit", str(path), "--family", "crossed", "--draws", "160", "--seed", "2")
+    assert run((*fit, "-o", str(out), "--figure-format", "svg,pdf", "--figure-word", "word3")) == 0
     names = {file.name for file in (out / "figures").iterdir()}
     assert {"contrasts.svg", "contrasts.pdf", "radial-word3.svg", "priors-crossed.pdf"} <= names
     assert not [name for name in names if name.endswith(".html") or "word1" in name]
     assert "figures/" in capsys.readouterr().out
-    assert run((*fit, "-o", str(out), "--word", "nobody")) == 2
+    assert run((*fit, "-o", str(out), "--figure-word", "nobody")) == 2
     assert "no protected word 'nobody'" in capsys.readouterr().err
-    assert run((*fit, "--word", "word3")) == 2
+    assert run((*fit, "--figure-word", "word3")) == 2
     assert "expected -o FOLDER" in capsys.readouterr().err
-    assert run((*fit, "-o", str(out), "--format", "svg,png")) == 2
+    assert run((*fit, "-o", str(out), "--figure-format", "svg,png")) == 2
     assert "expected some of svg, pdf, html, got 'png'" in capsys.readouterr().err

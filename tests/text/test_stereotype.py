@@ -40,9 +40,9 @@ def corpus(tmp_path, monkeypatch):
 
 def shell(name, version, *more):
     output = f"{version}-{name}"
-    columns = ["--field", "bio", "--label", "job", "--gender", "sex", "--names", "off"]
+    columns = ["--text", "bio", "--label", "job", "--gender", "sex", "--names", "off"]
     assert (
-        run(["text", "stereotype", name, *columns, "--direction", version, "-o", output, *more])
+        run(["text", "stereotype", name, *columns, "--stereotype", version, "-o", output, *more])
         == 0
     )
     return output
@@ -92,7 +92,7 @@ def test_the_new_corpus_leans_as_far_as_it_can(corpus):
 
 def test_it_is_undone(corpus):
     output = shell("bios.jsonl", "anti", "--edits", "edits.jsonl")
-    assert run(["text", "undo", output, "edits.jsonl", "-o", "back.jsonl", "--field", "bio"]) == 0
+    assert run(["text", "undo", output, "edits.jsonl", "-o", "back.jsonl", "--text", "bio"]) == 0
     assert read("back.jsonl") == rows()
 
 
@@ -119,14 +119,14 @@ def test_other_codes_and_rules(corpus):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-", "--field", "bio"), "they are read twice"),
-        (("bios.csv", "--field", "bio", "--male", "1"), "--male and --female go together"),
-        (("bios.csv", "--field", "bio", "--label", "jobs"), "jobs"),
-        (("bios.csv", "--format", "lines"), "JSONL and CSV"),
+        (("-", "--text", "bio"), "they are read twice"),
+        (("bios.csv", "--text", "bio", "--male", "1"), "--male and --female go together"),
+        (("bios.csv", "--text", "bio", "--label", "jobs"), "jobs"),
+        (("bios.csv", "--input-format", "lines"), "JSONL and CSV"),
     ],
 )
 def test_what_is_wrong_is_named(corpus, capsys, arguments, problem):
-    usual = ("--direction", "pro", "--gender", "sex", "-o", "out.csv")
+    usual = ("--stereotype", "pro", "--gender", "sex", "-o", "out.csv")
     label = () if "--label" in arguments else ("--label", "job")
     assert run(["text", "stereotype", *arguments, *usual, *label]) == 2
     assert problem in capsys.readouterr().err

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -323,3 +324,24 @@ def test_bits_per_byte_count_the_bytes_of_the_text(folder, place, run_of):
     assert result["bits per byte"] == pytest.approx(nats / np.log(2) / size)
     words = sum(len(sentence.split()) for sentence in sentences)
     assert np.log(result["perplexity per word"]) == pytest.approx(min(nats / words, 700))
+
+
+def test_occupations_are_written_as_in_the_lists(tmp_path: Path) -> None:
+    from pretraining.checks import pronouns
+
+    (tmp_path / "male_occupations.txt").write_text("CEO\n")
+    (tmp_path / "female_occupations.txt").write_text("nurse\n")
+    seen: list[str] = []
+
+    class Spy:
+        texts = staticmethod(list)
+        piece = staticmethod({"he": 0, "his": 0, "she": 1, "her": 1}.__getitem__)
+
+        def masked(self, sentences: list[str]) -> list[list[float]]:
+            seen.extend(sentences)
+            return [[-1.0, -2.0 + ("CEO" in s)] for s in sentences]
+
+    result = pronouns(Spy(), tmp_path)  # type: ignore[arg-type]
+    assert "the CEO lost [MASK] keys." in seen
+    assert result.leaning == {"CEO": 0.0, "nurse": 1.0}
+    assert result.auc == 0.0

@@ -153,7 +153,7 @@ def pronouns(reader: Reader, folder: Path) -> Pronouns:
     gaps: dict[str, list[float]] = {}
     together: list[float] = []
     for occupation in (*lists["male"], *lists["female"]):
-        sentences = [template.replace("X", occupation.lower()) for template in templates]
+        sentences = [template.replace("X", occupation) for template in templates]
         gaps[occupation] = []
         for scores, template in zip(reader.masked(sentences), templates, strict=True):
             male, female = PRONOUN_TEMPLATES[template]

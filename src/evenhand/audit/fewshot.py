@@ -82,7 +82,7 @@ def fewshot_stages(
         return [_skipped(data, str(error))]
     from evenhand.masked.model import load
 
-    loaded = load(model, head=False)
+    loaded = load(model, head=False, device=options.device)
     work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
     identity = {
         "model": loaded.fingerprint,
@@ -217,6 +217,7 @@ class _Work:
                 encoder=self.model,
                 splits=self.splits(),
                 cache=self._cache,
+                device=self.options.device,
                 jobs=self.options.jobs,
                 prob=self.options.prob,
                 progress=report,
@@ -236,6 +237,7 @@ class _Work:
             pooling=settings.pooling,
             limit=settings.limit,
             cache=self._cache,
+            device=self.options.device,
             progress=report,
         )
 

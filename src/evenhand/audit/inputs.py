@@ -67,6 +67,7 @@ def gather(
     skip: Sequence[str] = (),
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
+    device: str = "auto",
 ) -> Inputs:
     """Load what is given; with nothing given, all of the embedded defaults.
 
@@ -109,7 +110,7 @@ def gather(
             if everything
             else f"the audit's part {needing} (--skip leaves it out)"
         )
-    facts = describe_model(named) if used else None
+    facts = describe_model(named, device) if used else None
     texts: Dataset | None = None
     if "text" in chosen or used:
         named_columns: dict[str, Any] = dict(columns or {})
@@ -210,12 +211,12 @@ def _hash(source: Any) -> str | None:
     return digest.hexdigest()
 
 
-def describe_model(source: str) -> dict[str, Any]:
+def describe_model(source: str, device: str = "auto") -> dict[str, Any]:
     """Load the model, which checks that it can be audited, and return its facts."""
     from evenhand.audit.stages import loaded
     from evenhand.language.models import describe
 
-    about = describe(loaded(source))
+    about = describe(loaded(source, device))
     shown = ("weights", "layers", "dimension", "pooling", "fingerprint")
     facts = {name: about[name] for name in shown if name in about}
     return {"name": about["name"], "source": public_name(source), **facts}

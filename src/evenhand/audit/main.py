@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TOPICS = ("gender", "religion", "race")
 PACKAGES = ("scipy", "scikit-learn", "torch", "transformers")
-IGNORED = ("cli", "report", "assets", "charts.py", "wording.py")
+IGNORED = ("cli", "explore", "report", "assets", "charts.py", "wording.py")
 """Our own code that a stage's numbers do not depend on."""
 
 
@@ -110,6 +110,8 @@ def audit(
     seed: int = 0,
     prob: float = 0.95,
     jobs: int = 1,
+    device: str = "auto",
+    restart: bool = False,
     progress: Progress | None = None,
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
@@ -145,6 +147,10 @@ def audit(
         The random seed, and the probability of intervals.
     jobs : int
         Processes that rewrite texts.
+    device : str
+        Where models run: auto, cpu, cuda, cuda:1 ….
+    restart : bool
+        Compute all stages again, also those of an earlier audit in `out`.
     progress : Progress, optional
         Receives the stages and steps.
     read_from : str or path, optional
@@ -170,12 +176,17 @@ def audit(
         skip=skip,
         columns=columns,
         read_from=read_from,
+        device=device,
     )
     _check_words(given, chosen)
     with RunFolder.working(folder):
         for name in ("stages", "work"):
+            if restart:
+                shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir(exist_ok=True)
-        options = Options(quick=quick, seed=seed, prob=prob, jobs=jobs, work=folder / "work")
+        options = Options(
+            quick=quick, seed=seed, prob=prob, jobs=jobs, device=device, work=folder / "work"
+        )
         settings = {"seed": seed, "prob": prob}
         used = versions(*PACKAGES)
         common = {"settings": settings, "versions": used, "code": _code_hash()}
@@ -259,10 +270,12 @@ def model_stages(source: str, texts: Texts, options: Options) -> list[Stage]:
 
     The data give sentences to score, and to masked models text to fine-tune on.
     """
-    model = loaded(source)
+    model = loaded(source, options.device)
     kind = subject_of(model)
     depends = {"model": model.fingerprint, "prob": options.prob, "seed": options.seed}
-    stages = instrument_stages(kind, lambda: loaded(source), depends, options, texts)
+    stages = instrument_stages(
+        kind, lambda: loaded(source, options.device), depends, options, texts
+    )
     if kind == "model":
         stages += finetune_stages(source, texts.dataset, depends, options)
     return stages

@@ -128,7 +128,9 @@ def finetune_stages(
             subject="model",
             measures=False,
             depends={**depends, "data": data.digest},
-            compute=lambda progress: tune(loaded(source), source, data, options, progress),
+            compute=lambda progress: tune(
+                loaded(source, options.device), source, data, options, progress
+            ),
         )
     ]
 
@@ -191,6 +193,7 @@ def tune(
             data.texts,
             settings,
             folder,
+            device=options.device,
             progress=lambda what, done, of, _: report(what, done, of),
         )
     except InputError as error:
@@ -274,7 +277,7 @@ def _others(
     from evenhand.masked.model import load
 
     cache = Cache(options.work / "answers")
-    models = (model, load(result.folder / "model"))
+    models = (model, load(result.folder / "model", device=options.device))
     deciding = [
         cls()
         for cls in instruments("model").values()

@@ -67,6 +67,7 @@ class Options:
     seed: int = 0
     prob: float = 0.95
     jobs: int = 1
+    device: str = "auto"
     work: Path
 
     def run(self, progress: Progress, *, cached: bool = False) -> Run:
@@ -246,11 +247,11 @@ def _measure_topic(
 
 
 @lru_cache(maxsize=1)
-def loaded(source: str) -> Any:
+def loaded(source: str, device: str = "auto") -> Any:
     """The model of any kind, loaded once for all stages."""
     from evenhand.language.models import load
 
-    return load(source)
+    return load(source, device=device)
 
 
 # --------------------------------------------------------------------------- the texts of an audit

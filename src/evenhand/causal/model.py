@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EMBEDDED", "CausalLM", "Model", "load"]
 
-EMBEDDED = tuple(
-    name
-    for name in ("tiny-causal",)
-    if resources.files("evenhand.assets").joinpath(name, "config.json").is_file()
-)
+EMBEDDED = ("tiny-causal",)
 """Names of the models that come with the package."""
 LONGEST = 1 << 20
 BETWEEN = "<|endoftext|>"
@@ -233,9 +229,9 @@ def load(
         with refusing(name, "causal"):
             return _loaded_gguf(path, torch_device, dtype)
     if not path.is_dir():
-        embedded = f"embedded: {', '.join(EMBEDDED)}; " if EMBEDDED else ""
         raise InputError(
-            f"model '{name}': no such folder or file; {embedded}a model of the hub is named hf:NAME"
+            f"model '{name}': no such folder or file; embedded: {', '.join(EMBEDDED)}; "
+            "a model of the hub is named hf:NAME"
         )
     return _loaded(name_of(path), str(path), path, torch_device, dtype)
 

@@ -11,15 +11,11 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from evenhand import __version__, threads
-from evenhand.errors import (
-    MODELS,
-    EvenhandError,
-    MissingExtraError,
-    PartialFailure,
-    UnknownNameError,
-)
+from evenhand.cli.commands import Group
+from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure
 from evenhand.wording import visible
 
 __all__ = ["command", "main", "run"]
@@ -30,7 +26,9 @@ COMMANDS = {
     "audit": "Audit word vectors, a masked language model and data; write one page.",
     "cite": "How to cite Evenhand, and the authors of a measure.",
     "classifier": "Gaps of any classifier between groups, from its predictions.",
+    "completion": "Let the shell complete commands, options and values.",
     "doctor": "What is installed, devices, caches and versions.",
+    "explore": "Models, vectors and audits in the browser, live.",
     "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
     "gate": "Check results against a policy, by intervals; exit 3 if not met.",
     "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
@@ -46,7 +44,7 @@ COMMANDS = {
 """Every command with its short help; `evenhand.cli.NAME` has the command `NAME`."""
 
 
-class Commands(click.Group):
+class Commands(Group):
     """The commands, imported when they are used, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -54,11 +52,16 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            raise UnknownNameError("command", cmd_name, COMMANDS)
+            return None
         name = "reference" if cmd_name == "list" else cmd_name
         threads.configure(ctx.params.get("threads"))  # before NumPy and torch are loaded
         command: click.Command = getattr(import_module(f"evenhand.cli.{name}"), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=COMMANDS[name]) for name in names), *options]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -73,8 +76,7 @@ class Commands(click.Group):
     '  echo "The clerk lost [MASK] keys." | evenhand masked score -',
 )
 @click.option(
-    "--max-threads",
-    "threads",
+    "--threads",
     type=click.IntRange(1),
     help="Threads that numeric libraries use.  [default: OMP_NUM_THREADS, or one per free core]",
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from evenhand.cli.commands import Command
 from evenhand.cli.options import ModelLoader, json_option, model_option, model_options
 from evenhand.cli.output import print_json
 
 __all__ = ["ask"]
 
 
-@click.command(short_help="Which pronoun a model expects in a sentence.")
+@click.command(cls=Command, short_help="Which pronoun a model expects in a sentence.")
 @click.argument("sentences", metavar="SENTENCE…", nargs=-1, required=True)
 @model_option(multiple=True, default=("mini",), help="A masked or causal model; repeatable.")
 @model_options

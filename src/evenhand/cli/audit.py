@@ -8,32 +8,39 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import (
     cluster_option,
     declared_options,
+    device_option,
     folder_option,
     group_option,
-    jobs_option,
     json_option,
     model_option,
+    names_option,
     parse_scores,
     pred_option,
+    predictions_option,
     prob_option,
     reading_options,
+    restart_option,
     score_option,
     seed_option,
+    topic_option,
     true_option,
     vectors_option,
+    worker_count,
+    workers_option,
 )
 from evenhand.cli.output import (
-    StepProgress,
     interval,
     number,
     p_text,
     print_json,
-    step_bars,
     table,
 )
+from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.fewshot.settings import COLUMNS, DataSettings
 
 if TYPE_CHECKING:
@@ -59,7 +66,7 @@ def _once(
 ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _once}
 
 
-@click.command(short_help="Audit vectors, a model and data; one page with verdicts.")
+@click.command(cls=Command, short_help="Audit vectors, a model and data; one page with verdicts.")
 @vectors_option(
     callback=_once,
     help="Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a"
@@ -80,37 +87,30 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
         " bzip2 or zstd too) in UTF-8, - for standard input, or hf:NAME.",
     },
 )
-@click.option(
-    "--predictions",
-    metavar="FILE",
-    help="Predictions of your classifier, as for evenhand classifier; with the five options below.",
-)
+@predictions_option
 @true_option()
 @pred_option()
 @group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")
 @score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
 @cluster_option(help="What texts have in common, such as a person or a document.")
-@click.option(
-    "--topics",
-    default="gender,religion,race",
-    show_default=True,
-    help="Topics of the vectors: built-in ones or .toml files of yours, with commas between them.",
-)
+@topic_option("gender", "religion", "race")
 @click.option(
     "--quick",
     is_flag=True,
     help="A first look: no fine-tuning, one way of debiasing, the Bayesian model of one topic"
     " without its calibration, one few-shot network with less training, fewer texts.",
 )
-@click.option(
+@names_option(
     "--skip",
-    default="",
-    metavar="PART,…",
+    metavar="PART[,PART…]",
+    type=completion.PARTS,
     help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot,"
     " predictions.",
 )
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
-@jobs_option()
+@device_option()
+@workers_option
+@restart_option
 @reading_options
 @seed_option()
 @prob_option()
@@ -125,11 +125,13 @@ def audit(
     group: tuple[str, ...],
     score: tuple[str, ...],
     cluster: str | None,
-    topics: str,
+    topics: tuple[str, ...],
     quick: bool,
-    skip: str,
+    skip: tuple[str, ...],
+    device: str,
+    restart: bool,
     folder: Path,
-    jobs: int,
+    workers: int | None,
     seed: int,
     prob: float,
     as_json: bool,
@@ -151,20 +153,20 @@ def audit(
     \b
     Examples:
       evenhand audit
-      evenhand audit --quick --out first-look
-      evenhand audit --vectors my.vec --topics gender,mine.toml --out my-audit
-      evenhand audit --model ./my-bert --out my-model
-      evenhand audit --model ./SmolLM2-135M.gguf --out my-causal-model
+      evenhand audit --quick -o first-look
+      evenhand audit --vectors my.vec --topic gender,mine.toml -o my-audit
+      evenhand audit --model ./my-bert -o my-model
+      evenhand audit --model ./SmolLM2-135M.gguf -o my-causal-model
       evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
-      evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job --out all-mine
-      evenhand audit --predictions test.csv --true y --pred yhat --group gender --out mine
+      evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job -o all-mine
+      evenhand audit --predictions test.csv --true y --pred yhat --group gender -o mine
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
     from evenhand.errors import PartialFailure
     from evenhand.files import public_arguments
 
-    chosen = [lexicon.topic(name.strip()) for name in topics.split(",") if name.strip()]
+    chosen = [lexicon.topic(name) for name in topics]
     read = None
     if predictions is not None:
         from evenhand.classifier import read_predictions
@@ -188,12 +190,14 @@ def audit(
             topics=chosen,
             out=folder,
             quick=quick,
-            skip=[name.strip() for name in skip.split(",") if name.strip()],
+            skip=skip,
             columns=columns,
             seed=seed,
             prob=prob,
-            jobs=jobs,
-            progress=None if show is None or as_json else _Stages(show),
+            jobs=worker_count(workers),
+            device=device,
+            restart=restart,
+            progress=None if show is None else _Stages(show),
             command=["evenhand", *public_arguments(sys.argv[1:])],
         )
     if as_json:

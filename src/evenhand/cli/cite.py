@@ -6,6 +6,8 @@ import click
 
 from evenhand import __version__
 from evenhand.citations import bibtex, keys_of
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
 from evenhand.cli.output import print_json
 from evenhand.errors import UnknownNameError
@@ -14,8 +16,8 @@ from evenhand.instruments import all_declarations
 __all__ = ["cite"]
 
 
-@click.command(short_help="How to cite Evenhand, and the authors of a measure.")
-@click.argument("metrics", metavar="[METRIC]…", nargs=-1)
+@click.command(cls=Command, short_help="How to cite Evenhand, and the authors of a measure.")
+@click.argument("metrics", metavar="[METRIC]…", nargs=-1, type=completion.METRIC)
 @json_option
 def cite(metrics: tuple[str, ...], as_json: bool) -> None:
     """Print the BibTeX entry of Evenhand, and those of the sources of each measure that is named.

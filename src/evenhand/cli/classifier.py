@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import (
     accepted_options,
     cluster_option,
@@ -53,8 +55,10 @@ Examples:
 """
 
 
-@click.command(short_help="Gaps of any classifier between groups of people.", help=HELP)
-@click.argument("source", metavar="FILE")
+@click.command(
+    cls=Command, short_help="Gaps of any classifier between groups of people.", help=HELP
+)
+@click.argument("source", metavar="FILE", type=completion.TABLE)
 @true_option()
 @pred_option()
 @group_option(multiple=True, help="A column with groups of people; repeatable.")
@@ -67,9 +71,14 @@ Examples:
 @cluster_option(
     help="What texts have in common, such as a person or a document.",
 )
-@item_option()
-@click.option("--version", metavar="COLUMN", help="The column with the versions of a text.")
-@metric_option
+@item_option
+@click.option(
+    "--version-column",
+    "version",
+    metavar="COLUMN",
+    help="The column with the versions of a text.",
+)
+@metric_option("predictions")
 @declared_options(*METRICS)
 @run_options
 @json_option
@@ -82,14 +91,14 @@ def classifier(  # noqa: D103
     cluster: str | None,
     item: str | None,
     version: str | None,
-    metrics: list[str] | None,
+    metrics: tuple[str, ...],
     run: Run,
     as_json: bool,
     **options: Any,
 ) -> None:
     from evenhand.classifier import read_predictions
 
-    chosen = [lookup("predictions", name) for name in metrics or ()]
+    chosen = [lookup("predictions", name) for name in metrics]
     given = accepted_options(chosen or METRICS, options)
     subject = read_predictions(
         source,

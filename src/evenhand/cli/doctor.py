@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
 from evenhand.cli.output import print_json, table
 from evenhand.files import show_size, user_cache, versions
@@ -20,6 +21,7 @@ PACKAGES = ("scipy", "scikit-learn", "pandas", "torch", "transformers", "tokeniz
 IMPORTED_AS = {"scikit-learn": "sklearn", "huggingface-hub": "huggingface_hub"}
 PURPOSES = {
     "arviz": "posteriors for ArviZ",
+    "explore": "the explorer in a browser",
     "gguf": "causal models in GGUF files",
     "hub": "data sets of the hub",
     "models": "language models and few-shot classifiers (PyTorch, transformers)",
@@ -31,10 +33,14 @@ PURPOSES = {
 }
 
 
-@click.command(short_help="What is installed, devices, caches and versions.")
+@click.command(cls=Command, short_help="What is installed, devices, caches and versions.")
 @json_option
 def doctor(as_json: bool) -> None:
-    """Show versions, extras, devices and caches: what to say when something does not work."""
+    """Show versions, extras, devices and caches: what to say when something does not work.
+
+    \b
+    Example:  evenhand doctor
+    """
     report: dict[str, Any] = {
         "versions": versions(*PACKAGES),
         "extras": _extras(),

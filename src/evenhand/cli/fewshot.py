@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     cache_option,
     configure,
@@ -21,14 +22,14 @@ from evenhand.cli.options import (
     folder_option,
     format_option,
     given_options,
-    jobs_option,
     json_option,
     prob_option,
     reading_options,
     restart_option,
+    worker_count,
+    workers_option,
 )
 from evenhand.cli.output import (
-    bar,
     estimate,
     interval,
     number,
@@ -37,9 +38,9 @@ from evenhand.cli.output import (
     print_json,
     print_measurements,
     save_figures,
-    step_bars,
     table,
 )
+from evenhand.cli.progress import bar, step_bars
 from evenhand.errors import InputError, SmallDataError
 from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS
 from evenhand.fewshot.settings import (
@@ -60,13 +61,19 @@ if TYPE_CHECKING:
 BIAS, ACCURACY = list(instruments("classifier").values())[:2]  # what decides a verdict comes first
 
 
-@click.group(short_help="Accuracy and gender bias of few-shot text classifiers.")
+@click.group(cls=Group, short_help="Accuracy and gender bias of few-shot text classifiers.")
 def fewshot() -> None:
-    """Few-shot text classification: run, bias.
+    """How accurate and how biased are classifiers that learn a class from a few texts?
 
     `run` trains a network on many small tasks, tests it on classes it has never seen and saves all
     its answers in a folder; `bias` reads such folders: the bias of one, or what a mitigation
     changed between two or more.
+
+    \b
+    Examples:
+      evenhand fewshot run --data bios.csv --label job -o base
+      evenhand fewshot run --data bios.csv --label job --mitigation neutralize -o neutral
+      evenhand fewshot bias base neutral
     """
 
 
@@ -88,7 +95,7 @@ def fewshot() -> None:
     help="Cache for the features of frozen encoders; by default in the user's cache folder."
 )
 @device_option()
-@jobs_option()
+@workers_option
 @restart_option
 @declared_options(BIAS)
 @format_option
@@ -99,7 +106,7 @@ def run(
     splits_from: Path | None,
     cache: Path | None,
     device: str,
-    jobs: int,
+    workers: int | None,
     restart: bool,
     margin: float,
     permutations: int,
@@ -168,7 +175,7 @@ def run(
             both_leanings=both_leanings,
             cache=cache or user_cache("embeddings"),
             device=device,
-            jobs=jobs,
+            jobs=worker_count(workers),
             restart=restart,
             prob=prob,
             margin=margin,

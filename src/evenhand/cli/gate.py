@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import check_writable, json_option, seed_option
 from evenhand.cli.output import number, print_json, table
 from evenhand.files import replace_file
@@ -19,8 +21,12 @@ NOT_MET = 3
 """The exit code of a gate that is not met."""
 
 
-@click.command(short_help="Check results against a policy, by intervals; exit 3 if not met.")
-@click.argument("sources", metavar="POLICY RESULTS…", nargs=-1, required=True)
+@click.command(
+    cls=Command, short_help="Check results against a policy, by intervals; exit 3 if not met."
+)
+@click.argument(
+    "sources", metavar="POLICY RESULTS…", nargs=-1, required=True, type=completion.RESULTS
+)
 @click.option(
     "--baseline",
     multiple=True,
@@ -61,7 +67,7 @@ NOT_MET = 3
     help="--plan: a worsening, on the scale of the measures; repeatable.  [default: 1 to 5 "
     "standard errors of each]",
 )
-@seed_option(help="Seed of --plan.")
+@seed_option()
 @json_option
 def gate(
     sources: tuple[str, ...],

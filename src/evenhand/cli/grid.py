@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     device_option,
     figures_option,
@@ -19,17 +20,17 @@ from evenhand.cli.options import (
     json_option,
     parse_pairs,
     prob_option,
+    workers_option,
 )
 from evenhand.cli.output import (
-    StepProgress,
     number,
     p_text,
     print_json,
     save_figures,
     shortened,
-    step_bars,
     table,
 )
+from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.errors import InputError, PartialFailure
 
 if TYPE_CHECKING:
@@ -39,15 +40,21 @@ if TYPE_CHECKING:
 __all__ = ["grid"]
 
 
-@click.group(short_help="Grids of experiments: run, status, report.")
+@click.group(cls=Group, short_help="Grids of experiments: run, status, report.")
 def grid() -> None:
-    """Grids of experiments: run, status, report.
+    """What changes with the network, the data, the mitigation? Run all combinations.
 
     A grid is a YAML file: a task, its fixed settings, and axes along which the others vary. `run`
     computes one cell for each combination and writes one result file per cell. A cell that has a
     result is not computed again, so that the same command resumes after an interruption, a kill
     or a failure, and another value on an axis costs only its own cells. `status` shows how far
     the grid is, `report` makes tables and figures of the results.
+
+    \b
+    Examples:
+      evenhand grid run grid.yaml -o out --workers 4
+      evenhand grid status out
+      evenhand grid report out
     """
 
 
@@ -66,11 +73,7 @@ def grid() -> None:
     show_default=True,
     help="Where the workers are: processes of this machine, jobs of Slurm, actors of Ray.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Cells computed at the same time; by default one per core.",
-)
+@workers_option
 @device_option(
     "devices",
     metavar="DEVICE,…",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.model import measure_model, measure_options, measure_with
 from evenhand.cli.options import (
     ModelLoader,
@@ -24,10 +26,12 @@ from evenhand.cli.options import (
     format_option,
     format_options,
     json_option,
+    limit_option,
     load_vectors,
     model_option,
     model_options,
     models_option,
+    names_option,
     output_option,
     prob_option,
     restart_option,
@@ -43,10 +47,9 @@ from evenhand.cli.output import (
     print_json,
     print_measurements,
     print_notes,
-    progress_bar,
     save_figures,
-    step_bars,
 )
+from evenhand.cli.progress import progress_bar, step_bars
 from evenhand.files import public_arguments, public_names
 from evenhand.instruments import Run, correct_p_values, instruments
 from evenhand.masked.finetuning import Settings as FinetuneSettings
@@ -73,13 +76,18 @@ SCORE, ASSOCIATE, PHRASES, CROWS, CONTEXT = map(
 )
 
 
-@click.group(short_help="Measure and reduce bias in masked language models.")
+@click.group(cls=Group, short_help="Measure and reduce bias in masked language models.")
 def masked() -> None:
-    """Masked language models: measure, score, associate, phrases, crows, context, generate,
-    finetune.
+    """Which gender does a masked language model expect, and what does fine-tuning change?
 
     A model is named mini (embedded, the default), by the path of a folder in the transformers
     layout, or as hf:NAME, the only case in which anything is downloaded.
+
+    \b
+    Examples:
+      evenhand masked measure mini
+      evenhand masked score sentences.txt --filter --model ./my-bert
+      evenhand masked finetune sentences.txt -o even
     """
 
 
@@ -148,7 +156,7 @@ def _save_frames(path: str | Path, frames: Iterable[pd.DataFrame]) -> None:
 
 
 @masked.command("score", short_help="The gender a model predicts where a pronoun was masked.")
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|-", type=completion.TEXT_FILE)
 @models_option
 @click.option(
     "--filter",
@@ -156,9 +164,7 @@ def _save_frames(path: str | Path, frames: Iterable[pd.DataFrame]) -> None:
     is_flag=True,
     help="FILE is plain text, one sentence per line: score what `evenhand text filter` accepts.",
 )
-@declared_options(
-    Filter, only=["someone"], someone={"help": 'With --filter: accept "someone" too.'}
-)
+@declared_options(Filter, only=["someone"])
 @declared_options(SCORE)
 @output_option("Write every sentence's score here: .csv, .jsonl or .parquet.")
 @figures_option(help="Draw the distribution of the scores, and the differences of several models.")
@@ -486,10 +492,10 @@ def _singular(name: str) -> str:
     "sources",
     help="Also embed phrases by the mean of word vectors: glove or a file; repeatable.",
 )
-@click.option(
-    "--sets",
-    multiple=True,
-    metavar="NAME|FILE.toml",
+@names_option(
+    "--set",
+    "sets",
+    type=completion.PHRASE_SETS,
     help="Phrase sets: force, machines, command, neutral (all by default), or a file of yours.",
 )
 @click.option(
@@ -532,12 +538,12 @@ def phrases(
     Examples:
       evenhand masked phrases
       evenhand masked phrases --sentences accepted.jsonl -o phrases/
-      evenhand masked phrases --vectors glove -o phrases/ --format svg,html
-      evenhand masked phrases --sets machines --sets mine.toml --json
+      evenhand masked phrases --vectors glove -o phrases/ --figure-format svg,html
+      evenhand masked phrases --set machines --set mine.toml --json
     """
     if sentences is not None:
         if sets:
-            raise click.UsageError("--sets does not go with --sentences")
+            raise click.UsageError("--set does not go with --sentences")
         _phrases_of_sentences(sentences, models, sources, folder, load, run, as_json)
         return
     lists = PHRASES.choose(sets=sets)
@@ -876,25 +882,25 @@ def _print_contexts(m: Measurement) -> None:
 
 
 @masked.command("generate", short_help="Edit sentences until a model's gender bias shows.")
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|-", type=completion.TEXT_FILE)
 @model_option()
 @click.option(
-    "--direction",
+    "--toward",
+    "direction",
     type=click.Choice(DIRECTIONS),
     default="own",
     show_default=True,
     help="Direction of the bias: the way each seed leans (own), both, or one gender.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N seeds.")
+@limit_option(type=click.IntRange(1))
 @declared_options(GenerationSettings)
 @declared_options(
     Filter,
     only=["resolver", "someone", "split"],
-    someone={"help": 'Accept seeds about "someone" too.'},
-    split={"help": "Split lines of text into sentences."},
 )
 @click.option(
-    "--control/--no-control",
+    "--control-edits/--no-control-edits",
+    "control",
     default=True,
     show_default=True,
     help="Compare with random edits of the same seeds.",
@@ -904,10 +910,11 @@ def _print_contexts(m: Measurement) -> None:
     "judges",
     multiple=True,
     metavar="SRC",
+    type=completion.MODEL,
     help="Another model that scores the sentences. May be repeated.",
 )
 @click.option(
-    "--beyond",
+    "--min-bias",
     "threshold",
     type=click.FloatRange(0, 0.5, max_open=True),
     default=0.4,
@@ -953,7 +960,7 @@ def generate(
     \b
     Examples:
       evenhand masked generate biased.jsonl -o pushed.jsonl
-      evenhand masked generate sentences.txt --direction both --edits 3 -o pushed.jsonl
+      evenhand masked generate sentences.txt --toward both --max-edits 3 -o pushed.jsonl
       evenhand masked generate biased.jsonl --judge ./bert-base -o pushed.jsonl --json
     """
     from evenhand.masked.generation import generate as run_generation
@@ -1057,7 +1064,7 @@ def _part(m: Measurement, name: str, digits: int) -> str:
 
 
 @masked.command(short_help="Train on rewritten text; bias and perplexity before and after.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=completion.TEXT_FILE)
 @folder_option("Folder for the model, the curve, the figures and the results.", default="finetuned")
 @model_option()
 @declared_options(FinetuneSettings)
@@ -1081,10 +1088,12 @@ def _part(m: Measurement, name: str, digits: int) -> str:
     "--crows", "pairs", metavar="FILE", type=click.Path(), help="Measure CrowS-Pairs as well."
 )
 @click.option(
-    "--control",
+    "--control-training",
+    "control",
     is_flag=True,
     help="Train a second time on the unchanged text, to separate rewriting and domain effects.",
 )
+@format_option
 @restart_option
 @device_option()
 @seed_option()
@@ -1100,6 +1109,7 @@ def finetune(
     watched: str | None,
     pairs: str | None,
     control: bool,
+    formats: tuple[str, ...],
     restart: bool,
     device: str,
     as_json: bool,
@@ -1107,7 +1117,7 @@ def finetune(
 ) -> None:
     """Fine-tune a masked language model on text rewritten on the fly and measure the change.
 
-    A document is a line, or with --field a field of a JSONL or CSV file; files may be compressed
+    A document is a line, or with --text a field of a JSONL or CSV file; files may be compressed
     and are not changed. The documents are split by a hash of their content: most are for training,
     some for the evaluation loss, some are held out. On held-out sentences the pronoun bias and the
     pseudo-perplexity are measured before and after, and each change has an interval. The pronoun
@@ -1121,9 +1131,9 @@ def finetune(
     \b
     Examples:
       evenhand masked finetune sentences.txt -o even
-      evenhand masked finetune news.jsonl.gz --field body --rewrite swap --control -o even
-      evenhand masked finetune generated.jsonl --field sentence --crows crows.csv -o even
-      evenhand masked finetune bios.csv --field text --rewrite none --max-tokens 0 --no-measure
+      evenhand masked finetune news.jsonl.gz --text body --rewrite swap --control-training -o even
+      evenhand masked finetune generated.jsonl --text sentence --crows crows.csv -o even
+      evenhand masked finetune bios.csv --text text --rewrite none --max-tokens 0 --no-measure
       evenhand masked score biased.jsonl --model mini --model even/model
     """
     from evenhand.masked.finetuning import finetune as run_finetuning
@@ -1152,7 +1162,7 @@ def finetune(
                 "inputs": input_hashes(named),
             },
         )
-    save_figures(finetune_charts(result), result.folder / "figures", ("svg",))
+    save_figures(finetune_charts(result), result.folder / "figures", formats)
     if as_json:
         print_json(**result.to_dict())
     else:

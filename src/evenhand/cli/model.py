@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from evenhand.cache import Cache
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     F,
     ModelLoader,
@@ -35,9 +37,9 @@ from evenhand.cli.output import (
     print_json,
     print_measurements,
     print_notes,
-    progress_bar,
     table,
 )
+from evenhand.cli.progress import progress_bar
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
 from evenhand.language.debiasing import LayerSettings
@@ -48,19 +50,27 @@ __all__ = ["model"]
 METRICS = list({name: cls for kind in LANGUAGE for name, cls in instruments(kind).items()}.values())
 
 
-@click.group(short_help="Language models of every kind: what one is, measuring and changing it.")
+@click.group(
+    cls=Group, short_help="Language models of every kind: what one is, measuring and changing it."
+)
 def model() -> None:
-    """Language models of every kind: info, measure, debias.
+    """How biased is a language model of any kind, and can gender be hidden within it?
 
     A model is named mini (embedded, masked), by the path of a folder in the layout of transformers
     or sentence-transformers, by that of a GGUF file (causal), or as hf:NAME, the only case in which
     anything is downloaded. Its kind (masked, causal, sentence encoder) is read from its
     configuration.
+
+    \b
+    Examples:
+      evenhand model info mini
+      evenhand model measure ./gpt2
+      evenhand model debias mini --layers 6 -o mini-leace
     """
 
 
 @model.command(short_help="What a model is, and which metrics measure it.")
-@click.argument("source", metavar="MODEL")
+@click.argument("source", metavar="MODEL", type=completion.MODEL)
 @model_options
 @json_option
 def info(source: str, load: ModelLoader, as_json: bool) -> None:
@@ -106,8 +116,8 @@ Examples:
 def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
     """The arguments and options of commands that measure a model by these metrics."""
     return combine(
-        click.argument("source", metavar="MODEL"),
-        metric_option,
+        click.argument("source", metavar="MODEL", type=completion.MODEL),
+        metric_option(*LANGUAGE),
         click.option(
             "--data",
             metavar="FILE",
@@ -143,7 +153,7 @@ def measure_model(
     load: Callable[[str], Any],
     cache: Cache | None,
     *,
-    metrics: list[str] | None,
+    metrics: tuple[str, ...],
     data: str | None,
     control: Any,
     output: str | None,
@@ -154,7 +164,7 @@ def measure_model(
     """Measure a model of a kind by the metrics named, or by those with built-in material."""
     if data is not None and not metrics:
         raise click.UsageError("--data: name the metrics that read it with --metric")
-    chosen = [lookup(kind, name) for name in metrics or ()]
+    chosen = [lookup(kind, name) for name in metrics]
     chosen = chosen or [cls for cls in instruments(kind).values() if cls.declaration.audits(kind)]
     given = accepted_options(chosen, options)
     configured = [configure(cls, given) for cls in chosen]
@@ -189,7 +199,7 @@ def measure_model(
 
 
 @model.command(short_help="Hide gender within a model, then measure again.")
-@click.argument("source", metavar="MODEL")
+@click.argument("source", metavar="MODEL", type=completion.MODEL)
 @declared_options(LayerSettings)
 @click.option(
     "--strength",
@@ -213,12 +223,12 @@ def measure_model(
     help="Texts for perplexity or, of a sentence encoder, for cosines, one per line; by default "
     "the texts that are not fitted on.",
 )
-@metric_option
+@metric_option(*LANGUAGE)
 @click.option(
     "--data",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="The material of the metrics.",
+    help="The material of the metrics; each reads it in its own format.",
 )
 @folder_option("Save the changed model into this new folder.")
 @model_options
@@ -230,7 +240,7 @@ def debias(
     strengths: tuple[float, ...],
     texts: str | None,
     utility: str | None,
-    metrics: list[str] | None,
+    metrics: tuple[str, ...],
     data: str | None,
     folder: Path | None,
     run: Run,
@@ -262,7 +272,7 @@ def debias(
         raise click.UsageError(f"-o: expected a new or an empty folder, got {folder}")
     if data is not None and not metrics:
         raise click.UsageError("--data: name the metrics that read it with --metric")
-    chosen = [lookup(kind, name)() for name in metrics or ()]
+    chosen = [lookup(kind, name)() for name in metrics]
     material = [instrument.read(data) if data else None for instrument in chosen]
     lines = lookup("model", "perplexity")().read
     given = None if texts is None else lines(texts)

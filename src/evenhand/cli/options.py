@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from evenhand.cli.output import progress_bar
+from evenhand.cli import completion
+from evenhand.cli.progress import progress_bar
 from evenhand.errors import InputError
 from evenhand.files import check_folder, public_names, reading, real_path
 from evenhand.instruments import Option, Run, options_of
@@ -63,22 +64,33 @@ prob_option = shared(
     help="Probability of the intervals.",
 )
 restart_option = click.option(
-    "--restart", is_flag=True, help="Delete an earlier run in FOLDER and start again."
+    "--restart", is_flag=True, help="Start again, not where the same command was interrupted."
 )
-jobs_option = shared(
-    "--jobs",
+workers_option = click.option(
+    "--workers",
     type=click.IntRange(1),
-    default=lambda: len(os.sched_getaffinity(0)),
-    help="Processes that rewrite texts; by default one per core.",
+    help="Processes at work at the same time; the results are the same.  [default: one per core, "
+    "for short input one]",
 )
 figures_option = shared(
     "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
 )
-vectors_option = shared("--vectors", multiple=True, metavar="SRC")
+vectors_option = shared("--vectors", multiple=True, metavar="SRC", type=completion.VECTORS)
+predictions_option = click.option(
+    "--predictions",
+    metavar="FILE",
+    type=completion.TABLE,
+    help="Predictions of your classifier, a table as for evenhand classifier.",
+)
 true_option = shared("--true", metavar="COLUMN", help="The column with the true classes.")
 pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
-item_option = shared("--item", metavar="COLUMN", help="The column with the names of the texts.")
+item_option = click.option(
+    "--item", metavar="COLUMN", help="The column with the names of the texts or items."
+)
 group_option = shared("--group", metavar="COLUMN")
+limit_option = shared(
+    "--limit", metavar="N", help="Use only the first N: seeds, or the most frequent words."
+)
 score_option = shared("--score", metavar="COLUMN")
 cluster_option = shared("--cluster", metavar="COLUMN")
 
@@ -94,22 +106,66 @@ def run_options(command: F) -> F:
     return decorated
 
 
-def _names(
+def split_names(
     ctx: click.Context,  # noqa: ARG001
     parameter: click.Parameter,  # noqa: ARG001
     values: tuple[str, ...],
-) -> list[str] | None:
-    return [name.strip() for value in values for name in value.split(",")] or None
+) -> tuple[str, ...]:
+    """The names of a repeatable option, whose values may have commas between them."""
+    return tuple(name for value in values for part in value.split(",") if (name := part.strip()))
 
 
-metric_option = click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME[,NAME…]",
-    callback=_names,
-    help="Only these metrics; repeatable.",
-)
+def names_option(flag: str, *name: str, **about: Any) -> Callable[[F], F]:
+    """An option that can be repeated, and has commas between the names of one value."""
+    usual = {"multiple": True, "metavar": "NAME[,NAME…]", "callback": split_names}
+    return click.option(flag, *name, **{**usual, **about})
+
+
+def metric_option(*subjects: str) -> Callable[[F], F]:
+    """--metric as `metrics`, of these subjects."""
+    return names_option(
+        "--metric",
+        "metrics",
+        type=completion.metrics_of(*subjects),
+        help="Only these metrics; repeatable.",
+    )
+
+
+def topic_option(*default: str) -> Callable[[F], F]:
+    """--topic as `topics`: built-in topics or files."""
+    about: dict[str, Any] = {"default": default, "show_default": True}
+    return names_option(
+        "--topic",
+        "topics",
+        type=completion.TOPICS,
+        help="Built-in topics or .toml files of yours; repeatable.",
+        **(about if default else {}),
+    )
+
+
+def single(values: Sequence[str], flag: str) -> str:
+    """The one value of a repeatable option, where a command takes one."""
+    if len(values) != 1:
+        raise click.UsageError(f"{flag}: expected one, got {', '.join(values) or 'none'}")
+    return values[0]
+
+
+def worker_count(workers: int | None, sources: Sequence[str] = ()) -> int:
+    """The number of processes: as given, else one per core, or one for less than `SHORT` bytes."""
+    if workers is not None:
+        return workers
+    if sources and sum(_size_of(source) for source in sources) < SHORT:
+        return 1
+    return len(os.sched_getaffinity(0))
+
+
+SHORT = 50_000_000
+"""Bytes of text that one process rewrites before others would have started and paid off."""
+
+
+def _size_of(source: str) -> int:
+    path = Path(source)
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _formats(
@@ -127,13 +183,13 @@ def _formats(
 
 
 format_option = click.option(
-    "--format",
+    "--figure-format",
     "formats",
     default="svg",
     show_default=True,
     callback=_formats,
     metavar="FORMAT,…",
-    help="Formats of the figures in FOLDER: svg, pdf, html.",
+    help="Formats of the figures: svg, pdf, html.",
 )
 
 
@@ -167,6 +223,7 @@ size_option = click.option(
 encoding_option = click.option(
     "--encoding",
     metavar="NAME",
+    type=completion.ENCODING,
     expose_value=False,
     callback=_read_with,
     help="Encoding of the input, such as latin-1, cp1252 or utf-16; utf-8-lenient leaves bytes "
@@ -181,7 +238,15 @@ reading_options = combine(encoding_option, size_option)
 
 def output_option(text: str) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
-    return click.option("-o", "--output", type=click.Path(), callback=check_writable, help=text)
+    return click.option(
+        "-o",
+        "--out",
+        "output",
+        metavar="FILE",
+        type=click.Path(),
+        callback=check_writable,
+        help=text,
+    )
 
 
 def check_writable(
@@ -205,7 +270,6 @@ def folder_option(
     return click.option(
         "-o",
         "--out",
-        "--output",
         "folder",
         metavar="FOLDER",
         type=click.Path(path_type=Path),
@@ -238,7 +302,9 @@ def _folder(
 
 # ---- word vectors and models
 
-source_argument = combine(click.argument("source", metavar="SRC"), size_option)
+source_argument = combine(
+    click.argument("source", metavar="SRC", type=completion.VECTORS), size_option
+)
 """A file of vectors, which has no encoding."""
 case_option = click.option(
     "--case",
@@ -250,7 +316,7 @@ case_option = click.option(
 
 
 def load_vectors(source: str, case: str) -> Vectors:
-    """Load the vectors, with a progress bar on stderr where that is a terminal."""
+    """Load the vectors, with progress on stderr."""
     from evenhand.vectors.store import load
 
     with progress_bar(f"reading {source}") as progress:
@@ -262,6 +328,7 @@ model_option = shared(
     default="mini",
     show_default=True,
     metavar="SRC",
+    type=completion.MODEL,
     help="The model: mini, the path of a folder, or hf:NAME.",
 )
 models_option = model_option(
@@ -272,7 +339,12 @@ models_option = model_option(
     "same input.",
 )
 device_option = shared(
-    "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 …"
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="DEVICE",
+    type=completion.DEVICE,
+    help="Where models run: auto, cpu, cuda, cuda:1 …",
 )
 cache_option = shared("--cache", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path))
 
@@ -354,14 +426,15 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 format_options = combine(
     click.option(
-        "--field",
-        metavar="NAME",
+        "--text",
+        "field",
+        metavar="COLUMN",
         help="The field of each JSONL object or column of each CSV row that holds the document;"
         " the rest of the record stays as it is. By default the only one that looks like"
         " text; in other files a document is a line.",
     ),
     click.option(
-        "--format",
+        "--input-format",
         "form",
         type=click.Choice(["lines", "jsonl", "csv", "tsv"]),
         help="How the input is cut; by default by the file's ending.",
@@ -378,15 +451,17 @@ def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form
         from evenhand.text.tables import text_column
 
         field = text_column(sources[0])
-        click.echo(f"{sources[0]}: the text is in '{field}' (--field names another)", err=True)
+        click.echo(f"{sources[0]}: the text is in '{field}' (--text names another)", err=True)
     if form is None and field is not None:
         form = _form_by_ending(sources[0])
     if form in (None, "lines"):
         if field is not None:
-            raise click.UsageError("--field goes with JSONL and CSV, not with lines")
+            raise click.UsageError("--text goes with JSONL and CSV, not with lines")
         return Lines()
     if field is None:
-        raise click.UsageError(f"--format {form} needs --field: which field holds the document?")
+        raise click.UsageError(
+            f"--input-format {form} needs --text: which field holds the document?"
+        )
     if form == "jsonl":
         return Jsonl(field)
     return Csv(field, delimiter="\t" if form == "tsv" else ",")
@@ -410,7 +485,7 @@ def _form_by_ending(source: str) -> str:
     ending = PurePath(name).suffix
     if ending not in ENDINGS:
         raise click.UsageError(
-            f"{source}: --field needs a file ending in {', '.join(ENDINGS)}, or --format"
+            f"{source}: --text needs a file ending in {', '.join(ENDINGS)}, or --input-format"
         )
     return ENDINGS[ending]
 
@@ -487,7 +562,7 @@ def _click_option(option: Option, changes: Mapping[str, Any]) -> Callable[[F], F
     elif option.type is dict:
         about |= {"default": (), "multiple": True, "callback": _numbers, "metavar": "NAME=VALUE"}
     else:
-        about["type"] = option.type
+        about["type"] = completion.DECLARED.get(option.name, option.type)
         about["show_default"] = option.default not in (None, ())
         if option.choices:
             about["type"] = click.Choice([str(choice) for choice in option.choices])

@@ -1,4 +1,4 @@
-"""How results look in a terminal: tables on stdout, progress on stderr, or one JSON document."""
+"""How results look in a terminal: tables on stdout, or one JSON document."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -20,14 +19,7 @@ from evenhand.results import Comparison, Estimate, Measurement, Measurements
 from evenhand.wording import visible
 
 if TYPE_CHECKING:
-    from rich.progress import Task
-
     from evenhand.charts import ChartSet
-
-T = TypeVar("T")
-
-StepProgress: TypeAlias = Callable[[str, int, int | None, str], None]
-"""Called with the name of the step, the number of units done and of all units, and a text."""
 
 ARROWS = {"higher": "↑", "lower": "↓", "away": "↕"}
 
@@ -294,81 +286,6 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print every note once."""
     for note in dict.fromkeys(notes):
         click.echo(f"note: {note}")
-
-
-def bar(items: Sequence[T], label: str, *, quiet: bool = False) -> Iterator[T]:
-    """The items, with a progress bar on stderr where that is a terminal."""
-    with progress_bar(label, quiet=quiet) as progress:
-        for done, item in enumerate(items):
-            if progress is not None:
-                progress(done, len(items))
-            yield item
-
-
-@contextmanager
-def progress_bar(
-    label: str, unit: str = "", *, scale: int = 1, quiet: bool = False
-) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A progress bar of one step, called with what is done and the total, in units of `scale`."""
-    if quiet:
-        yield None
-        return
-    with step_bars({label: unit}) as show:
-        if show is None:
-            yield None
-            return
-        show(label, 0, None, "")
-        yield lambda done, total: show(label, done // scale, total and total // scale, "")
-
-
-@contextmanager
-def step_bars(units: Mapping[str, str] | None = None) -> Iterator[StepProgress | None]:
-    """A progress bar for the current step, with rate and time left; None without a terminal.
-
-    `units` names what the rate of a step counts, by a part of the step's name. A text that has a
-    rate of its own ("/s") is shown alone.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.table import Column
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(12),
-        MofNCompleteColumn(),
-        TextColumn(
-            "{task.fields[text]}",
-            markup=False,
-            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-        ),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(step: str, done: int, total: int | None, text: str) -> None:
-            if step not in tasks:
-                for earlier in tasks.values():
-                    bars.update(earlier, visible=False)
-                tasks[step] = bars.add_task(step, total=total, text="")
-            unit = next((unit for part, unit in (units or {}).items() if part in step), "")
-            shown = text if "/s" in text else _with_rate(bars.tasks[tasks[step]], unit, text)
-            bars.update(tasks[step], completed=done, total=total, text=shown)
-
-        yield show
-
-
-def _with_rate(task: Task, unit: str, text: str) -> str:
-    """Rate and time left, where they are known, before the text."""
-    parts = [text] if text else []
-    if task.time_remaining is not None:
-        left = int(task.time_remaining)
-        parts.insert(0, f"{left // 60}:{left % 60:02} left")
-    if task.speed:
-        parts.insert(0, f"{task.speed:,.0f} {unit}/s".replace(" /s", "/s"))
-    return ", ".join(parts)
 
 
 def estimate(value: Estimate, digits: int = 3) -> str:

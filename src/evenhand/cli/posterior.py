@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
+    F,
     folder_option,
     format_option,
     json_option,
+    names_option,
     prob_option,
     reading_options,
     seed_option,
+    single,
 )
 from evenhand.cli.output import (
-    bar,
     interval,
     number,
     print_comparisons,
     print_json,
     print_measurements,
     print_notes,
-    progress_bar,
     save_figures,
     table,
 )
+from evenhand.cli.progress import bar, progress_bar
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["posterior"]
 
-density_option = prob_option(default=0.89, help="Probability of the highest-density intervals.")
 draws_option = click.option(
     "--draws",
     type=click.IntRange(160, 1_000_000),
@@ -57,40 +60,40 @@ prior_option = click.option(
 
 
 duplicates_option = click.option(
-    "--duplicates",
+    "--repeats",
+    "duplicates",
     type=click.Choice(["drop", "keep"]),
     default="drop",
     show_default=True,
     help="Rows that repeat a pair of words. keep: count them, as Dobrzeniecka (2021) does; "
     "crossed does not take them.",
 )
-words_option = click.option(
-    "--words", multiple=True, metavar="WORD[,WORD…]", help="Only these protected words; repeatable."
+words_option = names_option(
+    "--word",
+    "words",
+    metavar="WORD[,WORD…]",
+    help="Only these protected words; repeatable.",
 )
-classes_option = click.option(
-    "--classes",
-    multiple=True,
+classes_option = names_option(
+    "--class",
+    "classes",
     metavar="CLASS[,CLASS…]",
     help="Only the protected words of these classes; repeatable.",
 )
 
 
 def _read(
-    source: str, duplicates: Any, words: Iterable[str] = (), classes: Iterable[str] = ()
+    source: str, duplicates: Any, words: Sequence[str] = (), classes: Sequence[str] = ()
 ) -> Distances:
     """The table, or its rows of some words or classes."""
     from evenhand.posterior import read_table
 
     data = read_table(source, duplicates=duplicates)
-    if names := _split(classes):
-        data = data.select_classes(names)
-    if names := _split(words):
-        data = data.select_words(names)
+    if classes:
+        data = data.select_classes(list(classes))
+    if words:
+        data = data.select_words(list(words))
     return data
-
-
-def _split(values: Iterable[str]) -> list[str]:
-    return [name.strip() for value in values for name in value.split(",")]
 
 
 def _stems(sources: Iterable[str]) -> list[str]:
@@ -103,19 +106,41 @@ def _stems(sources: Iterable[str]) -> list[str]:
     return names
 
 
-@click.group(short_help="Bayesian models of distance tables.")
+def family_option(default: str) -> Callable[[F], F]:
+    """--family as `models`: which statistical models are fitted."""
+    return names_option(
+        "--family",
+        "models",
+        default=(default,),
+        show_default=True,
+        type=completion.FAMILIES,
+        help="baseline, coefficients, separate, paper, crossed-no-interaction, crossed, or all; "
+        "repeatable.",
+    )
+
+
+PLANNED = completion.Value(completion.TOPICS.names, files=(".csv",))
+
+
+@click.group(cls=Group, short_help="Bayesian models of distance tables.")
 def posterior() -> None:
-    """Bayesian models of tables of cosine distances: describe, fit, compare; plan a study.
+    """How sure is a bias in cosine distances, and how many words would show it?
 
     A table is a CSV with the columns protectedWord, wordToCompare, connection (associated,
     different, human, none) and cosineDistance or cosineSimilarity, under these or similar names.
     `evenhand vectors distances` writes one.
+
+    \b
+    Examples:
+      evenhand vectors distances glove --topic religion -o religion.csv
+      evenhand posterior fit religion.csv
+      evenhand posterior plan religion --effect 0.03
     """
 
 
 @posterior.command(short_help="MAC and contrast of a distance table, without a model.")
 @reading_options
-@click.argument("tables", metavar="TABLE…", type=click.Path(), nargs=-1, required=True)
+@click.argument("tables", metavar="TABLE…", type=completion.TABLE, nargs=-1, required=True)
 @words_option
 @classes_option
 @seed_option()
@@ -167,16 +192,8 @@ def describe(
 
 @posterior.command(short_help="Fit models to a distance table.")
 @reading_options
-@click.argument("tables", metavar="TABLE…", type=click.Path(), nargs=-1, required=True)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    default=("all",),
-    show_default=True,
-    help="baseline, coefficients, separate, paper, crossed-no-interaction, crossed, or all; "
-    "repeatable.",
-)
+@click.argument("tables", metavar="TABLE…", type=completion.TABLE, nargs=-1, required=True)
+@family_option("all")
 @click.option(
     "--sampler",
     type=click.Choice(["exact", "nuts"]),
@@ -200,14 +217,14 @@ def describe(
 @prior_option
 @folder_option("Folder for results.json, contrasts.csv, levels.csv, the draws and the figures.")
 @format_option
-@click.option(
-    "--word",
+@names_option(
+    "--figure-word",
     "drawn",
-    multiple=True,
+    metavar="WORD[,WORD…]",
     help="Protected word of a radial figure; repeatable.  [default: the two most different ones]",
 )
 @seed_option()
-@density_option
+@prob_option()
 @json_option
 def fit(
     tables: tuple[str, ...],
@@ -244,21 +261,20 @@ def fit(
     Examples:
       evenhand vectors distances glove --topic religion -o religion.csv
       evenhand posterior fit religion.csv
-      evenhand posterior fit religion.csv --model crossed --json
-      evenhand posterior fit religion.csv --classes muslim
-      evenhand posterior fit religion.csv gender.csv --model coefficients -o FOLDER
+      evenhand posterior fit religion.csv --family crossed --json
+      evenhand posterior fit religion.csv --class muslim
+      evenhand posterior fit religion.csv gender.csv --family coefficients -o FOLDER
     """
     from evenhand.errors import UnknownNameError
     from evenhand.posterior import MODELS, Priors, assess, fit_models
 
     if drawn and not folder:
-        raise click.UsageError("--word draws a figure: expected -o FOLDER with it, got none")
-    requested = [name for text in models for name in text.split(",")]
-    for name in requested:
+        raise click.UsageError("--figure-word draws a figure: expected -o FOLDER with it, got none")
+    for name in models:
         if name not in (*MODELS, "all"):
-            raise UnknownNameError("model", name, (*MODELS, "all"))
-    use_all = "all" in requested
-    names = MODELS if use_all else tuple(dict.fromkeys(requested))
+            raise UnknownNameError("family", name, (*MODELS, "all"))
+    use_all = "all" in models
+    names = MODELS if use_all else tuple(dict.fromkeys(models))
     prior = Priors().update(priors)
     data = dict(
         zip(
@@ -274,7 +290,7 @@ def fit(
     for name, distances in data.items():
         fitted = fit_models(
             distances,
-            bar(names, f"fitting {name}" if len(data) > 1 else "fitting", quiet=as_json),
+            bar(names, f"fitting {name}" if len(data) > 1 else "fitting"),
             strict=not use_all,
             priors=prior,
             draws=draws,
@@ -317,14 +333,9 @@ def fit(
 @posterior.command(short_help="Before against after debiasing.")
 @reading_options
 @click.argument(
-    "tables", metavar="BEFORE AFTER [BEFORE AFTER]…", type=click.Path(), nargs=-1, required=True
+    "tables", metavar="BEFORE AFTER [BEFORE AFTER]…", type=completion.TABLE, nargs=-1, required=True
 )
-@click.option(
-    "--model",
-    default="crossed",
-    show_default=True,
-    help="baseline, coefficients, separate, paper, crossed-no-interaction or crossed.",
-)
+@family_option("crossed")
 @words_option
 @classes_option
 @duplicates_option
@@ -333,11 +344,11 @@ def fit(
 @folder_option("Folder for results.json, words.csv and the figures.")
 @format_option
 @seed_option()
-@density_option
+@prob_option()
 @json_option
 def compare(
     tables: tuple[str, ...],
-    model: str,
+    models: tuple[str, ...],
     words: tuple[str, ...],
     classes: tuple[str, ...],
     duplicates: str,
@@ -361,7 +372,7 @@ def compare(
     Examples:
       evenhand posterior compare before.csv after.csv
       evenhand posterior compare religion.csv religion-after.csv gender.csv gender-after.csv \\
-        --model coefficients -o FOLDER
+        --family coefficients -o FOLDER
     """
     from evenhand.errors import UnknownNameError
     from evenhand.posterior import MODELS, Priors, compare_tables
@@ -370,8 +381,9 @@ def compare(
         raise click.UsageError(
             f"compare: expected pairs of tables, BEFORE AFTER, got {len(tables)} table(s)"
         )
+    model = single(models, "--family")
     if model not in MODELS:
-        raise UnknownNameError("model", model, MODELS)
+        raise UnknownNameError("family", model, MODELS)
     prior = Priors().update(priors)
     read = [_read(table, duplicates, words, classes) for table in tables]
     changes = {
@@ -404,7 +416,7 @@ def compare(
 
 @posterior.command(short_help="How many stereotypes a study needs.")
 @reading_options
-@click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion")
+@click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion", type=PLANNED)
 @click.option(
     "--effect",
     type=float,
@@ -420,14 +432,15 @@ def compare(
     help="Target probability of detection.",
 )
 @click.option(
-    "--sets",
+    "--simulations",
+    "sets",
     type=click.IntRange(10, 100_000),
     default=120,
     show_default=True,
     help="Tables simulated at each of about five numbers of stereotypes.",
 )
 @seed_option()
-@density_option
+@prob_option()
 @json_option
 def plan(
     source: str, effect: float, power: float, sets: int, seed: int, prob: float, as_json: bool
@@ -445,7 +458,7 @@ def plan(
     """
     from evenhand.posterior.planning import plan as plan_study
 
-    with progress_bar("simulating", quiet=as_json) as progress:
+    with progress_bar("simulating") as progress:
         result = plan_study(source, effect, power, prob, seed, sets=sets, progress=progress)
     if as_json:
         print_json(**result.to_dict())

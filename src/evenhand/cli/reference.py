@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import flags_of, json_option
 from evenhand.cli.output import print_json, table
 from evenhand.errors import UnknownNameError
@@ -19,13 +22,29 @@ WORSE = {
 }
 
 
-@click.group("list")
+NETWORKS = {
+    "matching": "attention over the labelled texts (Vinyals et al. 2016)",
+    "proto": "the nearest mean of a class (Snell et al. 2017; soft: Ren et al. 2018)",
+    "relation": "a learned similarity to the mean of a class (Sung et al. 2018)",
+    "induction": "a class vector by dynamic routing (Geng et al. 2019)",
+    "maml": "a linear classifier fitted in a few steps (Finn et al. 2017)",
+}
+
+
+@click.group("list", cls=Group)
 def reference() -> None:
-    """List what there is."""
+    """What there is: topics, metrics, embedded models, networks and templates.
+
+    \b
+    Examples:
+      evenhand list metrics
+      evenhand list metrics weat
+      evenhand list topics --json
+    """
 
 
 @reference.command(short_help="Every metric; with NAME, all about one.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=completion.METRIC)
 @json_option
 def metrics(name: str | None, as_json: bool) -> None:
     """List the metrics of word vectors, models, corpora and classifiers.
@@ -50,8 +69,8 @@ def metrics(name: str | None, as_json: bool) -> None:
     else:
         table(
             "Metrics",
-            ("name", "subject", "label", "question"),
-            [(about.name, about.subject, about.label, about.question) for about in declarations],
+            ("name", "subject", "question"),
+            [(about.name, about.subject, about.question) for about in declarations],
         )
         click.echo("evenhand list metrics NAME explains one of them.")
 
@@ -69,7 +88,11 @@ def _listed(
 @reference.command(short_help="The topics of word vectors and posteriors.")
 @json_option
 def topics(as_json: bool) -> None:
-    """List the built-in topics with their classes; a topic of your own is a TOML file."""
+    """List the built-in topics with their classes; a topic of your own is a TOML file.
+
+    \b
+    Example:  evenhand list topics
+    """
     from evenhand import lexicon
 
     found = [lexicon.topic(name) for name in lexicon.topic_names()]
@@ -80,34 +103,60 @@ def topics(as_json: bool) -> None:
 @reference.command(short_help="The embedded models and vectors.")
 @json_option
 def models(as_json: bool) -> None:
-    """List what is embedded; everything else is named by its path, or as hf:NAME."""
+    """List what is embedded; everything else is named by its path, or as hf:NAME.
+
+    \b
+    Example:  evenhand list models
+    """
     from evenhand.causal.model import EMBEDDED as CAUSAL
     from evenhand.masked.model import EMBEDDED as MASKED
     from evenhand.vectors.store import EMBEDDED as VECTORS
 
-    kinds = {"static word vectors": VECTORS, "masked model": MASKED, "causal model": CAUSAL}
-    rows = [(name, kind) for kind, names in kinds.items() for name in names]
-    _listed("models", ("name", "kind"), rows, as_json)
+    kinds = {
+        ("static word vectors", "evenhand vectors measure"): VECTORS,
+        ("masked model", "evenhand model measure"): MASKED,
+        ("causal model", "evenhand model measure"): CAUSAL,
+    }
+    rows = [
+        (name, kind, f"{command} {name}")
+        for (kind, command), names in kinds.items()
+        for name in names
+    ]
+    _listed("models", ("name", "kind", "measure it"), rows, as_json)
 
 
 @reference.command(short_help="The networks of few-shot classification.")
 @json_option
 def networks(as_json: bool) -> None:
-    """List the networks that `fewshot run --network` takes, with their own settings."""
+    """List the networks that `fewshot run --network` takes, with their own settings.
+
+    \b
+    Example:  evenhand list networks
+    """
     from evenhand.fewshot.networks import NAMES, options
 
-    rows = [(name, ", ".join(options(name))) for name in NAMES]
-    _listed("networks", ("name", "settings"), rows, as_json)
+    rows = [(name, NETWORKS[name.split("-")[0]], ", ".join(options(name))) for name in NAMES]
+    _listed("networks", ("name", "classifies by", "settings"), rows, as_json)
 
 
-@reference.command(short_help="The templates of professions and of sentence vectors.")
+@reference.command(short_help="The sentence templates of the metrics.")
 @json_option
 def templates(as_json: bool) -> None:
-    """List the templates of `professions` and of `seat`; {…} stands for the word in question."""
+    """List the sentence templates of the metrics; {…} stands for the word in question.
+
+    \b
+    Example:  evenhand list templates
+    """
     from evenhand import lexicon
+    from evenhand.language.metrics.gest import TEMPLATES as GEST
+    from evenhand.lexicon.phrases import phrases
+    from evenhand.masked.metrics.disco import TEMPLATES as DISCO
 
     rows = [("professions", template.text) for template in lexicon.template_set().templates]
+    rows += [("phrases", text) for text in phrases().carriers]
     rows += [("seat", text) for text in lexicon.sentence_templates()]
+    rows += [("disco", text) for text in DISCO]
+    rows += [("gest", f"{t.before}{{{t.male}|{t.female}}}{t.after}") for t in GEST]
     _listed("templates", ("metric", "template"), rows, as_json)
 
 
@@ -125,7 +174,7 @@ def _explain(about: Declaration) -> None:
         *(("caveat", caveat) for caveat in about.caveats),
     ]
     click.echo(f"{about.name}: {about.label}\n{about.question}\n")
-    formatter = click.HelpFormatter(width=100)
+    formatter = click.HelpFormatter(width=min(100, shutil.get_terminal_size().columns))
     formatter.write_dl([(name, text) for name, text in rows if text])
     if about.options:
         formatter.write("\n")

@@ -6,32 +6,59 @@ from pathlib import Path
 
 import click
 
-from evenhand.cli.options import output_option
+from evenhand.cli.commands import Command
+from evenhand.cli.options import json_option, output_option
+from evenhand.cli.output import print_json
 
 
-@click.command(short_help="Write the page of an audit again, or compare audits.")
+@click.command(cls=Command, short_help="Write the page of an audit again, or compare audits.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
-@output_option("The page of the comparison of several audits; by default comparison.html.")
-def report(folders: tuple[Path, ...], output: str | None) -> None:
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="A=TEXT",
+    help="What to call an audit of several, by its letter in the order given; repeatable.",
+)
+@output_option(
+    "The comparison of several audits: a page, or by the end of its name CSV or JSON; by default "
+    "comparison.html."
+)
+@json_option
+def report(
+    folders: tuple[Path, ...], labels: tuple[str, ...], output: str | None, as_json: bool
+) -> None:
     """Write report.html, its figures and the cards again from what an audit saved in DIR.
 
-    With several folders, write one page with the audits side by side: what differs in their
-    set-up, the verdicts, each measure with its interval, and the differences, paired where both
-    measured the same words. The cards are model_card.md (a block for a Hugging Face model card),
-    data_card.md and summary.md.
+    With several folders, compare the audits with the first: in how many measures each is less or
+    more biased, the verdicts, each measure with its interval, and the differences, paired where
+    both measured the same words. A file that ends in .csv has one row per measure and audit. The
+    cards are model_card.md (a block for a Hugging Face model card), data_card.md and summary.md.
 
     \b
     Examples:
       evenhand report audit-out
-      evenhand report before after --output compared.html
+      evenhand report before after -o compared.html
+      evenhand report v1 v2 --label A=before --label B=after -o compared.csv
+      evenhand report before after --json
     """
     if len(folders) > 1:
-        from evenhand.report.comparison import write_comparison
+        from evenhand.report.comparison import compare_audits, write_comparison
 
-        click.echo(f"comparison: {write_comparison(folders, output or 'comparison.html')}")
+        compared = compare_audits(folders, dict(_label(text) for text in labels))
+        written = None
+        if output is not None or not as_json:
+            written = write_comparison(compared, output or "comparison.html")
+        if as_json:
+            print_json(**compared.to_dict())
+            return
+        for sentence in compared.findings:
+            click.echo(sentence)
+        click.echo(f"comparison: {written}")
         return
-    if output is not None:
-        raise click.UsageError("--output is for the comparison of several audits")
+    for option, given in (("--out", output), ("--label", labels), ("--json", as_json)):
+        if given:
+            raise click.UsageError(f"{option} is for the comparison of several audits")
     from evenhand.report import write_report
     from evenhand.report.cards import write_cards
 
@@ -39,3 +66,10 @@ def report(folders: tuple[Path, ...], output: str | None) -> None:
     cards = write_cards(folders[0])
     click.echo(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
     click.echo(f"report: {page}")
+
+
+def _label(text: str) -> tuple[str, str]:
+    letter, equals, label = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--label: expected A=TEXT, got '{text}'")
+    return letter.strip().upper(), label.strip()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Command
 from evenhand.cli.options import (
     cluster_option,
     group_option,
@@ -26,10 +28,12 @@ SHOWN = 10
 """With more pairs of models than this, only those with the first-ranked model are shown."""
 
 
-@click.command(short_help="Compare models by item scores of any tool, with certainty.")
-@click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True)
-@item_option(help="The column with the names of the items.")
-@click.option("--model", metavar="COLUMN", help="The column with the models' names.")
+@click.command(cls=Command, short_help="Compare models by item scores of any tool, with certainty.")
+@click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True, type=completion.TABLE)
+@item_option
+@click.option(
+    "--model-column", "model", metavar="COLUMN", help="The column with the models' names."
+)
 @score_option(
     help="The column with the scores; the metric or scorer of a log (METRIC or METRIC,FILTER).",
 )
@@ -59,7 +63,8 @@ SHOWN = 10
 @prob_option()
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write everything: a page (.html) or JSON (.json).",
@@ -106,7 +111,7 @@ def scores(
 
     kinds = (".html", ".json")
     if output is not None and output.suffix.lower() not in kinds:
-        raise click.UsageError(f"--output: expected a file that ends in {' or '.join(kinds)}")
+        raise click.UsageError(f"--out: expected a file that ends in {' or '.join(kinds)}")
     analysis = analyze(
         *sources,
         item=item,

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     F,
     combine,
@@ -23,22 +25,26 @@ from evenhand.cli.options import (
     form_of,
     format_options,
     item_option,
-    jobs_option,
     json_option,
+    names_option,
     output_option,
     prob_option,
     reading_options,
+    restart_option,
     seed_option,
     shared,
+    split_names,
+    worker_count,
+    workers_option,
 )
 from evenhand.cli.output import (
     estimate,
     print_json,
     print_measurements,
     print_notes,
-    progress_bar,
     table,
 )
+from evenhand.cli.progress import progress_bar
 from evenhand.fewshot.settings import DataSettings
 from evenhand.instruments import Run, instruments
 from evenhand.text.rewrite import rewrite_all
@@ -59,10 +65,18 @@ __all__ = ["text"]
 ODDS, ANNOTATION = map(instruments("corpus").__getitem__, ("odds", "annotation"))
 
 
-@click.group(short_help="Rewrite, filter and count text.")
+@click.group(cls=Group, short_help="Rewrite, filter and count text.")
 def text() -> None:
-    """Text: swap, substitute, stereotype, neutralize, anonymize, counterfactuals, undo, filter,
-    odds, annotate.
+    """Rewrite the gender of texts, find sentences that show bias, and count who stands for what.
+
+    FILE is text with one document per line, or a CSV, TSV or JSONL file, also compressed; - is the
+    standard input.
+
+    \b
+    Examples:
+      evenhand text swap "Her neighbour waved to her."
+      evenhand text filter sentences.txt -o biased.jsonl
+      evenhand text odds bios.csv --label occupation --gender gender
     """
 
 
@@ -71,22 +85,16 @@ def text() -> None:
 
 streaming_options = combine(
     format_options,
-    jobs_option(
-        default=1,
-        show_default=True,
-        help="Number of processes; the order of the output is the same.",
-    ),
-    click.option(
-        "--resume/--no-resume",
-        default=True,
-        help="With -o: resume where the same command was interrupted (default).",
-    ),
+    workers_option,
+    restart_option,
 )
 
 
 def reading_bar(sources: Sequence[str]) -> AbstractContextManager[Any]:
-    """A bar with the rate and the time left on stderr; the standard input has no length."""
-    return progress_bar("reading", "kB", scale=1000, quiet=list(sources) == ["-"])
+    """The progress through the files; the standard input has no length, and may be typed."""
+    if list(sources) == ["-"]:
+        return nullcontext()
+    return progress_bar("reading", "kB", scale=1000)
 
 
 # ---- rewriting
@@ -101,7 +109,7 @@ class Direction(click.Choice[str]):
 
 
 rewriting_options = combine(
-    click.argument("files", nargs=-1, metavar="[FILE…|TEXT…|-]"),
+    click.argument("files", nargs=-1, metavar="[FILE…|TEXT…|-]", type=completion.TEXT_FILE),
     output_option("Write here instead of stdout; .gz, .bz2 and .zst compress."),
     click.option(
         "--edits",
@@ -119,11 +127,9 @@ append_option = shared(
 
 
 def _kinds(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    value: str | None,
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    return tuple(kind.strip() for kind in value.split(",")) if value else None
+    return split_names(ctx, parameter, values) or None
 
 
 def swap_options(names: str, probability: float) -> Callable[[F], F]:
@@ -134,7 +140,7 @@ def swap_options(names: str, probability: float) -> Callable[[F], F]:
             direction={"type": Direction(["both", "male-to-female", "female-to-male"])},
             names={"default": names},
             probability={"default": probability},
-            kinds={"multiple": False, "callback": _kinds},
+            kinds={"callback": _kinds},
             pairs={"type": click.Path(exists=True, dir_okay=False)},
         ),
         seed_option(),
@@ -160,8 +166,8 @@ def swap(**options: Any) -> None:
     \b
     Examples:
       evenhand text swap "Her neighbour waved to her."
-      evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --jobs 2
-      evenhand text swap reviews.csv --field text --flip gender --append -o augmented.csv
+      evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --workers 2
+      evenhand text swap reviews.csv --text text --flip gender --append -o augmented.csv
     """
     _run_swap(options)
 
@@ -189,7 +195,7 @@ def _run_swap(options: dict[str, Any], **more: Any) -> None:
 @text.command(short_help="The pro- or anti-stereotypical version of a labelled corpus.")
 @rewriting_options
 @click.option(
-    "--direction",
+    "--stereotype",
     "version",
     type=click.Choice(["pro", "anti"]),
     required=True,
@@ -205,7 +211,7 @@ def _run_swap(options: dict[str, Any], **more: Any) -> None:
     Swap,
     only=["names", "keep_named", "kinds", "unsafe", "pairs", "judge"],
     names={"default": "random"},
-    kinds={"multiple": False, "callback": _kinds},
+    kinds={"callback": _kinds},
     pairs={"type": click.Path(exists=True, dir_okay=False)},
 )
 @seed_option()
@@ -227,8 +233,8 @@ def stereotype(
 
     \b
     Examples:
-      evenhand text stereotype bios.csv --label job --gender sex --direction pro -o pro.csv
-      evenhand text stereotype bios.csv --label job --gender sex --direction anti -o anti.csv
+      evenhand text stereotype bios.csv --label job --gender sex --stereotype pro -o pro.csv
+      evenhand text stereotype bios.csv --label job --gender sex --stereotype anti -o anti.csv
     """
     from evenhand.text.corpus.pipeline import GENDER_CODES, Flip
     from evenhand.text.metrics.odds import Counts, count_rows
@@ -281,7 +287,7 @@ def neutralize(**options: Any) -> None:
     \b
     Examples:
       echo "Does she know he's here?" | evenhand text neutralize
-      evenhand text neutralize posts.jsonl --field text -o neutral.jsonl --nouns all
+      evenhand text neutralize posts.jsonl --text text -o neutral.jsonl --nouns all
     """
     _run(Neutralize, options)
 
@@ -301,19 +307,25 @@ def anonymize(**options: Any) -> None:
 
 
 @text.command(short_help="Every text with versions of another gender, or of none.")
-@click.argument("source", metavar="FILE")
+@click.argument("source", metavar="FILE", type=completion.TABLE)
 @click.option("--text", "column", metavar="COLUMN", help="Column of the text.")
-@item_option(help="Column with the names of the texts; else they are numbered.")
-@click.option(
+@item_option
+@names_option(
     "--versions",
-    default=",".join(VERSIONS),
+    default=VERSIONS,
     show_default=True,
-    metavar="NAME,…",
+    type=completion.Value(lambda: VERSIONS, separator=","),
     help="Which versions: words and names swapped, words or names alone, no gender stated.",
 )
 @output_option("Where they are written: .jsonl, .csv or .parquet.")
+@json_option
 def counterfactuals(
-    source: str, column: str | None, item: str | None, versions: str, output: str | None
+    source: str,
+    column: str | None,
+    item: str | None,
+    versions: tuple[str, ...],
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Write each text of a table with its counterfactual versions, for any classifier to answer.
 
@@ -334,7 +346,7 @@ def counterfactuals(
         raise click.UsageError("-o: name the file that the texts are written to")
     check_row_format(output)
     chosen = column or text_column(source)
-    names = [name.strip() for name in versions.split(",") if name.strip()]
+    names = list(versions)
     counts: Counter[str] = Counter()
     with open_table(source) as table, open_rows(output) as write:
         for name in (chosen, item):
@@ -343,7 +355,11 @@ def counterfactuals(
         while block := list(islice(rows, 1000)):
             write({key: [row[key] for row in block] for key in block[0]})
             counts.update(row["version"] for row in block)
-    shown = ", ".join(f"{counts[name]:,} {name}" for name in ("original", *names))
+    written = {name: counts[name] for name in ("original", *names)}
+    if as_json:
+        print_json(command="text counterfactuals", output=output, versions=written)
+        return
+    shown = ", ".join(f"{count:,} {name}" for name, count in written.items())
     click.echo(f"written: {output} ({shown})")
 
 
@@ -392,8 +408,8 @@ def _run(
             work,
             form=form,
             edits=given["edits"],
-            jobs=given["jobs"],
-            resume=given["resume"],
+            jobs=worker_count(given["workers"], sources),
+            resume=not given["restart"],
             progress=progress,
             fingerprint=f"{work!r} {own_pairs!r}",
         )
@@ -456,6 +472,7 @@ def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
 @output_option("Where the original input is written; required.")
 @format_options
 @append_option(help="The output was written with --append.")
+@json_option
 def undo(
     rewritten: str,
     edits: str,
@@ -463,6 +480,7 @@ def undo(
     field: str | None,
     form: str | None,
     append: bool,
+    as_json: bool,
 ) -> None:
     """Invert the edits of `--edits`: byte for byte what was read.
 
@@ -476,6 +494,9 @@ def undo(
     if output is None:
         raise click.UsageError("-o is needed: where should the input be written?")
     count = restore(rewritten, edits, output, form=form_of([rewritten], field, form), append=append)
+    if as_json:
+        print_json(command="text undo", documents=count, output=output)
+        return
     click.echo(f"{count:,} documents restored → {output}", err=True)
 
 
@@ -483,7 +504,7 @@ def undo(
 
 
 @text.command("filter", short_help="Sentences with structural bias, their pronoun masked.")
-@click.argument("files", nargs=-1, metavar="[FILE…|-]")
+@click.argument("files", nargs=-1, metavar="[FILE…|-]", type=completion.TEXT_FILE)
 @output_option("Write the accepted sentences here instead of stdout, one JSON line each.")
 @click.option(
     "--rejected",
@@ -501,8 +522,8 @@ def filter_command(
     funnel: bool,
     field: str | None,
     form: str | None,
-    jobs: int,
-    resume: bool,
+    workers: int | None,
+    restart: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -510,13 +531,13 @@ def filter_command(
 
     Four steps (Ye et al. 2021): exactly one gendered pronoun; no other word that states a sex; the
     pronoun and one other expression, not "someone", refer to the same person; the pronoun masked.
-    A document is a line and holds one sentence, unless --sentences is given. With --json stdout
-    has the counts of each step alone: the sentences go to -o, or nowhere.
+    A document is a line and holds one sentence, unless --split-sentences is given. With --json
+    stdout has the counts of each step alone: the sentences go to -o, or nowhere.
 
     \b
     Examples:
       evenhand text filter sentences.txt -o biased.jsonl --funnel
-      evenhand text filter news.jsonl --field body --sentences -o biased.jsonl --rejected out.jsonl
+      evenhand text filter news.jsonl --text body --split-sentences -o biased.jsonl
     """
     from evenhand.text.coreference import resolver as load_resolver
     from evenhand.text.corpus.pipeline import stream
@@ -531,8 +552,8 @@ def filter_command(
             work,
             form=form_of(sources, field, form),
             edits=rejected,
-            jobs=jobs,
-            resume=resume,
+            jobs=worker_count(workers, sources),
+            resume=not restart,
             progress=progress,
         )
     if as_json:
@@ -581,7 +602,7 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
 
 
 @text.command(short_help="Which classes of a corpus lean male, which female.")
-@click.argument("file")
+@click.argument("file", type=completion.TABLE)
 @declared_options(ODDS)
 @reading_options
 @click.option(
@@ -589,7 +610,7 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Number of classes shown on each side.",
+    help="Number of rows shown, of each side where there are two.",
 )
 @click.option("--exact", is_flag=True, help="Show the exact interval in the table.")
 @output_option("Write one row per class as .csv, or the measurement as .json.")
@@ -618,7 +639,7 @@ def odds(
 
     ending = Path(output or "").suffix.lower()
     if output and ending not in (".csv", ".json"):
-        raise InputError(f"--output: expected a name ending in .csv or .json, got {output}")
+        raise InputError(f"--out: expected a name ending in .csv or .json, got {output}")
     if output:
         check([file], output)
     with progress_bar(f"reading {file}"):
@@ -711,16 +732,23 @@ def _format_ratio(value: float) -> str:
 
 @text.group(short_help="Sheets for annotators, and their verdicts back.")
 def annotate() -> None:
-    """Have people judge the filter's sentences: write a sheet, read the filled sheets back."""
+    """How many of the filter's sentences do people find right? Write a sheet, read it back.
+
+    \b
+    Examples:
+      evenhand text annotate sheet accepted.jsonl -o sheet.csv --sample 100
+      evenhand text annotate read ann.csv ben.csv cleo.csv
+    """
 
 
 @annotate.command(short_help="Write a sheet from the filter's output.")
 @reading_options
-@click.argument("filtered")
+@click.argument("filtered", type=completion.TEXT_FILE)
 @output_option("The sheet to write, a CSV.")
 @click.option("--sample", type=click.IntRange(1), help="Only so many sentences, at random.")
 @seed_option()
-def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> None:
+@json_option
+def sheet(filtered: str, output: str | None, sample: int | None, seed: int, as_json: bool) -> None:
     """Write a CSV with one row per sentence and an empty column verdict, to be filled: yes or no.
 
     FILTERED is what `evenhand text filter` wrote. Every annotator gets a copy of the same sheet.
@@ -733,11 +761,14 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int) -> N
     if output is None:
         raise click.UsageError("sheet: expected -o and the name of the sheet to write")
     count = write_sheet(filtered, output, sample=sample, seed=seed)
+    if as_json:
+        print_json(command="text annotate sheet", sentences=count, output=output)
+        return
     click.echo(f"{count:,} sentences written to {output}")
 
 
 @annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
-@click.argument("sheets", nargs=-1, required=True, metavar="SHEET...")
+@click.argument("sheets", nargs=-1, required=True, metavar="SHEET…", type=completion.TABLE)
 @declared_options(ANNOTATION)
 @reading_options
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")

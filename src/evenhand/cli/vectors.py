@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import completion
+from evenhand.cli.commands import Group
 from evenhand.cli.options import (
     F,
     case_option,
@@ -20,16 +22,18 @@ from evenhand.cli.options import (
     format_option,
     given_options,
     json_option,
+    limit_option,
     load_vectors,
     metric_option,
+    names_option,
     output_option,
     prob_option,
     run_options,
-    shared,
+    single,
     source_argument,
+    topic_option,
 )
 from evenhand.cli.output import (
-    bar,
     number,
     print_comparisons,
     print_json,
@@ -40,6 +44,7 @@ from evenhand.cli.output import (
     shortened,
     table,
 )
+from evenhand.cli.progress import bar
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
 from evenhand.instruments import Run, correct_p_values, instruments, plan, run_jobs
 from evenhand.results import Measurements
@@ -71,37 +76,40 @@ Examples:
   evenhand vectors measure my.bin --query q.json --metric weat --json
 """
 
-topic_option = shared("--topic", help="A built-in topic or your .toml file.")
 
-
-def question_options(*, several: bool) -> Callable[[F], F]:
-    """--topic, --weat and --query as `topics`, `weats` and `queries`: several, or one of them."""
-    more = "; repeatable." if several else "."
+def question_options() -> Callable[[F], F]:
+    """--topic, --weat and --query as `topics`, `weats` and `queries`."""
     return combine(
-        topic_option("topics", multiple=True, help=f"A built-in topic or your .toml file{more}"),
-        click.option(
+        topic_option(),
+        names_option(
             "--weat",
             "weats",
-            multiple=True,
-            help=f"A built-in WEAT, 1 to 10{', or all; repeatable' if several else ''}.",
+            metavar="N[,N…]",
+            type=completion.WEATS,
+            help="Built-in WEATs, 1 to 10, or all; repeatable.",
         ),
         click.option(
             "--query",
             "queries",
             multiple=True,
             type=click.Path(),
-            help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}'
-            + more,
+            help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}; '
+            "repeatable.",
         ),
     )
 
 
-@click.group()
+@click.group(cls=Group)
 def vectors() -> None:
-    """Static word vectors: info, distances, measure, debias, analogies, occupations, pairs, null.
+    """How biased are static word vectors, what shows it, and what does debiasing change?
 
     SRC is an embedded name (glove) or a file: GloVe or word2vec text, word2vec binary, fastText
     .vec, Evenhand's .npz, or gzip of these.
+
+    \b
+    Examples:
+      evenhand vectors measure glove --topic gender
+      evenhand vectors debias my.vec --topic gender -o fair.vec
     """
 
 
@@ -164,7 +172,7 @@ def info(source: str, case: str, as_json: bool) -> None:
 
 @vectors.command(short_help="Distances of protected words to stereotypes and control words.")
 @source_argument
-@topic_option(required=True)
+@topic_option()
 @output_option("Write the complete table here as CSV.")
 @declared_options(*METRICS, only=["extended"])
 @case_option
@@ -172,7 +180,7 @@ def info(source: str, case: str, as_json: bool) -> None:
 @json_option
 def distances(
     source: str,
-    topic: str,
+    topics: tuple[str, ...],
     output: str | None,
     extended: bool,
     case: str,
@@ -191,7 +199,8 @@ def distances(
     from evenhand.lexicon import topic as read_topic
     from evenhand.vectors import association_contrast, distance_table
 
-    distance = distance_table(load_vectors(source, case), read_topic(topic), extended=extended)
+    topic = read_topic(single(topics, "--topic"))
+    distance = distance_table(load_vectors(source, case), topic, extended=extended)
     contrast = association_contrast(distance, seed=run.seed, prob=run.prob)
     frame = distance.to_frame()
     by_connection = frame.groupby("connection")["cosineDistance"].agg(["mean", "median", "size"])
@@ -228,9 +237,14 @@ def distances(
     help=MEASURE_HELP,
 )
 @source_argument
-@question_options(several=True)
-@click.option("--wefat", "wefats", multiple=True, help="A built-in WEFAT by name, or all.")
-@metric_option
+@question_options()
+@names_option(
+    "--wefat",
+    "wefats",
+    type=completion.WEFATS,
+    help="Built-in WEFATs, or all; repeatable.",
+)
+@metric_option("vectors")
 @declared_options(*METRICS)
 @click.option("--robust", is_flag=True, help="Queries: add leave-one-out and split halves of WEAT.")
 @output_option(
@@ -245,7 +259,7 @@ def measure(
     weats: tuple[str, ...],
     wefats: tuple[str, ...],
     queries: tuple[str, ...],
-    metrics: list[str] | None,
+    metrics: tuple[str, ...],
     robust: bool,
     output: str | None,
     case: str,
@@ -266,21 +280,21 @@ def measure(
     jobs = [
         job
         for material in (*map(lexicon.topic, topics), *questions)
-        for job in plan("vectors", material, metrics, options, fitting=everything)
+        for job in plan("vectors", material, list(metrics) or None, options, fitting=everything)
     ]
     jobs += [
         job
         for fact in facts
         for job in plan("vectors", fact, None, options)
-        if not everything or metrics is None or job.metric in metrics
+        if not everything or not metrics or job.metric in metrics
     ]
     if not jobs:
         raise UnknownNameError(
-            "metric", ", ".join(metrics or ()), [cls.declaration.name for cls in METRICS]
+            "metric", ", ".join(metrics), [cls.declaration.name for cls in METRICS]
         )
     v = load_vectors(source, case)
-    strict = metrics is not None and not everything
-    measured = run_jobs(v, bar(jobs, "measuring", quiet=as_json), run, strict=strict)
+    strict = bool(metrics) and not everything
+    measured = run_jobs(v, bar(jobs, "measuring"), run, strict=strict)
     if robust:
         measured += _check_robustness(v, questions, run)
     measured = Measurements(correct_p_values(measured), measured.skipped)
@@ -333,13 +347,13 @@ def _save_items(path: str, measurements: Measurements) -> None:
 
 @vectors.command(short_help="Reduce a topic's bias, then measure again.")
 @source_argument
-@topic_option(default="gender", show_default=True)
+@topic_option("gender")
 @declared_options(DebiasSettings)
 @output_option(
     "Write the vectors here: .txt or .vec word2vec text, .bin binary, .npz Evenhand's; .gz of text."
 )
 @click.option(
-    "--format",
+    "--out-format",
     "file_format",
     help="word2vec, word2vec-binary, glove or npz; by default from the ending.",
 )
@@ -348,7 +362,7 @@ def _save_items(path: str, measurements: Measurements) -> None:
 @json_option
 def debias(
     source: str,
-    topic: str,
+    topics: tuple[str, ...],
     output: str | None,
     file_format: str | None,
     case: str,
@@ -365,6 +379,7 @@ def debias(
     from evenhand.vectors import mitigate
     from evenhand.vectors.formats import format_of
 
+    topic = single(topics, "--topic")
     material = read_topic(topic)
     if output:
         format_of(output, file_format)
@@ -463,7 +478,7 @@ def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool)
 
 @vectors.command(short_help="Occupations on the axes he and she.")
 @source_argument
-@topic_option(default="gender", show_default=True)
+@topic_option("gender")
 @folder_option("Folder for occupations.csv and the figure.")
 @format_option
 @case_option
@@ -471,7 +486,7 @@ def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool)
 @json_option
 def occupations(
     source: str,
-    topic: str,
+    topics: tuple[str, ...],
     folder: Path | None,
     formats: tuple[str, ...],
     case: str,
@@ -489,7 +504,8 @@ def occupations(
     from evenhand.lexicon import topic as read_topic
     from evenhand.vectors.metrics.projections import Projections
 
-    (m,) = Projections(average=True).measure(load_vectors(source, case), read_topic(topic), run)
+    topic = read_topic(single(topics, "--topic"))
+    (m,) = Projections(average=True).measure(load_vectors(source, case), topic, run)
     if folder:
         from evenhand.charts import ChartSet
         from evenhand.report.vectors import occupation_axes
@@ -527,20 +543,15 @@ def occupations(
 @source_argument
 @click.argument("words", nargs=-1, metavar="[A B]")
 @click.option(
-    "--threshold",
+    "--max-distance",
+    "threshold",
     type=click.FloatRange(0, 2, min_open=True, max_open=True),
     default=1.0,
     show_default=True,
     help="Largest length of the difference of two words, vectors at length one.",
 )
-@declared_options(*ANALOGIES, answers={"default": 20, "help": "Pairs to show."})
-@click.option(
-    "--limit",
-    type=click.IntRange(2),
-    default=10_000,
-    show_default=True,
-    help="Words to search, the most frequent ones.",
-)
+@declared_options(*ANALOGIES, answers={"default": 20})
+@limit_option(type=click.IntRange(2), default=10_000, show_default=True)
 @case_option
 @json_option
 def pairs(
@@ -554,7 +565,7 @@ def pairs(
 ) -> None:
     """Search the pairs of words whose difference is most like that of A and B (she, he).
 
-    As Bolukbasi et al. (2016): two words form a pair if their difference is at most --threshold
+    As Bolukbasi et al. (2016): two words form a pair if their difference is at most --max-distance
     long. The second table shows how much the list depends on it.
 
     \b
@@ -593,13 +604,21 @@ def pairs(
 
 @vectors.command(short_help="The values of a metric on random words.")
 @source_argument
-@question_options(several=False)
-@metric_option
+@question_options()
+@metric_option("vectors")
 @click.option(
-    "--draws", type=click.IntRange(1), default=1000, show_default=True, help="Sets of random words."
+    "--null",
+    "draws",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Draws of random words of similar frequency.",
 )
 @click.option(
-    "--dimension", is_flag=True, help="Instead: spread of random cosines against dimension."
+    "--by-dimension",
+    "dimension",
+    is_flag=True,
+    help="Instead: spread of random cosines against dimension.",
 )
 @case_option
 @run_options
@@ -609,7 +628,7 @@ def null(
     topics: tuple[str, ...],
     weats: tuple[str, ...],
     queries: tuple[str, ...],
-    metrics: list[str] | None,
+    metrics: tuple[str, ...],
     draws: int,
     dimension: bool,
     case: str,
@@ -618,13 +637,13 @@ def null(
 ) -> None:
     """Compute a metric on random words of similar frequency in place of the probe words.
 
-    A value is large where random words rarely reach it. With --dimension: how the spread of
+    A value is large where random words rarely reach it. With --by-dimension: how the spread of
     cosines between random vectors shrinks as their dimension grows (Dobrzeniecka 2021).
 
     \b
     Examples:
       evenhand vectors null glove --topic gender --metric direct_bias
-      evenhand vectors null glove --dimension
+      evenhand vectors null glove --by-dimension
     """
     from evenhand import lexicon
 
@@ -637,11 +656,11 @@ def null(
         *map(lexicon.read_query, queries),
     ]
     if len(questions) != 1:
-        raise click.UsageError("null: expected one of --topic, --weat, --query or --dimension")
-    jobs = plan("vectors", questions[0], metrics, {"permutations": 0, "null": draws})
+        raise click.UsageError("null: expected one of --topic, --weat, --query or --by-dimension")
+    jobs = plan("vectors", questions[0], list(metrics) or None, {"permutations": 0, "null": draws})
     v = load_vectors(source, case)
-    jobs_shown = bar(jobs, "drawing", quiet=as_json)
-    measured = run_jobs(v, jobs_shown, run, strict=metrics is not None)
+    jobs_shown = bar(jobs, "drawing")
+    measured = run_jobs(v, jobs_shown, run, strict=bool(metrics))
     with_null = [m for m in measured if "null_draws" in m.details]
     if not with_null:
         reasons = [skip["reason"] for skip in measured.skipped]

@@ -88,7 +88,7 @@ class TrainingSettings:
         "usually trained with.",
     )
     batch: int = option(16, minimum=1, help="Episodes per step.")
-    learning_rate: float = option(5e-4, above=0, help="The highest learning rate of the network.")
+    learning_rate: float = option(5e-4, above=0, help="The highest learning rate.")
     encoder_learning_rate: float = option(
         1e-4, above=0, help="That of the encoder, with --finetune."
     )
@@ -250,7 +250,10 @@ class RunSettings:
     )
     pooling: Pooling = option("mean", help="How a text's tokens become its features.")
     limit: int | None = option(
-        None, minimum=3, help="The longest text in tokens; by default that of the encoder."
+        None,
+        minimum=3,
+        flag="--max-length",
+        help="The longest text or row in tokens; by default that of the encoder.",
     )
     neutral: bool = option(
         True,

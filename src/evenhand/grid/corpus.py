@@ -35,30 +35,32 @@ __all__ = ["TASK", "TextSettings"]
 _SWAP = (
     "direction",
     "names",
-    "probability",
+    "rewrite_share",
     "seed",
-    "kinds",
+    "kind",
     "unsafe",
     "pairs",
     "keep_named",
-    "judge",
+    "tagger",
 )
-_STREAM = ("field", "format", "append", "edits")
+NAMES = {"rewrite_share": "probability", "kind": "kinds", "tagger": "judge"}
+"""Keys of a grid that have another name in the rewriters."""
+_STREAM = ("text", "input_format", "append", "edits")
 REWRITING: Mapping[str, tuple[str, ...]] = {
     "filter": (
-        "field",
-        "format",
+        "text",
+        "input_format",
         "resolver",
         "keep_someone",
         "keep_names",
         "min_confidence",
-        "sentences",
+        "split_sentences",
         "mask",
         "rejected",
     ),
     "swap": (*_STREAM, *_SWAP),
     "substitute": (*_STREAM, *_SWAP),
-    "neutralize": (*_STREAM, "nouns", "reflexive", "judge"),
+    "neutralize": (*_STREAM, "nouns", "reflexive", "tagger"),
     "anonymize": (*_STREAM, "entities"),
 }
 """The options of the operations that write files; only these are part of a cell's identity."""
@@ -81,9 +83,9 @@ class TextSettings(MeasureSettings):
         description="The folder for what is written, named as the shard; {seed} and any other "
         "setting in braces is filled in.",
     )
-    field: str | None = Field(None, description="The JSONL field or CSV column of the document.")
-    format: Literal["lines", "jsonl", "csv", "tsv"] | None = Field(
-        None, description="How records are cut; by default lines, or with field by the ending."
+    text: str | None = Field(None, description="The JSONL field or CSV column of the document.")
+    input_format: Literal["lines", "jsonl", "csv", "tsv"] | None = Field(
+        None, description="How records are cut; by default lines, or with text by the ending."
     )
     append: bool = Field(False, description="Keep each record, its changed copy behind it (CDA).")
     edits: bool = Field(False, description="Also write every edit, to SHARD.edits.jsonl.")
@@ -91,18 +93,18 @@ class TextSettings(MeasureSettings):
     names: Literal["fixed", "random", "off"] | None = Field(
         None, description="First names too; by default off for swap and fixed for substitute."
     )
-    probability: float | None = Field(
+    rewrite_share: float | None = Field(
         None,
         ge=0,
         le=1,
         description="That a document is rewritten, drawn from the seed and its number in the "
         "shard; by default 1 for swap and one half for substitute.",
     )
-    kinds: tuple[str, ...] | None = Field(None, description="Only these kinds of words.")
+    kind: tuple[str, ...] | None = Field(None, description="Only these kinds of words.")
     unsafe: bool = Field(False, description="Also pairs that are wrong in much running text.")
     pairs: str | None = Field(None, description="Your own pairs: CSV with female and male.")
     keep_named: bool = Field(False, description="Leave words that refer to somebody named.")
-    judge: str = Field("embedded", description="What distinguishes her (him) from her (his).")
+    tagger: str = Field("embedded", description="What distinguishes her (him) from her (his).")
     nouns: Literal["roles", "all", "none"] = "roles"
     reflexive: Literal["themself", "themselves"] = "themself"
     entities: str = Field("rules", description="What finds the names.")
@@ -110,7 +112,7 @@ class TextSettings(MeasureSettings):
     keep_someone: bool = Field(False, description='Keep antecedents such as "someone".')
     keep_names: bool = Field(False, description="Keep antecedents that are a person's name.")
     min_confidence: float = Field(0.7, ge=0, le=1)
-    sentences: bool = Field(False, description="Cut each document into its sentences.")
+    split_sentences: bool = Field(False, description="Cut each document into its sentences.")
     mask: str = "[MASK]"
     rejected: bool = Field(False, description="Also write what is left out, with the reason.")
 
@@ -125,11 +127,11 @@ class TextSettings(MeasureSettings):
         options = {name: getattr(self, name) for name in REWRITING[self.operation]}
         if self.operation in ("swap", "substitute"):
             swap = self.operation == "swap"
-            defaults = {"names": "off" if swap else "fixed", "probability": 1.0 if swap else 0.5}
+            defaults = {"names": "off" if swap else "fixed", "rewrite_share": 1.0 if swap else 0.5}
             options |= {name: value for name, value in defaults.items() if options[name] is None}
-        if "format" in options:
-            by_name = _format_of(self.shard) if self.field else "lines"
-            options["format"] = self.format or by_name
+        if "input_format" in options:
+            by_name = _format_of(self.shard) if self.text else "lines"
+            options["input_format"] = self.input_format or by_name
         return options
 
     @property
@@ -178,11 +180,11 @@ class _Text:
             raise InputError("out: expected a folder for what is written, got none")
         if (settings.folder / shard.name).resolve() == shard.resolve():
             raise InputError(f"out: '{settings.out}' is where the shards are: expected another one")
-        form = settings.options["format"]
-        if form == "lines" and settings.field is not None:
-            raise InputError("field: goes with the formats jsonl, csv and tsv, not with lines")
-        if form != "lines" and settings.field is None:
-            raise InputError(f"field: expected the one that holds the document of {form}, got none")
+        form = settings.options["input_format"]
+        if form == "lines" and settings.text is not None:
+            raise InputError("text: goes with the formats jsonl, csv and tsv, not with lines")
+        if form != "lines" and settings.text is None:
+            raise InputError(f"text: expected the one that holds the document of {form}, got none")
         _make_work(settings.operation, settings.options)
 
     def identity(self, settings: TextSettings) -> dict[str, Any]:
@@ -225,7 +227,7 @@ class _Text:
             [settings.shard],
             written[0],
             work,
-            form=_form(settings.options["format"], settings.field),
+            form=_form(settings.options["input_format"], settings.text),
             edits=written[1] if settings.log_ending else None,
             # the blocks of a zstd frame would show where it was resumed
             resume=codec_of(name) != "zst",
@@ -347,7 +349,8 @@ def _format_of(shard: str) -> str:
     ending = PurePath(name.stem).suffix if name.suffix in COMPRESSED else name.suffix
     if ending not in FORMATS:
         raise InputError(
-            f"format: expected one beside field, since {shard} does not end in {', '.join(FORMATS)}"
+            f"input_format: expected one beside text, since {shard} does not end in "
+            f"{', '.join(FORMATS)}"
         )
     return FORMATS[ending]
 
@@ -365,7 +368,7 @@ def _make_work(operation: str, options: Mapping[str, Any]) -> Work | RewriteWork
                 names=options["keep_names"],
                 min_confidence=options["min_confidence"],
                 mask=options["mask"],
-                split=options["sentences"],
+                split=options["split_sentences"],
                 log=options["rejected"],
             )
         )
@@ -375,7 +378,7 @@ def _make_work(operation: str, options: Mapping[str, Any]) -> Work | RewriteWork
     from evenhand.text.rewrite.neutralize import Neutralize
     from evenhand.text.rewrite.swap import Swap
 
-    own = {name: value for name, value in options.items() if name not in _STREAM}
+    own = {NAMES.get(name, name): options[name] for name in options if name not in _STREAM}
     if operation == "anonymize":
         finder(own["entities"])
         return _NamedRewriteWork(Anonymize(**own), append=options["append"])
@@ -410,7 +413,7 @@ class _NamedRewriteWork(RewriteWork):
 
 def _versions(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of other packages and models that the result depends on."""
-    given = {options.get(name) for name in ("judge", "entities", "resolver")}
+    given = {options.get(name) for name in ("tagger", "entities", "resolver")}
     given -= {None, "rules", "embedded"}
     names = sorted({part for name in given for part in str(name).split(":") if part})
     versions = {}

@@ -87,7 +87,9 @@ class CellSettings(BaseModel):
     @property
     def run(self) -> RunSettings:
         """The same as a run takes it; names that are unknown are an error."""
-        return run_settings({**self.model_dump(), "finetune": not self.frozen})
+        return run_settings(
+            {**self.model_dump(), "limit": self.max_length, "finetune": not self.frozen}  # type: ignore[attr-defined]
+        )
 
 
 FewshotSettings: Any = create_model(
@@ -140,7 +142,7 @@ class _Fewshot:
             "any_leaning": settings.any_leaning,
             "prob": settings.prob,
             "margin": settings.margin,
-            "tosses": settings.tosses,
+            "tosses": settings.permutations,
             **({} if settings.leaning == "share" else {"leaning": settings.leaning}),
         }
 
@@ -148,7 +150,7 @@ class _Fewshot:
         """The data, the encoder and the versions of the texts."""
         words = [word for word in ("augment", "neutralize") if word in settings.mitigation]
         task = f"{settings.ways:03} {settings.shots:03} {settings.seed:010}"
-        names = (settings.data, settings.encoder, settings.pooling, str(settings.limit))
+        names = (settings.data, settings.encoder, settings.pooling, str(settings.max_length))
         return " ".join([*names, "+".join(words), settings.mitigate if words else "", task])
 
     def compute(self, settings: Any, workspace: Workspace) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def _run(settings: Any, workspace: Workspace) -> FewShotRun:
         both_leanings=not settings.any_leaning,
         prob=settings.prob,
         margin=settings.margin,
-        permutations=settings.tosses,
+        permutations=settings.permutations,
         store=_store(settings, dataset, workspace),
         progress=workspace.progress,
     )
@@ -252,7 +254,7 @@ def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStor
         settings.encoder,
         _encoder(settings.encoder),
         settings.pooling,
-        settings.limit,
+        settings.max_length,
         workspace.cache,
         workspace.device,
     )
@@ -264,7 +266,7 @@ def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStor
             settings.encoder,
             workspace.cache / "fewshot",
             pooling=settings.pooling,
-            limit=settings.limit,
+            limit=settings.max_length,
             device=workspace.device,
         )
     _stores.move_to_end(key)

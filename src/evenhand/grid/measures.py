@@ -59,8 +59,8 @@ def option_keys(option: Option) -> tuple[str, ...]:
 
     Of a switch with two flags (--neutral/--no-neutral) it is the first.
 
-    >>> option_keys(Option(name="threshold", type=float, default=0, help="", flag="--least"))
-    ('threshold', 'least')
+    >>> option_keys(Option(name="threshold", type=float, default=0, help="", flag="--minimum"))
+    ('threshold', 'minimum')
     """
     given = [flag.partition("/")[0] for flag in (option.flag or "").split()]
     flags = [flag.lstrip("-").replace("-", "_") for flag in given]

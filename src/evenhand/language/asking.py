@@ -133,24 +133,35 @@ def ask(
         kind = getattr(loaded, "subject_kind", "model")
         if kind not in ("model", "causal"):
             raise InputError(f"model: expected a masked or causal language model, got {kind}")
-        usual = pronoun_sentences().sentences
-        table = _probabilities(loaded, [*texts, *usual], stored)
-        slots = list(map(_slot, table))
-        bias = np.array([_bias(row, slot) for row, slot in zip(table, slots, strict=True)])
-        compared = bias[len(texts) :]
-        for text, row, slot, own in zip(texts, table, slots, bias, strict=False):
-            answers.append(
-                Answer(
-                    sentence=text,
-                    model=loaded.name,
-                    words=tuple((word, float(row[WORDS.index(word)])) for word in FORMS[slot]),
-                    bias=float(own),
-                    more_male=int((compared < own).sum()),
-                    sentences=len(compared),
-                    causal=is_causal(loaded),
-                )
-            )
+        answers += answer(loaded, texts, built_in_biases(loaded, stored), stored)
     return answers
+
+
+def answer(model: Any, texts: Sequence[str], compared: Floats, cache: Cache) -> list[Answer]:
+    """The answers of a loaded model, each compared with the biases of other sentences."""
+    table = _probabilities(model, texts, cache)
+    answers = []
+    for text, row in zip(texts, table, strict=True):
+        slot = _slot(row)
+        own = _bias(row, slot)
+        answers.append(
+            Answer(
+                sentence=text,
+                model=model.name,
+                words=tuple((word, float(row[WORDS.index(word)])) for word in FORMS[slot]),
+                bias=own,
+                more_male=int((compared < own).sum()),
+                sentences=len(compared),
+                causal=is_causal(model),
+            )
+        )
+    return answers
+
+
+def built_in_biases(model: Any, cache: Cache) -> Floats:
+    """The bias of each built-in sentence, with which answers are compared."""
+    table = _probabilities(model, pronoun_sentences().sentences, cache)
+    return np.array([_bias(row, _slot(row)) for row in table])
 
 
 def _probabilities(model: Any, texts: Sequence[str], cache: Cache) -> Floats:

@@ -91,7 +91,9 @@ class Settings:
         help="How the text is rewritten: substitute swaps gender in half of the documents, redrawn "
         "in every epoch; swap in all; neutralize makes it neutral; none keeps it.",
     )
-    block: int = option(256, minimum=8, help="Maximum tokens per row.")
+    block: int = option(
+        256, minimum=8, flag="--max-length", help="The longest text or row in tokens."
+    )
     batch: int = option(
         8,
         minimum=1,
@@ -104,13 +106,15 @@ class Settings:
         help="Maximum number of training tokens over all epochs; a larger input is sampled. 0: no "
         "limit, all epochs over all of the text.",
     )
-    learning_rate: float = option(2e-4, above=0, help="Peak learning rate.")
+    learning_rate: float = option(2e-4, above=0, help="The highest learning rate.")
     warmup: float = option(
         0.06, above=0, below=1, public=False, help="Share of the steps with a rising rate."
     )
     weight_decay: float = option(0.01, minimum=0, public=False, help="Weight decay of AdamW.")
     clip: float = option(1.0, above=0, public=False, help="Largest norm of the gradients.")
-    mask: float = option(0.15, above=0, below=1, help="Share of masked tokens.")
+    mask: float = option(
+        0.15, above=0, below=1, flag="--mask-share", help="Share of masked tokens."
+    )
     evaluations: int = option(20, minimum=1, help="Points of the loss curve over the run.")
     patience: int = option(
         8, minimum=1, help="Stop after this many evaluations without improvement."
@@ -137,7 +141,7 @@ class Settings:
         "measure nothing but the loss.",
     )
     top_k: int = option(
-        10, minimum=1, help="Number of likeliest words for the second pronoun score."
+        10, minimum=1, help="Look for gender words among the K likeliest (the published score)."
     )
     prob: float = option(0.95, above=0, below=1, public=False, help="Probability of the intervals.")
     dtype: Literal["auto", "float32", "bfloat16"] = option(

@@ -75,7 +75,9 @@ class Settings:
     `antecedent` the head of the antecedent may be replaced too.
     """
 
-    edits: int = option(2, minimum=1, maximum=3, help="Maximum number of replaced words.")
+    edits: int = option(
+        2, minimum=1, maximum=3, flag="--max-edits", help="Maximum number of replaced words."
+    )
     beam: int = option(
         2, minimum=1, help="Candidates per seed that are edited further after each edit."
     )

@@ -248,7 +248,7 @@ def check_sensitivity(
     source: Source,
     prior: CrossedPrior | None = None,
     *,
-    prob: float = 0.89,
+    prob: float = 0.95,
     draws: int = 2000,
     seed: int = 0,
 ) -> list[Sensitivity]:
@@ -372,7 +372,7 @@ def _row(model: str, quantity: str, m: Measurement) -> dict[str, Any]:
 
 
 def assess(
-    fitted: Fitted, *, prob: float = 0.89, checks: bool = False, seed: int = 0
+    fitted: Fitted, *, prob: float = 0.95, checks: bool = False, seed: int = 0
 ) -> Assessment:
     """Compute criteria, diagnostics and, on request, predictive checks of the fits of a table."""
     fits = fitted.fits

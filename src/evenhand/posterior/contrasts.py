@@ -63,7 +63,7 @@ def contrast_draws(fit: Fit) -> dict[str, Floats]:
     }
 
 
-def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
+def measure_contrasts(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
     """Measure the contrasts between connection classes.
 
     Parameters
@@ -71,7 +71,7 @@ def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
     fit : Fit
         Draw conclusions from the model crossed; the contrasts of the other models have intervals
         that are too short.
-    prob : float, default 0.89
+    prob : float, default 0.95
         Probability of the highest-density intervals.
 
     Returns
@@ -114,13 +114,13 @@ def measure_contrasts(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
     return contrasts
 
 
-def measure_levels(fit: Fit, prob: float = 0.89) -> dict[str, Measurement]:
+def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
     """Measure the mean distance to every connection class.
 
     Parameters
     ----------
     fit : Fit
-    prob : float, default 0.89
+    prob : float, default 0.95
         Probability of the highest-density intervals.
 
     Returns
@@ -324,11 +324,11 @@ class Change:
             notes.append(NAIVE)
         return tuple(notes)
 
-    def contrasts(self, prob: float = 0.89) -> dict[str, Comparison]:
+    def contrasts(self, prob: float = 0.95) -> dict[str, Comparison]:
         """Compare every contrast before and after, with parts by class and by word."""
         return self._compare(measure_contrasts, prob)
 
-    def levels(self, prob: float = 0.89) -> dict[str, Comparison]:
+    def levels(self, prob: float = 0.95) -> dict[str, Comparison]:
         """Compare the mean distance to every connection class, with parts by word.
 
         baseline has no connection classes: its one level, all, is the mean of its words.
@@ -345,7 +345,7 @@ class Change:
             for name, change in measure(self.change, prob).items()
         }
 
-    def to_dict(self, prob: float = 0.89) -> dict[str, Any]:
+    def to_dict(self, prob: float = 0.95) -> dict[str, Any]:
         """Return the comparisons and what was left out."""
         return {
             "comparisons": [*self.levels(prob).values(), *self.contrasts(prob).values()],
@@ -358,7 +358,7 @@ class Change:
             "notes": self.notes,
         }
 
-    def save(self, folder: str | os.PathLike[str], prob: float = 0.89) -> None:
+    def save(self, folder: str | os.PathLike[str], prob: float = 0.95) -> None:
         """Write results.json and words.csv, the change by protected word, into a folder."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)

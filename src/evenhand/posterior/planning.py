@@ -306,7 +306,7 @@ def plan(
     source: Topic | Source,
     effect: float = 0.05,
     power: float = 0.8,
-    prob: float = 0.89,
+    prob: float = 0.95,
     seed: int = 0,
     *,
     sets: int = 120,
@@ -323,7 +323,7 @@ def plan(
         Size of δ to detect.
     power : float, default 0.8
         Target probability of detection.
-    prob : float, default 0.89
+    prob : float, default 0.95
         Probability of the highest-density interval.
     seed : int, default 0
     sets : int, default 120
@@ -408,7 +408,7 @@ def calibrate(
     *,
     effect: float = -0.05,
     sets: int = 80,
-    prob: float = 0.89,
+    prob: float = 0.95,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Measurement, ...]:
@@ -425,7 +425,7 @@ def calibrate(
         True δ of half of the tables; it is 0 in the others.
     sets : int, default 80
         Tables per true δ.
-    prob : float, default 0.89
+    prob : float, default 0.95
         Probability of the interval.
     seed : int, default 0
     progress : callable, optional

@@ -258,7 +258,8 @@ def lay_out(sections: Sequence[Section]) -> list[Section]:
             like = next((said[sentence] for sentence in sentences if sentence in said), "")
             new = " ".join(sentence for sentence in sentences if sentence not in said)
             said.update({sentence: block.name for sentence in sentences if sentence not in said})
-            return replace(block, caption=head + new, like=like, folded=not first)
+            caption = head + new[:1].upper() + new[1:] if like else block.caption
+            return replace(block, caption=caption, like=like, folded=not first)
         if isinstance(block, Table):
             name = slug(block.caption)
             count = itertools.count(2)

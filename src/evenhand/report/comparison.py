@@ -1,4 +1,4 @@
-"""Two audits or more side by side: what was set up differently, what was found, what differs."""
+"""Two audits or more side by side: what differs, the verdicts, each measure, the set-up."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
-from evenhand.files import real_path, replace_file
-from evenhand.instruments import LANGUAGE, find, item_key, paired_jackknife
+from evenhand.files import document, real_path, replace_file, save_csv, save_json
+from evenhand.instruments import LANGUAGE, compare, find, item_key, paired_jackknife
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -22,6 +22,8 @@ from evenhand.report.blocks import (
     Table,
     Text,
     cell,
+    count,
+    lay_out,
     p_cell,
     render_page,
     span,
@@ -50,6 +52,8 @@ DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
     "predictions": ("predictions",),
 }
 """What the numbers on each subject depend on."""
+NOT_BIAS = ("accuracy", "analogies", "analogy_accuracy", "perplexity")
+"""Measures of usefulness or of a method, which are not counted in what was found."""
 COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
 SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 FACTS = {
@@ -108,16 +112,27 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the audits: a letter, its folder's name, and all it found."""
+    """One of the audits: a letter, a label if given, its folder's name, and all it found."""
 
     letter: str
     folder: str
     findings: Findings = field(repr=False)
+    label: str = ""
+
+    @property
+    def short(self) -> str:
+        """The label, or the letter where there is none."""
+        return self.label or self.letter
+
+    @property
+    def quoted(self) -> str:
+        """The label in quotation marks, or the letter, for use in a sentence."""
+        return f"“{self.label}”" if self.label else self.letter
 
     @property
     def name(self) -> str:
-        """The letter and what was audited."""
-        return f"{self.letter}: {self.findings.name}"
+        """The label or letter and what was audited."""
+        return f"{self.short}: {self.findings.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +159,11 @@ class Line:
         return label_of(self.metric, self.topic, self.query)
 
     @property
+    def is_bias(self) -> bool:
+        """It measures bias, not usefulness, and is not a number of a verdict shown elsewhere."""
+        return bool(self.metric) and self.metric not in NOT_BIAS
+
+    @property
     def ideal(self) -> float | None:
         """The value without bias."""
         return next((m.ideal for m in self.sides if m is not None), None)
@@ -156,6 +176,29 @@ class Line:
             "query": self.query,
             "sides": [None if m is None else m.to_dict(items=False) for m in self.sides],
             "differences": [None if d is None else d.to_dict() for d in self.differences],
+            "effects": [
+                None if d is None else effect(self, i) for i, d in enumerate(self.differences)
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The measures of bias by how an audit reads against the first; usefulness is not counted."""
+
+    less_biased: tuple[Line, ...] = ()
+    more_biased: tuple[Line, ...] = ()
+    unclear: tuple[Line, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of measures compared."""
+        return len(self.less_biased) + len(self.more_biased) + len(self.unclear)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "compared": self.count,
+            **{name: [line.label for line in getattr(self, name)] for name in self.__slots__},
         }
 
 
@@ -167,16 +210,79 @@ class AuditComparison:
     verdicts: dict[tuple[str, str, str], tuple[Verdict | None, ...]] = field(repr=False)
     lines: tuple[Line, ...] = field(repr=False)
 
+    def tally(self, index: int, subject: str | None = None) -> Tally:
+        """How an audit reads against the first, over all measures or those of one subject."""
+        counted: dict[str, list[Line]] = {"less_biased": [], "more_biased": [], "unclear": []}
+        for line in self.lines:
+            gap = line.differences[index]
+            known = gap is not None and gap.kind in ("paired", "unpaired")
+            if known and line.is_bias and subject in (None, line.subject):
+                reads = effect(line, index)
+                if reads.startswith(("better", "nearer")):
+                    counted["less_biased"].append(line)
+                elif reads.startswith(("worse", "further")):
+                    counted["more_biased"].append(line)
+                elif reads.startswith(("no clear", "about as far")):
+                    counted["unclear"].append(line)
+        return Tally(**{name: tuple(lines) for name, lines in counted.items()})
+
+    @property
+    def findings(self) -> list[str]:
+        """What was found, one sentence for each audit after the first."""
+        return [
+            prose.finding(self.sides[0], side, self.tally(index))
+            for index, side in enumerate(self.sides)
+            if index
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per measure and audit, as in a CSV file."""
+        return [
+            {
+                "subject": line.subject,
+                "topic": line.topic,
+                "metric": line.metric,
+                "query": line.query,
+                "audit": side.short,
+                "value": m.value,
+                "low": m.low,
+                "high": m.high,
+                "p_value": m.p_value,
+                "ideal": m.ideal,
+                **(
+                    {
+                        "difference": gap.value,
+                        "difference_low": gap.low,
+                        "difference_high": gap.high,
+                        "computed": gap.kind,
+                        "kind": "ratio" if gap.ratio else "difference",
+                        "items": gap.items or None,
+                        "effect": effect(line, index),
+                    }
+                    if gap is not None
+                    else {}
+                ),
+            }
+            for line in self.lines
+            for index, (side, m, gap) in enumerate(
+                zip(self.sides, line.sides, line.differences, strict=True)
+            )
+            if m is not None
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         return {
+            "findings": self.findings,
             "audits": [
                 {
                     "letter": side.letter,
+                    "label": side.short,
                     "folder": side.folder,
+                    "against_first": self.tally(index).to_dict() if index else None,
                     "subjects": side.findings.subjects,
                     "settings": side.findings.settings,
                 }
-                for side in self.sides
+                for index, side in enumerate(self.sides)
             ],
             "verdicts": [
                 {
@@ -194,8 +300,23 @@ class AuditComparison:
 # ------------------------------------------------------------------------------------ comparing
 
 
-def compare_audits(folders: Sequence[str | os.PathLike[str]]) -> AuditComparison:
-    """Compare the audits of two folders or more with the first, A."""
+def compare_audits(
+    folders: Sequence[str | os.PathLike[str]], labels: Mapping[str, str] | None = None
+) -> AuditComparison:
+    """Compare the audits of two folders or more with the first, A.
+
+    Parameters
+    ----------
+    folders : sequence of path-like
+    labels : Mapping of letter to text, optional
+        What to call the audits, such as ``{"A": "before", "B": "after"}``.
+
+    Returns
+    -------
+    AuditComparison
+        Its `findings` say in a sentence in how many measures each audit is less biased than A.
+
+    """
     paths = [Path(folder) for folder in folders]
     if len(paths) < 2:
         raise InputError(f"comparison: expected two audits or more, got {len(paths)}")
@@ -209,9 +330,16 @@ def compare_audits(folders: Sequence[str | os.PathLike[str]]) -> AuditComparison
         if not path.is_dir():
             what = "a file" if path.exists() else "nothing there"
             raise InputError(f"{path}: expected the folder of an audit, got {what}")
+    letters = [chr(ord("A") + i) for i in range(len(paths))]
+    labels = _check_labels(labels or {}, letters)
     sides = tuple(
-        Side(letter=chr(ord("A") + i), folder=real[i].name, findings=read_findings(path))
-        for i, path in enumerate(paths)
+        Side(
+            letter=letter,
+            folder=real[i].name,
+            findings=read_findings(paths[i]),
+            label=labels.get(letter, ""),
+        )
+        for i, letter in enumerate(letters)
     )
     compared = AuditComparison(sides=sides, verdicts=_verdicts(sides), lines=tuple(_lines(sides)))
     judged = any(sum(v is not None for v in row) > 1 for row in compared.verdicts.values())
@@ -221,6 +349,21 @@ def compare_audits(folders: Sequence[str | os.PathLike[str]]) -> AuditComparison
             "comparison: expected audits with a measure or a verdict in common, got " + given
         )
     return compared
+
+
+def _check_labels(labels: Mapping[str, str], letters: Sequence[str]) -> Mapping[str, str]:
+    """The labels, each of an audit that is there and unlike all others."""
+    for letter, label in labels.items():
+        if letter not in letters:
+            known = f"{letters[0]} to {letters[-1]}"
+            raise InputError(f"label: expected the letter of an audit ({known}), got '{letter}'")
+        if not label.strip():
+            raise InputError(f"label: expected a text for {letter}, got nothing")
+    names = [labels.get(letter, letter) for letter in letters]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"label: expected different labels, got '{name}' twice")
+    return labels
 
 
 def _audited(side: Side) -> str:
@@ -249,14 +392,23 @@ def _verdicts(
 Key = tuple[str, str, str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A measurement, and the one that it is a part of."""
+
+    m: Measurement
+    parent: Measurement | None = None
+
+
 def _lines(sides: Sequence[Side]) -> list[Line]:
     tables = [_measured(side) for side in sides]
+    tables[1:] = [_across_kinds(tables[0], table) for table in tables[1:]]
     keys = dict.fromkeys(key for table in tables for key in table)
     order = list(SUBJECTS)
     lines = []
     for key in sorted(keys, key=lambda key: order.index(key[0])):
         subject, topic, metric, query = key
-        found = tuple(table.get(key) for table in tables)
+        found = [table.get(key) for table in tables]
         differences = tuple(
             None if i == 0 else _difference(sides[0], sides[i], key, found[0], found[i])
             for i in range(len(sides))
@@ -267,48 +419,66 @@ def _lines(sides: Sequence[Side]) -> list[Line]:
                 topic=topic,
                 metric=metric,
                 query=query,
-                sides=found,
+                sides=tuple(None if given is None else given.m for given in found),
                 differences=differences,
             )
         )
     return lines
 
 
-def _measured(side: Side) -> dict[Key, Measurement]:
-    """Every measurement of an audit, and the numbers of its verdicts that are none of these."""
-    found: dict[Key, Measurement] = {}
+def _across_kinds(
+    first: Mapping[Key, _Measured], table: dict[Key, _Measured]
+) -> dict[Key, _Measured]:
+    """The table with contrasts of a model of another kind under the first audit's kind.
+
+    In a contrast what the kinds of models do differently with a sentence cancels, if the templates
+    are the same; other values of two kinds are not on one scale.
+    """
+
+    def own(key: Key, given: _Measured) -> Key:
+        if key[0] not in LANGUAGE or given.parent is None or key in first:
+            return key
+        same = [(kind, *key[1:]) for kind in LANGUAGE if (kind, *key[1:]) in first]
+        return same[0] if same else key
+
+    return {own(key, given): given for key, given in table.items()}
+
+
+def _measured(side: Side) -> dict[Key, _Measured]:
+    """The measurements of an audit, their contrasts, and numbers of verdicts that are neither."""
+    found: dict[Key, _Measured] = {}
     for stage in side.findings.stages:
         for m in stage.measurements if stage.measures else ():
             if "(" not in m.metric:  # the range of another measure, such as split_half(…)
-                query = m.details.get("run", m.query)
-                found.setdefault((stage.subject, stage.topic or "", m.metric, query), m)
-    known = {(m.value, m.low, m.high) for m in found.values()}
+                place = (stage.subject, stage.topic or "", m.metric)
+                found.setdefault((*place, m.details.get("run", m.query)), _Measured(m))
+                for part in m.select("contrast"):
+                    found.setdefault((*place, part.query), _Measured(part, m))
+    known = {(given.m.value, given.m.low, given.m.high) for given in found.values()}
     prob = side.findings.settings["prob"]
     for verdict in side.findings.verdicts:
         for shown in verdict.numbers:
             if (shown.value, shown.low, shown.high) not in known:
                 query = without_aside(shown.label)
-                found.setdefault(
-                    (verdict.subject, verdict.topic, "", query),
-                    Measurement(
-                        metric="",
-                        query=query,
-                        value=shown.value,
-                        low=shown.low,
-                        high=shown.high,
-                        n=0,
-                        ideal=shown.ideal,
-                        worse="away",
-                        interval="",
-                        prob=prob,
-                        p_value=shown.p_value,
-                    ),
+                number = Measurement(
+                    metric="",
+                    query=query,
+                    value=shown.value,
+                    low=shown.low,
+                    high=shown.high,
+                    n=0,
+                    ideal=shown.ideal,
+                    worse="away",
+                    interval="",
+                    prob=prob,
+                    p_value=shown.p_value,
                 )
+                found.setdefault((verdict.subject, verdict.topic, "", query), _Measured(number))
     return found
 
 
 def _difference(
-    before: Side, after: Side, key: Key, first: Measurement | None, second: Measurement | None
+    before: Side, after: Side, key: Key, first: _Measured | None, second: _Measured | None
 ) -> Difference | None:
     if first is None or second is None:
         return None
@@ -317,7 +487,38 @@ def _difference(
         reason = _not_comparable(before.findings, after.findings, topic, metric)
         if reason:
             return Difference(kind="none", how=reason)
-    return difference(first, second, same_input=_same(before.findings, after.findings, subject))
+    same = _same(before.findings, after.findings, subject)
+    if first.parent is not None and second.parent is not None and not same:
+        paired = _paired_part(first.parent, second.parent, key[3])
+        if paired is not None:
+            return paired
+    return difference(first.m, second.m, same_input=same)
+
+
+def _paired_part(first: Measurement, second: Measurement, query: str) -> Difference | None:
+    """The paired difference of a part by the measure's own method; None where items differ."""
+    try:
+        part = compare(first, second).part(query)
+    except InputError:
+        return None
+    if not math.isclose(part.change.value, part.after.value - part.before.value, abs_tol=1e-9):
+        return None  # about other items than the two values
+    return _paired(part)
+
+
+def _paired(compared: Comparison) -> Difference | None:
+    change = compared.change
+    if not (math.isfinite(change.low) and math.isfinite(change.high)):
+        return None
+    return Difference(
+        kind="paired",
+        how=prose.paired(compared.paired),
+        value=change.value,
+        low=change.low,
+        high=change.high,
+        prob=change.prob,
+        items=compared.paired,
+    )
 
 
 def _same(before: Findings, after: Findings, subject: str) -> bool:
@@ -370,18 +571,9 @@ def difference(first: Measurement, second: Measurement, *, same_input: bool = Fa
     complete = getattr(instrument, "with_replicates", lambda m: m)
     before, after = complete(first), complete(second)
     if len(before.items) and _keys(before) and _keys(before) == _keys(after):
-        compared = paired_jackknife(before, after)
-        change = compared.change
-        if math.isfinite(change.low) and math.isfinite(change.high):
-            return Difference(
-                kind="paired",
-                how=prose.paired(compared.paired),
-                value=change.value,
-                low=change.low,
-                high=change.high,
-                prob=change.prob,
-                items=compared.paired,
-            )
+        paired = _paired(paired_jackknife(before, after))
+        if paired is not None:
+            return paired
     ratio = _is_ratio(first.metric)
     value, low, high = unpaired_interval(first, second, ratio=ratio)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -473,20 +665,81 @@ def effect(line: Line, index: int) -> str:
 
 
 def write_comparison(
-    folders: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str] = "comparison.html"
+    compared: AuditComparison, path: str | os.PathLike[str] = "comparison.html"
 ) -> Path:
-    """Compare the audits of some folders and write the page; its path."""
-    compared = compare_audits(folders)
+    """Write a comparison: by the end of its name a table (.csv), JSON, or a page; its path."""
+    target = Path(path)
+    if target.suffix == ".csv":
+        save_csv(target, compared.rows())
+        return target
+    if target.suffix == ".json":
+        save_json(target, document(**compared.to_dict()))
+        return target
+    (head,) = lay_out([Section("finding", "", list(_finding(compared)))])
     built = [part for part in comparison_sections(compared) if part.blocks or part.parts]
-    text = render_page("comparison.html", built, sides=compared.sides)
-    with replace_file(path) as file:
+    text = render_page(
+        "comparison.html",
+        built,
+        sides=compared.sides,
+        findings=compared.findings,
+        blocks=head.blocks,
+    )
+    with replace_file(target) as file:
         file.write(text.encode())
-    return Path(path)
+    return target
+
+
+def _finding(compared: AuditComparison) -> Iterable[Block]:
+    """What stands below the finding: chance, warnings, verdicts that differ, counts by subject."""
+    counted = [
+        (index, side, subject, compared.tally(index, subject))
+        for index, side in enumerate(compared.sides[1:], start=1)
+        for subject in SUBJECTS
+    ]
+    counted = [row for row in counted if row[3].count]
+    first = compared.sides[0]
+    if counted:
+        prob = first.findings.settings["prob"]
+        yield prose.text("chance", sum(tally.count for *_, tally in counted), prob)
+    yield from (Text(text, "warning") for text in _warnings(compared))
+    for key, judged in compared.verdicts.items():
+        levels = [
+            f"{v.level} ({s.short})" for s, v in zip(compared.sides, judged, strict=True) if v
+        ]
+        if len({v.level for v in judged if v}) > 1:
+            yield Text(f"The verdicts differ on {_about(*key)}: {', '.join(levels)}.")
+    if counted:
+        yield Table.of(
+            f"Measures of bias by subject, against {first.short}",
+            ("Subject", "Audit", "Compared", "Less biased", "More biased", "No clear difference"),
+            [
+                (
+                    SUBJECTS[subject],
+                    side.short,
+                    count(tally.count),
+                    *(
+                        count(len(lines))
+                        for lines in (tally.less_biased, tally.more_biased, tally.unclear)
+                    ),
+                )
+                for _, side, subject, tally in counted
+            ],
+        )
+        rows = [
+            (line.label, side.short, how, str(line.differences[index]))
+            for index, side in enumerate(compared.sides[1:], start=1)
+            for tally in [compared.tally(index)]
+            for how, lines in (("less", tally.less_biased), ("more", tally.more_biased))
+            for line in lines
+        ]
+        if rows:
+            headers = ("Measure", "Audit", "Biased", f"Difference from {first.short}")
+            yield Table.of("Measures that clearly differ", headers, rows)
 
 
 def comparison_sections(compared: AuditComparison) -> list[Section]:
     """The page's sections, in the order of reading."""
-    return [_setup(compared), _verdict_section(compared), _measures(compared), _alone(compared)]
+    return [_verdict_section(compared), _measures(compared), _alone(compared), _setup(compared)]
 
 
 def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
@@ -533,15 +786,14 @@ def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
 
 
 def _setup(compared: AuditComparison) -> Section:
-    """What differs, warnings on what that means, and what is the same, folded."""
+    """What differs, and what is the same, folded."""
     facts = [dict(_facts(side)) for side in compared.sides]
     names = list(dict.fromkeys(name for known in facts for name in known))
     rows = [(name, *(known.get(name, "–") for known in facts)) for name in names]
-    headers = ("What", *(side.letter for side in compared.sides))
+    headers = ("What", *(side.short for side in compared.sides))
     differing = [row for row in rows if len(set(row[1:])) > 1]
     same = [row for row in rows if len(set(row[1:])) == 1]
     blocks: list[Block] = [Table.of("What differs between the audits", headers, differing)]
-    blocks += [Text(text, "warning") for text in _warnings(compared)]
     blocks.append(Table.of("What is the same in all of them", headers, same, folded=True))
     return Section("setup", "What was set up differently", blocks)
 
@@ -577,13 +829,15 @@ def _warnings(compared: AuditComparison) -> Iterable[str]:
         return len({subject.get(IDENTITY[kind]) for subject in known}) > 1
 
     if len({audit.settings["prob"] for audit in audits}) > 1:
-        yield prose.other_levels(audits[0].settings["prob"])
+        yield prose.other_levels(compared.sides[0], audits[0].settings["prob"])
     if len({audit.run["versions"]["evenhand"] for audit in audits}) > 1:
         yield prose.other_versions()
     if len({bool(audit.settings["quick"]) for audit in audits}) > 1:
         yield prose.some_quick()
     if differ("vectors"):
         yield prose.other_vectors()
+    if len({kind for audit in audits for kind in LANGUAGE if kind in audit.subjects}) > 1:
+        yield prose.other_kinds()
     if any(map(differ, LANGUAGE)) and differ("data"):
         yield prose.other_model_and_data()
 
@@ -641,7 +895,9 @@ def _measures(compared: AuditComparison) -> Section:
     if parts:
         prob = compared.sides[0].findings.settings["prob"]
         clear = sum(d.clear for d in counted)
-        blocks.append(prose.text("differences", shown=len(counted), clear=clear, prob=prob))
+        blocks.append(
+            prose.text("differences", compared.sides[0], shown=len(counted), clear=clear, prob=prob)
+        )
     if any(map(_mitigated, compared.sides)):
         blocks.append(prose.text("mitigations"))
     if alike:
@@ -672,7 +928,7 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
                 (
                     line.label,
                     [
-                        (m, side.letter)
+                        (m, side.short)
                         for m, side in zip(line.sides, compared.sides, strict=True)
                         if m is not None
                     ],
@@ -688,8 +944,8 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
     for line in lines:
         for found, side in zip(line.differences, compared.sides, strict=True):
             if found is not None and found.kind == "none":
-                reasons.setdefault((found.how, side.letter), []).append(line.label)
-    first = compared.sides[0].letter
+                reasons.setdefault((found.how, side.short), []).append(line.label)
+    first = compared.sides[0].short
     blocks += [
         Text(f"{letter} minus {first} is not given for {', '.join(left)}: {why}.", "warning")
         for (why, letter), left in reasons.items()
@@ -701,7 +957,7 @@ def _values(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Tab
     headers = ["Measure", "Ideal"]
     for side in compared.sides:
         level = percent(side.findings.settings["prob"])
-        headers += [side.letter, f"{side.letter}: {level} interval", f"{side.letter}: p"]
+        headers += [side.short, f"{side.short}: {level} interval", f"{side.short}: p"]
     return Table.of(
         f"{title}: the audits' values",
         headers,
@@ -734,7 +990,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
                 rows.append(
                     [
                         line.label,
-                        f"{side.letter} {sign} {first.letter}",
+                        f"{side.short} {sign} {first.short}",
                         Cell(times + number(found.value, digits), found.value),
                         span(found.low, found.high, digits),
                         how,
@@ -742,7 +998,7 @@ def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -
                     ]
                 )
     return Table.of(
-        f"{title}: differences from {first.letter}",
+        f"{title}: differences from {first.short}",
         ("Measure", "Which", "Difference", f"{level} interval", "Computed", "Effect"),
         rows,
     )

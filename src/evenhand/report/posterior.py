@@ -139,7 +139,7 @@ def fit_charts(
     return figures
 
 
-def change_charts(change: Change, prob: float = 0.89) -> ChartSet:
+def change_charts(change: Change, prob: float = 0.95) -> ChartSet:
     """The figures of `posterior compare`; baseline has no connection classes to draw."""
     times = {"before": change.before, "after": change.after}
     figures = ChartSet()
@@ -257,7 +257,7 @@ def _times(c: Comparison) -> dict[str, Measurement | Comparison]:
     return {"before": c.before, "after": c.after, "change": c}
 
 
-def level_forests(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
+def level_forests(fits: Mapping[str, Fit], prob: float = 0.95) -> Chart:
     """Each connection class's mean by topic: compare the classes within one panel.
 
     Those of the published model are offsets of which only the differences are identified.
@@ -274,7 +274,7 @@ def level_forests(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
     )
 
 
-def topic_forests(topics: Mapping[str, Mapping[str, Fit]], prob: float = 0.89) -> Chart:
+def topic_forests(topics: Mapping[str, Mapping[str, Fit]], prob: float = 0.95) -> Chart:
     """Each connection class's mean by topic, before and, where there is one, after debiasing."""
     fits = {topic: times for topic, times in topics.items() if times}
     if all(list(times) == ["before"] for times in fits.values()):
@@ -350,7 +350,7 @@ def delta_forest(delta: Measurement, name: str) -> Chart:
     )
 
 
-def word_means(fits: Mapping[str, Fit], prob: float = 0.89) -> Chart:
+def word_means(fits: Mapping[str, Fit], prob: float = 0.95) -> Chart:
     """A panel for each kind of attribute, a row for each protected word: further left is nearer.
 
     With two fits, before and after, the row has both.

@@ -86,13 +86,13 @@ def mcse_mean(draws: Floats) -> Floats:
     return np.asarray(np.std(draws, axis=(0, 1), ddof=1) / np.sqrt(ess_mean(draws)))
 
 
-def hdi(draws: Floats, prob: float = 0.89) -> tuple[float, float]:
+def hdi(draws: Floats, prob: float = 0.95) -> tuple[float, float]:
     """Compute the highest-density interval: the shortest that holds a share `prob` of the draws.
 
     Parameters
     ----------
     draws : array of any shape
-    prob : float, default 0.89
+    prob : float, default 0.95
 
     Returns
     -------

@@ -170,7 +170,9 @@ class Filter:
         THRESHOLD, minimum=0, maximum=1, help="Links with less confidence are rejected."
     )
     mask: str = option("[MASK]", help="What the pronoun becomes.")
-    split: bool = option(False, flag="--sentences", help="Cut each document into its sentences.")
+    split: bool = option(
+        False, flag="--split-sentences", help="Cut each document into its sentences."
+    )
     log: bool = False
 
     def __post_init__(self) -> None:

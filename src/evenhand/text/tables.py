@@ -157,8 +157,8 @@ def text_column(source: Source) -> str:
     problem = f"which is the text: {', '.join(long)}" if long else "which column is the text"
     raise FileError(
         name,
-        f"{problem}? Name it with --field (columns: {', '.join(columns)}); --format lines takes "
-        "every line as it is",
+        f"{problem}? Name it with --text (columns: {', '.join(columns)}); --input-format lines "
+        "takes every line as it is",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -27,6 +28,8 @@ METHOD_OPTIONS = {
 }
 """Which fields of `DebiasSettings` each method has."""
 
+LEARNING = ("inlp", "leace")
+"""The methods that learn from words which lean to a class."""
 _HIDING = 6
 """One leaning word in six is for the hiding tests, the others are for INLP and LEACE, which need
 many words of the same kind: learning from as many as are tested, INLP leaves a linear trace of .56
@@ -44,7 +47,10 @@ class DebiasSettings:
         "leace: the same by the smallest change.",
     )
     k: int | None = option(
-        None, minimum=1, flag="-k", help="hard, soft: dimensions of bias (default: classes - 1)."
+        None,
+        minimum=1,
+        flag="--dimensions",
+        help="hard, soft: dimensions of bias (default: classes - 1).",
     )
     lam: float | None = option(
         None, minimum=0, help="soft: weight of the bias term (default: 0.2)."
@@ -134,15 +140,9 @@ def mitigate(
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
-    n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
     notes: list[str] = []
-    protected = [word for words in topic.protected.values() for word in words]
-    groups = leaning_by_class(v, topic.protected, _HIDING * n, exclude=_defining(topic))
+    n, groups = _leaning(v, topic, n)
     tested = {name: words[1::_HIDING] for name, words in groups.items()}
-    fitted = {
-        name: [word for i, word in enumerate(words) if i % _HIDING != 1]
-        for name, words in groups.items()
-    }
     count = min(map(len, tested.values()))
     if count < n:
         notes.append(
@@ -151,19 +151,7 @@ def mitigate(
         )
     given = {"k": k, "lam": lam, "scale": scale, "neutralize": neutralize}
     options: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
-    for name in options:
-        if name not in METHOD_OPTIONS[method]:
-            raise InputError(f"{name}: not an option of {method} debiasing")
-    if method in ("inlp", "leace"):
-        debiased = METHODS[method](v, fitted, seed=seed, prob=prob)
-    else:
-        neutral = _neutral(topic, options.pop("neutralize", "all"))
-        options = {"k": len(topic.classes) - 1, "keep": protected, **options}
-        if method == "hard":
-            options |= {"neutralize": neutral, "equalize": topic.equalize}
-        else:
-            options |= {"neutral": neutral}
-        debiased = METHODS[method](v, topic.definitional, **options)
+    debiased = _debias(v, topic, method, options, groups, prob=prob, seed=seed)
     after = debiased.vectors
     hiding: tuple[Comparison, ...] = ()
     try:
@@ -182,6 +170,54 @@ def mitigate(
         hiding=hiding,
         utility=tuple(utility),
     )
+
+
+def debias_topic(
+    v: Vectors, topic: Topic, method: str = "hard", *, prob: float = 0.95, seed: int = 0
+) -> Debiased:
+    """Debias vectors for a topic as `mitigate` does by default, without measuring them again."""
+    if method not in METHODS:
+        raise UnknownNameError("debias method", method, METHODS)
+    groups: dict[str, list[str]] = {}
+    if method in LEARNING:
+        _, groups = _leaning(v, topic, 500)
+    return _debias(v, topic, method, {}, groups, prob=prob, seed=seed)
+
+
+def _debias(
+    v: Vectors,
+    topic: Topic,
+    method: str,
+    options: dict[str, Any],
+    groups: Mapping[str, Sequence[str]],
+    *,
+    prob: float,
+    seed: int,
+) -> Debiased:
+    for name in options:
+        if name not in METHOD_OPTIONS[method]:
+            raise InputError(f"{name}: not an option of {method} debiasing")
+    if method in LEARNING:
+        fitted = {
+            name: [word for i, word in enumerate(words) if i % _HIDING != 1]
+            for name, words in groups.items()
+        }
+        return METHODS[method](v, fitted, seed=seed, prob=prob)
+    options = dict(options)
+    neutral = _neutral(topic, options.pop("neutralize", "all"))
+    protected = [word for words in topic.protected.values() for word in words]
+    options = {"k": len(topic.classes) - 1, "keep": protected, **options}
+    if method == "hard":
+        options |= {"neutralize": neutral, "equalize": topic.equalize}
+    else:
+        options |= {"neutral": neutral}
+    return METHODS[method](v, topic.definitional, **options)
+
+
+def _leaning(v: Vectors, topic: Topic, n: int) -> tuple[int, dict[str, list[str]]]:
+    """How many words per class the hiding tests have, and the words that lean to each class."""
+    n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
+    return n, leaning_by_class(v, topic.protected, _HIDING * n, exclude=_defining(topic))
 
 
 def _measures(

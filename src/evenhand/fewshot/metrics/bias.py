@@ -158,7 +158,6 @@ class Bias:
     permutations: int = option(
         2000,
         minimum=1,
-        flag="--tosses",
         help="Permutations of pro- and anti-stereotypical versions for the null distribution.",
     )
 

@@ -205,7 +205,10 @@ class HolisticBias:
     requires_material: ClassVar[bool] = True
 
     sentences: int = option(
-        48, minimum=4, help="Sentences per descriptor: nouns × templates, about as many of both."
+        48,
+        minimum=4,
+        flag="--per-descriptor",
+        help="Sentences per descriptor: nouns × templates, about as many of both.",
     )
     descriptors: int = option(
         8,

@@ -129,11 +129,12 @@ class Pronouns:
         0.05,
         minimum=0,
         maximum=1,
-        flag="--least",
         help="Undecided where no gender word has this probability.",
     )
     words: Literal["all", "pronouns"] = option(
-        "all", help="What counts: pronouns and gendered nouns, or only pronouns."
+        "all",
+        flag="--gender-words",
+        help="What counts: pronouns and gendered nouns, or only pronouns.",
     )
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ def judge_option() -> Any:
     """The option of what distinguishes the two meanings of "her"."""
     return option(
         "embedded",
+        flag="--tagger",
         metavar="NAME",
         help="What distinguishes her (him) from her (his): embedded, or spacy:MODEL.",
     )

@@ -323,9 +323,10 @@ class Swap:
     )
     probability: float = option(
         1.0,
+        flag="--rewrite-share",
         minimum=0,
         maximum=1,
-        help="Probability that a document is rewritten; drawn from the seed and its number.",
+        help="Share of the documents that is rewritten; drawn from the seed and its number.",
     )
     seed: int = 0
     names: Literal["fixed", "random", "off"] = option(
@@ -339,9 +340,10 @@ class Swap:
     )
     kinds: tuple[str, ...] | None = option(
         None,
-        metavar="KIND,…",
+        flag="--kind",
+        metavar="KIND[,KIND…]",
         help="Only some kinds of words: pronoun, title, family, person, role, royalty, religion, "
-        "fiction, animal, body.",
+        "fiction, animal, body; repeatable.",
     )
     unsafe: bool = option(
         False,

@@ -97,7 +97,9 @@ class AnalogyMetric:
 class Analogies(AnalogyMetric):
     """The declaration of the analogies; `analogies` is their function."""
 
-    answers: int = option(5, minimum=1, flag="-n --answers", help="Answers to show.")
+    answers: int = option(
+        5, minimum=1, flag="--top", help="Number of rows shown, of each side where there are two."
+    )
 
     def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
         """Each pair of words."""

@@ -1,0 +1,136 @@
+"""What the explorer shows: models, word vectors, an audit and predictions, all loaded before."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evenhand.cache import Cache
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import public_names
+
+if TYPE_CHECKING:
+    from evenhand.explore.run import PredictionTable
+    from evenhand.report.findings import Findings
+    from evenhand.statistics.intervals import Floats
+    from evenhand.vectors.store import Vectors
+
+DEBIASED = 3
+"""So many debiased copies of vectors are held in memory."""
+
+
+@dataclass(kw_only=True)
+class Subjects:
+    """What is explored, by the names that the browser may ask for.
+
+    Parameters
+    ----------
+    models : Mapping of str to masked or causal model
+    vectors : Mapping of str to Vectors
+    findings : Findings, optional
+        Of an audit.
+    predictions : PredictionTable, optional
+        Of a classifier.
+    cache : Cache, optional
+        Of the models' answers.
+
+    """
+
+    models: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Mapping[str, Vectors] = field(default_factory=dict)
+    findings: Findings | None = None
+    predictions: PredictionTable | None = None
+    cache: Cache | None = None
+    _biases: dict[str, Floats] = field(default_factory=dict, repr=False)
+    _debiased: dict[tuple[str, str, str], Vectors] = field(default_factory=dict, repr=False)
+
+    def model(self, name: str) -> Any:
+        """The model of that name."""
+        if name not in self.models:
+            raise UnknownNameError("model", name, self.models)
+        return self.models[name]
+
+    def words(self, name: str) -> Vectors:
+        """The vectors of that name."""
+        if name not in self.vectors:
+            raise UnknownNameError("vectors", name, self.vectors)
+        return self.vectors[name]
+
+    def answers(self) -> Cache:
+        """The cache of the models' answers; by default the one of `evenhand ask`."""
+        from evenhand.files import user_cache
+
+        if self.cache is None:
+            self.cache = Cache(user_cache("answers"))
+        return self.cache
+
+    def built_in_biases(self, name: str) -> Floats:
+        """The model's bias in each built-in sentence, computed once."""
+        from evenhand.language.asking import built_in_biases
+
+        if name not in self._biases:
+            self._biases[name] = built_in_biases(self.model(name), self.answers())
+        return self._biases[name]
+
+    def debiased(self, name: str, topic: str, method: str) -> Vectors:
+        """The vectors after debiasing for a topic; the last few are held."""
+        from evenhand import lexicon
+        from evenhand.vectors.mitigation import debias_topic
+
+        if topic not in lexicon.topic_names():
+            raise UnknownNameError("topic", topic, lexicon.topic_names())
+        key = (name, topic, method)
+        if key not in self._debiased:
+            result = debias_topic(self.words(name), lexicon.topic(topic), method)
+            while len(self._debiased) >= DEBIASED:
+                self._debiased.pop(next(iter(self._debiased)))
+            self._debiased[key] = result.vectors
+        return self._debiased[key]
+
+
+def load_subjects(
+    models: Sequence[str] = (),
+    vectors: Sequence[str] = (),
+    run: str | os.PathLike[str] | None = None,
+    *,
+    load_model: Callable[[str], Any],
+    load_vectors: Callable[[str], Vectors],
+    predictions: PredictionTable | None = None,
+    cache: Cache | None = None,
+) -> Subjects:
+    """Load everything that is explored, so that what is wrong is an error before the start."""
+    from evenhand.language.likelihood import is_causal
+    from evenhand.report.findings import read_findings
+
+    findings = None if run is None else read_findings(run)
+    named_vectors = _named(vectors, load_vectors)
+    named_models = _named(models, load_model)
+    for model in named_models.values():
+        is_causal(model)  # anything without pronouns to expect is refused
+    return Subjects(
+        models=named_models,
+        vectors=named_vectors,
+        findings=findings,
+        predictions=predictions,
+        cache=cache,
+    )
+
+
+def _named(sources: Sequence[str], load: Callable[[str], Any]) -> dict[str, Any]:
+    """What was loaded by its name; those of one name by how they were given."""
+    distinct = list(dict.fromkeys(sources))
+    loaded = [load(source) for source in distinct]
+    counts, names = Counter(each.name for each in loaded), public_names(distinct)
+    chosen = {
+        names[source] if counts[each.name] > 1 else each.name: each
+        for source, each in zip(distinct, loaded, strict=True)
+    }
+    if len(chosen) < len(loaded):
+        raise InputError(f"expected sources with different names, got {', '.join(distinct)}")
+    return {
+        name: each if each.name == name else replace(each, name=name)
+        for name, each in chosen.items()
+    }
