@@ -1,4 +1,4 @@
-"""Time and memory of `evenhand posterior fit TABLE --model all` by the number of rows.
+"""Time and memory of `evenhand posterior fit TABLE --family all` by the number of rows.
 
     python benchmarks/posterior_rows.py [FOLDER] [--rows 50000,100000] [--words 40,400]
     python benchmarks/posterior_rows.py --words 40 --models crossed --errors student
@@ -110,7 +110,7 @@ def measure_criteria(table: Table) -> float:
 
 def main(rows: list[int], words: list[int], models: str, errors: str, folder: Path | None) -> None:
     """Print one line per table."""
-    print(f"posterior fit --model {models} --errors {errors}")
+    print(f"posterior fit --family {models} --errors {errors}")
     print(f"goal: {GOAL:.0f} s for 100,000 rows on two cores")
     names = f"{'words':>6}{'rows':>9}{'s':>9}{'CPU s':>9}{'peak MB':>9}{'bytes/row':>11}"
     print(f"{names}{'criteria':>10}")
@@ -124,7 +124,7 @@ def main(rows: list[int], words: list[int], models: str, errors: str, folder: Pa
                 figure = {
                     "words": count,
                     "rows": table.rows,
-                    **measure(path, ["--model", models, "--errors", errors]),
+                    **measure(path, ["--family", models, "--errors", errors]),
                     "criteria_ratio": measure_criteria(table),
                 }
                 figures.append(figure)

@@ -58,7 +58,7 @@ def without_models(folder, *commands):
 
 def test_text_vectors_and_posteriors_work(tmp_path):
     distances = ["vectors", "distances", "glove", "--topic", "gender", "-o", "distances.csv"]
-    fit = ["posterior", "fit", "distances.csv", "--model", "baseline", "--draws", "160", "--json"]
+    fit = ["posterior", "fit", "distances.csv", "--family", "baseline", "--draws", "160", "--json"]
     results = without_models(
         tmp_path,
         (["text", "swap", "-"], "Her neighbour waved to her.\n"),

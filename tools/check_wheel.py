@@ -105,7 +105,7 @@ BASE_COMMANDS = (
     ("text swap -", "Her neighbour waved to her.\n", "His neighbour waved to him."),
     ("vectors measure glove --topic gender --metric weat --json", "", '"metric": "weat"'),
     ("vectors distances glove --topic gender -o distances.csv", "", "distances.csv"),
-    ("posterior fit distances.csv --model baseline --draws 400 --json", "", '"schema"'),
+    ("posterior fit distances.csv --family baseline --draws 400 --json", "", '"schema"'),
     ("list metrics", "", "weat"),
     ("doctor", "", "models"),
 )

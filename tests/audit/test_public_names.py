@@ -64,7 +64,7 @@ def test_command_lines(tmp_path):
         "audit",
         "-o",
         f"{tmp_path}/out",
-        f"--topics=gender,{tmp_path}/a.toml",
+        f"--topic=gender,{tmp_path}/a.toml",
         "--shares",
         "6/2/2",
     ]
@@ -72,7 +72,7 @@ def test_command_lines(tmp_path):
         "audit",
         "-o",
         "out",
-        "--topics=gender,a.toml",
+        "--topic=gender,a.toml",
         "--shares",
         "6/2/2",
     ]

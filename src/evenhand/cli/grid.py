@@ -402,7 +402,7 @@ Row = Mapping[str, Any]
 @prob_option()
 @json_option
 def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
-    """Report the results of the grid in DIR as tables and heat maps; also written to DIR/report.
+    """Report the results of the grid in DIR as tables and heat maps; a page is in DIR/report.
 
     Of a few-shot grid: accuracy and bias of every network and task with intervals for new
     classes, joined over seeds; the best network of each task and whether the second is clearly
@@ -420,7 +420,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     """
     from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
-    from evenhand.report.grid import grid_charts
+    from evenhand.report.grid import grid_charts, write_grid
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)
@@ -436,11 +436,17 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     charts = grid_charts(content) if _is_fewshot(summary) else None
     if charts:
         save_figures(charts, figure_folder, ("svg", "html"))
+    counts = summary.collected.counts()
+    done = f"{counts['done']} of {counts['cells']} cells have a result."
+    lines = [done, *_missing_lines(summary), *summary.notes]
+    write_grid(target / "report.html", lines, _all_tables(summary), charts)
     if as_json:
         click.echo(to_json(content))
         return
     _print_summary(summary)
-    names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
+    names = ", ".join(
+        ["report.html", "report.json", "report.md", *(f"{name}.csv" for name in summary.tables)]
+    )
     drawn = f"; {len(charts.charts)} figures in {figure_folder}" if charts else ""
     click.echo(f"written to {target}: {names}{drawn}")
 
