@@ -22,7 +22,8 @@ import numpy as np
 
 from evenhand.instruments import lookup, measure
 from evenhand.report.verdicts import Verdict, judge
-from evenhand.simulate.vectors import world
+from evenhand.results import Measurement
+from evenhand.simulate.vectors import World, world
 from evenhand.statistics.sizes import LOGISTIC, SIZES, name_size, to_size
 
 SIZES_TRIED = (0.0, 0.1, 0.35, 0.65, 1.2)
@@ -51,9 +52,7 @@ def _outcome(verdict: Verdict) -> Outcome:
 
 def vectors(d: float, seed: int, words: int = 100) -> Outcome:
     """Word vectors with `words` stereotypes of each of two classes."""
-    w = world(
-        bias=_bias_for(d), dim=50, vocabulary=2 * words + 80, stereotypes=words, seed=seed
-    )
+    w = world(bias=_bias_for(d), dim=50, vocabulary=2 * words + 80, stereotypes=words, seed=seed)
     return _outcome(judge("vectors", _association(w), name="world"))
 
 
@@ -62,11 +61,11 @@ def few_words(d: float, seed: int) -> Outcome:
     return vectors(d, seed, words=12)
 
 
-def _association(w) -> list:
+def _association(w: World, permutations: int = 999) -> list[Measurement]:
     from evenhand.vectors.store import Vectors
 
     v = Vectors.from_arrays(w.words, w.matrix)
-    return list(measure(v, w.topic, ["association"], options={"permutations": 999}))
+    return list(measure(v, w.topic, ["association"], options={"permutations": permutations}))
 
 
 @cache
@@ -75,11 +74,11 @@ def _bias_for(d: float) -> float:
     if not d:
         return 0.0
     sizes = []
-    for seed in range(8):
+    for seed in range(4):
         w = world(
-            bias=0.1, dim=50, vocabulary=4000, protected=200, stereotypes=1500, seed=1000 + seed
+            bias=0.1, dim=50, vocabulary=1500, protected=100, stereotypes=600, seed=1000 + seed
         )
-        (m,) = _association(w)
+        (m,) = _association(w, permutations=0)
         (evidence,) = lookup("association", "vectors").evidence(m)
         sizes.append(-to_size(m.value, "spread", spread=evidence.spread))
     return 0.1 * d / float(np.mean(sizes))
@@ -197,11 +196,13 @@ def _share(marks: Iterator[bool]) -> float:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--worlds", type=int, default=200)
     parser.add_argument("--subject", action="append", choices=list(SUBJECTS))
     chosen = parser.parse_args()
-    print("| worlds | true d | evidence | true d in the interval | right name | or a neighbour | median d |")
+    headers = ("worlds", "true d", "evidence", "true d in the interval", "right name")
+    print(f"| {' | '.join(headers)} | right name or a neighbour | median d |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for subject in chosen.subject or SUBJECTS:
         for d in SIZES_TRIED:
