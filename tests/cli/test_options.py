@@ -60,7 +60,17 @@ DEFAULTS = {
 TEXTS = {
     *("--append", "--batch", "--cache", "--cluster", "--data", "--device", "--dtype"),
     *("--duplicates", "--female", "--figures", "--fills", "--gender", "--group", "--held-out"),
-    *("--label", "--male", "--max-length", "--method", "--model", "--names", "--null", "--option"),
+    *(
+        "--items",
+        "--label",
+        "--male",
+        "--max-length",
+        "--method",
+        "--model",
+        "--names",
+        "--null",
+        "--option",
+    ),
     *("--out", "--patience", "--permutations", "--score", "--seed", "--sentences", "--text"),
     "--vectors",
 }

@@ -58,6 +58,7 @@ TEMPLATES = (
     subject="model",
     label="DisCo",
     question="Do the words that the model fills in depend on the gender of the name before them?",
+    above="words that the model fills in depend on the gender of the name",
     formula="mean over templates of the number of fills w with p(t, w) < alpha / m; p of the "
     "chi-squared test of gender and fill, m tests in all",
     source="Webster et al. (2020)",

@@ -33,6 +33,7 @@ __all__ = ["Perplexity", "perplexity", "pseudo_log_likelihoods"]
     subject="model",
     label="Pseudo-perplexity",
     question="How hard is it for the model to predict texts, one hidden token at a time?",
+    bias=False,
     formula="exp(-1/N · sum over texts W and tokens t of log P(w_t | W without t))",
     source="Salazar, Liang, Nguyen & Kirchhoff (2020)",
     ideal=None,
