@@ -278,6 +278,14 @@ class Declaration:
         What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
     reading : str
         How to read the value, in a sentence or two.
+    above, below : str
+        What a value above or below the ideal says, as a clause; {query}, {n}, {percent} and {other}
+        (the value and the rest as shares) can be in it. An instrument can have a method
+        `clause(measurement)` instead.
+    bias : bool
+        Whether it measures bias; otherwise usefulness or quality.
+    estimates : tuple of str
+        Results of models that estimate the same, as "metric query".
     scale : str
         What the value axis of a chart is called; measures with the same scale share an axis.
     caveats : tuple of str
@@ -306,6 +314,10 @@ class Declaration:
     unit: str = "items"
     material: str = ""
     reading: str = ""
+    above: str = ""
+    below: str = ""
+    bias: bool = True
+    estimates: tuple[str, ...] = ()
     scale: str = ""
     caveats: tuple[str, ...] = ()
     audit: bool | tuple[str, ...] = False
@@ -452,6 +464,7 @@ class Instrument(Protocol):
       attribute) names queries about harmless associations;
     - `exhibit(measurement)` that chooses the item shown as an example of a finding: the largest
       effect among the items that go in the direction of the result and can be read (`READABLE`);
+    - `clause(measurement)` that says what a value means, where `above` and `below` do not suffice;
     - `with_replicates(measurement)` that adds the value without each item to a result's items;
     - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
       leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and

@@ -43,7 +43,7 @@ def grid(tmp_path, monkeypatch):
     return written
 
 
-def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
+def test_a_run_its_status_and_its_report(grid, tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "out")
     file = grid([1, 2, 3])
     plan = output(capsys, "grid", "run", file, "--out", out, "--dry-run")
@@ -68,6 +68,10 @@ def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
     with Path(out, "report", "results.csv").open(newline="") as file_:
         assert [row["value"] for row in csv.DictReader(file_)] == ["1", "4", "9", "16"]
     assert "| 3 | 0 | 9 |" in Path(out, "report", "report.md").read_text()
+    monkeypatch.setenv("COLUMNS", "60")
+    for command in ("status", "report"):
+        lines = output(capsys, "grid", command, out).splitlines()
+        assert all(len(line) <= 60 for line in lines if str(tmp_path) not in line)
 
 
 def test_cells_that_fail_are_all_named_and_tried_again(grid, tmp_path, capsys):

@@ -9,7 +9,7 @@ from evenhand.citations import bibtex, keys_of
 from evenhand.cli import completion
 from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
-from evenhand.cli.output import print_json
+from evenhand.cli.output import print_json, say
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import all_declarations
 
@@ -44,6 +44,6 @@ def cite(metrics: tuple[str, ...], as_json: bool) -> None:
         return
     click.echo(bibtex(["evenhand", *keys]))
     for name, source in chosen.items():
-        click.echo(f"{name}: {source}")
+        say(f"{name}: {source}")
     if not metrics:
-        click.echo("\nCite the authors of each measure that you report too: evenhand cite METRIC …")
+        say("\nCite the authors of each measure that you report too: evenhand cite METRIC …")

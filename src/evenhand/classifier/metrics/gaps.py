@@ -357,6 +357,7 @@ READING = (
     name="tpr-gap",
     label="True-positive gap",
     question="Is a class recognised as often in one group of people as in another?",
+    above="classes are recognised more often in one group of people than in another",
     formula="root mean square over classes of P(ŷ = y | y, g1) - P(ŷ = y | y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
@@ -376,6 +377,7 @@ class TprGap(_Gaps):
     name="fpr-gap",
     label="False-positive gap",
     question="Are people wrongly taken for a class as often in one group as in another?",
+    above="people are wrongly taken for a class more often in one group than in another",
     formula="root mean square over classes of P(ŷ = y | not y, g1) - P(ŷ = y | not y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
@@ -397,6 +399,7 @@ class FprGap(_Gaps):
     name="parity-gap",
     label="Demographic parity",
     question="Is a class predicted as often for one group of people as for another?",
+    above="classes are predicted more often for one group of people than for another",
     formula="root mean square over classes of P(ŷ = y | g1) - P(ŷ = y | g2)",
     source="Dwork et al. (2012)",
     reading="0 where a class is predicted equally often for both groups, whether or not the groups "
@@ -414,6 +417,7 @@ class ParityGap(_Gaps):
     name="equalized-odds",
     label="Equalised odds",
     question="How far is the classifier from equal true- and false-positive rates?",
+    above="true- or false-positive rates differ between groups",
     formula="the largest of |P(ŷ = y | y, g1) - P(ŷ = y | y, g2)| and of the same among not y",
     source="Hardt, Price & Srebro (2016)",
     reading="The largest gap of any class; the largest of many noisy gaps is too large. The part "

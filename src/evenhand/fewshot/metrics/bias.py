@@ -121,6 +121,8 @@ Verdict = Literal["robust", "not robust", "undecided"]
     subject="classifier",
     label="Few-shot gender bias",
     question="Does the classifier do better on the version of a text that fits the stereotype?",
+    above="the classifier does better on the version of a text that fits the stereotype",
+    below="the classifier does better on the version of a text that goes against the stereotype",
     formula="mean over classes c and texts x of c of log p(c | x_pro) - log p(c | x_anti); x_pro "
     "fits the stereotype of c, x_anti does not",
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",

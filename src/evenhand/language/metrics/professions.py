@@ -165,6 +165,16 @@ class Professions:
             for part in parts[:1]
         ]
 
+    @staticmethod
+    def clause(m: Measurement) -> str:
+        """Whom professions suggest; of the contrast, which of them more."""
+        if m.query != CONTRAST:
+            return f"professions suggest a {'man' if m.value > 0 else 'woman'}"
+        more, less = ("men", "women") if m.value > 0 else ("women", "men")
+        return (
+            f"professions held mostly by {more} suggest a man more than those held mostly by {less}"
+        )
+
     @classmethod
     def example(cls) -> tuple[MaskedLM, Design]:
         """A small model and sentences."""

@@ -235,6 +235,13 @@ class Seat:
             )
         ]
 
+    @staticmethod
+    def clause(m: Measurement) -> str:
+        """Which target words go with which attributes."""
+        (x, y), (a, b) = m.details["targets"], m.details["attributes"]
+        first, second = (x, y) if m.value > 0 else (y, x)
+        return f"'{first}' goes with '{a}', '{second}' with '{b}'".replace("_", " ")
+
     @classmethod
     def example(cls) -> tuple[Any, Query]:
         """An encoder with a known association, and a short query."""

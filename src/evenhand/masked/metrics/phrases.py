@@ -109,6 +109,8 @@ class WordMean:
     subject="model",
     label="Phrase WEAT",
     question="Are phrases of what people do closer to the words for one gender?",
+    above="phrases of the first side are closer to the first attributes than those of the second",
+    below="phrases of the second side are closer to the first attributes than those of the first",
     formula="s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",

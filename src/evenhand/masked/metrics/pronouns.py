@@ -274,6 +274,16 @@ class Pronouns:
         )
 
     @staticmethod
+    def clause(m: Measurement) -> str:
+        """In how many sentences which gender is expected."""
+        who = "a man" if m.value > 0.5 else "a woman"
+        if "above" not in m.details:
+            return f"{who} is expected where a pronoun is hidden"
+        above, below = m.details["above"], m.details["below"]
+        count = above if m.value > 0.5 else below
+        return f"{who} is expected in {count:,} of {above + below:,} sentences"
+
+    @staticmethod
     def with_replicates(m: Measurement) -> Measurement:
         """The measurement with the mean without each of its sentences."""
         score = "full_bias" if "full_bias" in m.items.columns else "score"

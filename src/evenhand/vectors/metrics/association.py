@@ -30,6 +30,9 @@ _CHUNK = 1 << 15
     subject="vectors",
     label="Association contrast",
     question="Is a stereotype closer to its own class than to the other classes?",
+    above="stereotypes are further from their own class than from the others",
+    below="stereotypes are closer to their own class than to the others",
+    estimates=("posterior_contrast associated-different",),
     formula="distance(i, j) = u_i + t_j + d · [j is a stereotype of i's class]; d by least "
     "squares, with an effect for each protected word i and each stereotype j",
     source="our own, on distances as in Dobrzeniecka (2021)",

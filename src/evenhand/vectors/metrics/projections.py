@@ -45,6 +45,8 @@ class ProjectionStatistic:
     label="Projections",
     question="Do occupations associated with one class fall on its side of the line between two "
     "words?",
+    above="the occupations of the first class lie towards the first word",
+    below="the occupations of the first class lie towards the second word",
     formula="cos(w, a - b) for each occupation; mean of the first list minus mean of the second",
     source="Bolukbasi et al. (2016)",
     worse="away",
