@@ -90,6 +90,8 @@ def test_everything_is_written(finished: Audit) -> None:
         "run.json",
         "results.json",
         "report.html",
+        "brief.html",
+        "methods.html",
         "stages",
         "tables",
         "figures",
@@ -154,6 +156,31 @@ def test_a_changed_configuration_is_computed_again(
         topic = Topic(**{**fields, "human": topic.human[:-1]})
     again = audit(v, topics=[topic], out=copied, quick=True, skip=SKIP, seed=seed)
     assert again.failed == {"simulated: hard debiasing": "RuntimeError('computed again')"}
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_restart_computes_all_stages_again(
+    copied: Path, biased: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (copied / "work" / "left").touch()
+    forbid(monkeypatch, "_debias")
+    again = audit(
+        vectors_of(biased), topics=[biased.topic], out=copied, quick=True, skip=SKIP, restart=True
+    )
+    assert again.failed == {"simulated: hard debiasing": "RuntimeError('computed again')"}
+    assert not (copied / "work" / "left").exists()
+
+
+def test_the_model_runs_on_the_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(source: str, *, device: str) -> None:
+        raise InputError(f"{source} on {device}")
+
+    monkeypatch.setattr("evenhand.language.models.load", load)
+    out = str(tmp_path / "out")
+    assert run(["audit", "--model", "mini", "--device", "cuda:7", "--out", out]) == 2
+    assert "mini on cuda:7" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("without_figures")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from evenhand.cli.output import print_comparisons, print_finding, print_measurements
 from evenhand.errors import InputError
 from evenhand.files import to_json
 from evenhand.instruments import (
@@ -27,6 +29,7 @@ from evenhand.instruments import (
     run_jobs,
 )
 from evenhand.results import Comparison, Measurement, Measurements
+from evenhand.summary import clause_of, summarize
 
 INSTRUMENTS = [
     pytest.param(cls, id=f"{subject}-{name}")
@@ -128,6 +131,51 @@ def test_a_result_can_be_plotted_and_put_in_a_frame(cls):
         assert m.query in m._repr_html_() or cls.declaration.name in m._repr_html_()
         assert str(m).count("\n") == 0
     assert len(Measurements(measured(cls)).to_frame()) == len(measured(cls))
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "110", "200"])
+@every_instrument
+def test_the_table_and_the_sentence_of_a_result_fit_the_terminal(cls, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    results = measured(cls)
+    print_measurements("Results", results, parts=True)
+    print_comparisons("Changes", [eh.compare(m, m) for m in results], parts=True)
+    print_finding(results)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    for line in lines:
+        assert line.count("[") == line.count("]"), f"an interval is wrapped: {line}"
+        assert not re.search(r"\d…|…\d", line)
+    alone = [len(line.split()) == 1 and line.startswith("   ") for line in lines]
+    assert not any(map(all, zip(alone, alone[1:], alone[2:], strict=False))), "one word per line"
+
+
+@every_instrument
+def test_the_sentence_says_what_was_found_and_how_sure(cls):
+    for m in measured(cls):
+        text = summarize(m)
+        assert text.startswith(("Found", "None found", "Measured", "Nothing can be said"))
+        assert text.endswith(".")
+        assert not re.search(r"[{}\n]|nan|None\b(?! found)", text)
+        if not text.startswith("Nothing"):
+            assert re.search(r"−?\d\.\d+ \[.*\]", text)
+        same = summarize(eh.compare(m, m))
+        assert same.startswith("No clear change from before to after: ")
+
+
+@every_instrument
+def test_either_side_of_the_ideal_has_its_words(cls):
+    about = cls.declaration
+    if not about.bias:
+        return
+    m = measured(cls)[0]
+    for side in (1, -1):
+        value = about.ideal + side * 0.2
+        moved = replace(m, value=value, low=value - 0.1, high=value + 0.1, p_value=1e-6)
+        text = clause_of(cls, moved)
+        bounded = (about.ideal == 1.0 and side > 0) or (about.worse == "higher" and side < 0)
+        assert text or bounded, (about.name, side)
+        assert "{" not in text
 
 
 def test_measure_refuses_what_no_instrument_measures():

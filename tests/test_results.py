@@ -260,6 +260,6 @@ def test_a_p_value_says_what_it_is_against() -> None:
     )
     assert m.null == ""
     assert replace(m, p_value=0.5).null == "the ideal"
-    random = replace(m, p_value=0.5, details={"null_median": 0.2})
+    random = replace(m, p_value=0.5, details={"null_median": 0.2, "null_draws": 9})
     assert random.null == "random words"
     assert "p = 0.5 against random words" in str(random)

@@ -101,6 +101,13 @@ fit = eh.posterior.fit(table, "baseline", draws=400)
 assert "posterior" in fit.to_arviz().groups()
 """
 
+EXPLORE = """
+import uvicorn
+from evenhand.explore.server import application
+from evenhand.explore.subjects import Subjects
+application(Subjects(), token="t", port=8750)
+"""
+
 BASE_COMMANDS = (
     ("text swap -", "Her neighbour waved to her.\n", "His neighbour waved to him."),
     ("vectors measure glove --topic gender --metric weat --json", "", '"metric": "weat"'),
@@ -113,7 +120,7 @@ MODEL_COMMANDS = (('ask "The clerk lost [MASK] keys."', "", "his"),)
 
 EXTRAS = {
     "arviz": ARVIZ,
-    "explore": "import starlette, uvicorn",
+    "explore": EXPLORE,
     "gguf": "import gguf" + MODEL,
     "hub": "import datasets",
     "models": MODEL,

@@ -1077,6 +1077,16 @@ STYLE: dict[str, Any] = {
 """The `config` of a Vega-Lite specification."""
 
 
+def chart_title(chart: Chart) -> str:
+    """The title of a chart, of a concatenation that of its first part if it has none itself."""
+    spec = chart.to_dict(validate=False)
+    parts = [
+        spec,
+        *(part for key in ("vconcat", "hconcat", "concat") for part in spec.get(key, ())),
+    ]
+    return next((text for text in map(_heading_text, parts) if text), "")
+
+
 def style(chart: Chart) -> Chart:
     """The chart with our fonts and colours."""
     return chart.configure(**STYLE)
@@ -1139,6 +1149,8 @@ def _narrow(spec: dict[str, Any], longest: int) -> dict[str, Any]:
             spec["height"] = _row_height(spec)
     elif isinstance(wide, dict):
         spec["width"] = {"step": 46}
+    if isinstance(spec.get("mark"), dict) and spec["mark"].get("dx", 0) > 16:
+        spec["mark"] = {**spec["mark"], "dx": 16}  # in the corner of a narrow box
     for key in ("layer", "concat", "vconcat"):
         if key in spec:
             spec[key] = [_narrow(part, longest) for part in spec[key]]

@@ -346,7 +346,7 @@ class Measurement:
         """What the p-value tests against: "the ideal", "random words", or nothing without one."""
         if self.p_value is None:
             return ""
-        return "the ideal" if self.details.get("null_median") is None else "random words"
+        return "the ideal" if self.details.get("null_draws") is None else "random words"
 
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""
@@ -364,7 +364,7 @@ class Measurement:
         p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
         p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
-        if self.details.get("null_median") is not None:
+        if self.null == "random words":
             ideal += f", random words read {self.details['null_median']:.3f}"
         out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
         name = f"{self.subject}: {self.metric}" if self.subject else self.metric
@@ -382,6 +382,7 @@ class Measurement:
     def from_dict(cls, row: Mapping[str, Any]) -> Measurement:
         """Read what `to_dict` wrote, parts at any depth."""
         fields = {**row, **_interval(row)}
+        fields.pop("sentence", None)  # what a command adds to its JSON
         fields["items"] = Items(row.get("items") or {})
         fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
         return cls(**fields)
@@ -507,6 +508,16 @@ class Comparison:
         }[nearer]
         return f"{words}, on its other side" if before * after < 0 else words
 
+    @property
+    def direction(self) -> Literal["better", "worse", "moved", ""]:
+        """The effect in short: better, worse, clear but neither ("moved"), or no clear change."""
+        effect = self.effect
+        if effect == "no clear change":
+            return ""
+        if effect.startswith(("better", "nearer")):
+            return "better"
+        return "worse" if effect.startswith(("worse", "further")) else "moved"
+
     def part(self, query: str, by: str | None = None) -> Comparison:
         """The comparison of the part of that name."""
         for part in self.parts:
@@ -536,7 +547,7 @@ class Comparison:
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Comparison:
         """Read what `to_dict` wrote, parts at any depth."""
-        derived = ("metric", "query", "effect")
+        derived = ("metric", "query", "effect", "sentence")
         fields = {name: value for name, value in row.items() if name not in derived}
         fields["before"] = Measurement.from_dict(row["before"])
         fields["after"] = Measurement.from_dict(row["after"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 
 __all__ = [
+    "encodable",
     "interval",
     "number",
     "p_relation",
@@ -106,3 +108,75 @@ def visible(text: str) -> str:
     \x1b[31mred \u202eder
     """
     return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+_SPELLED = {
+    **dict.fromkeys("–—−‐‑─", "-"),
+    **dict.fromkeys("“”„", '"'),
+    **dict.fromkeys("‘’", "'"),
+    "→": "->",
+    "←": "<-",
+    "↔": "<->",
+    "↑": "^",
+    "↓": "v",
+    "↕": "^v",
+    "∞": "inf",
+    "…": "...",
+    "×": "x",
+    "·": "*",
+    "≥": ">=",
+    "≤": "<=",
+    "≠": "!=",
+    "±": "+-",
+    "√": "sqrt ",
+    "\u00a0": " ",
+    "ε": "epsilon",
+    "μ": "mu",
+    "µ": "mu",
+    "δ": "delta",
+    "Δ": "delta",
+    "τ": "tau",
+    "σ": "sigma",
+    "α": "alpha",
+    "κ": "kappa",
+    "π": "pi",
+    "ŷ": "y^",
+    "∑": "sum",
+    "∈": "in",
+    "¬": "not ",
+}
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    r"""The text with characters that the encoding lacks spelled in those that it has.
+
+    Old code pages of terminals have no arrows or true minus signs. A letter without its accent is
+    better than none; of what has no spelling the number is given, so that two names stay distinct.
+
+    >>> encodable("−0.5 → ∞, naïve ☃", "cp437")
+    '-0.5 -> ∞, naïve \\u2603'
+    >>> encodable("naïve", "ascii")
+    'naive'
+    """
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(_spell(character, encoding) for character in text)
+    except LookupError:
+        return encodable(text, "ascii")
+    return text
+
+
+def _spell(character: str, encoding: str) -> str:
+    spelled = unicodedata.normalize("NFKD", character)
+    without = "".join(c for c in spelled if not unicodedata.combining(c))
+    for option in (character, _SPELLED.get(character), without):
+        if option is None:
+            continue
+        try:
+            option.encode(encoding)
+        except UnicodeEncodeError:
+            continue
+        return option
+    return character.encode("ascii", "backslashreplace").decode()

@@ -77,7 +77,9 @@ def shown(page: Page, name: str) -> None:
     wait(page, f"document.querySelector('{RESULT[name]}') && !document.querySelector('.busy')")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (360, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.slow), (360, True)]
+)
 @pytest.mark.parametrize("name", TABS)
 def test_every_tab_is_accessible_and_fits(
     show: Open, axe: str, address: str, name: str, width: int, dark: bool

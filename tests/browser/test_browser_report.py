@@ -148,7 +148,7 @@ def test_technical_words_lead_to_the_glossary(show: Open) -> None:
         "Array.from(document.querySelectorAll('main a.term'), a => ["
         "a.closest('section[id]').id, a.hash, a.textContent, a.title])"
     )
-    assert {"Stereotype", "WEAT"} <= {text for _, _, text, _ in links}
+    assert {"stereotypes", "WEAT"} <= {text for _, _, text, _ in links}
     assert len({(part, to) for part, to, _, _ in links}) == len(links), "once in each part"
     for _, to, _, title in links:
         said = f"document.querySelector('#glossary {to}').nextElementSibling.textContent"
@@ -551,7 +551,9 @@ def test_the_tabs_stay_in_view(show: Open) -> None:
     assert 0 <= page.run("document.querySelector('nav').getBoundingClientRect().top") < 100
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), pytest.param(390, True, marks=pytest.mark.slow)]
+)
 def test_axe_finds_no_serious_problem(show: Open, axe: str, width: int, dark: bool) -> None:
     page = show(width=width, dark=dark)
     open_all(page)

@@ -43,7 +43,7 @@ def grid(tmp_path, monkeypatch):
     return written
 
 
-def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
+def test_a_run_its_status_and_its_report(grid, tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "out")
     file = grid([1, 2, 3])
     plan = output(capsys, "grid", "run", file, "--out", out, "--dry-run")
@@ -68,6 +68,10 @@ def test_a_run_its_status_and_its_report(grid, tmp_path, capsys):
     with Path(out, "report", "results.csv").open(newline="") as file_:
         assert [row["value"] for row in csv.DictReader(file_)] == ["1", "4", "9", "16"]
     assert "| 3 | 0 | 9 |" in Path(out, "report", "report.md").read_text()
+    monkeypatch.setenv("COLUMNS", "60")
+    for command in ("status", "report"):
+        lines = output(capsys, "grid", command, out).splitlines()
+        assert all(len(line) <= 60 for line in lines if str(tmp_path) not in line)
 
 
 def test_cells_that_fail_are_all_named_and_tried_again(grid, tmp_path, capsys):
@@ -224,6 +228,7 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     assert "intervals: 95%, for new classes and trainings" in told
     place = shots / "report"
     assert {path.name for path in place.iterdir()} == {
+        "report.html",
         "report.json",
         "report.md",
         "results.csv",
@@ -240,6 +245,11 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
     assert [float(row["epsilon"]) for row in rows] == [
         row["epsilon"]["change"] for row in saved["effects"]
     ]
+    page = (place / "report.html").read_text()
+    assert "<h1>Results of the grid</h1>" in page
+    assert "<p>20 of 24 cells have a result.</p>" in page
+    assert page.count("<figure ") == len([name for name in figures if name.endswith(".svg")])
+    assert "Table: change of ε by swap" in page or "<caption>change of ε by swap" in page
     text = (place / "report.md").read_text()
     assert "## change of ε by swap" in text
     assert "| C | K | proto | match |" in text

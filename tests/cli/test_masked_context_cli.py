@@ -11,7 +11,9 @@ from evenhand.results import Measurement
 def test_json_and_items(capsys, tmp_path):
     path, items = tmp_path / "sentences.txt", tmp_path / "items.csv"
     path.write_text("My sister repairs old cars.\nIt rains.\nHe cooks dinner.\n")
-    found = json.loads(output(capsys, "masked", "context", str(path), "-o", str(items), "--json"))
+    found = json.loads(
+        output(capsys, "masked", "context", str(path), "--items", str(items), "--json")
+    )
     m = Measurement.from_dict(*found["measurements"])
     assert (m.metric, m.n, len(m.left_out)) == ("context", 2, 1)
     table = pd.read_csv(items)

@@ -24,7 +24,7 @@ def path(tmp_path):
 
 def test_json(capsys, path, tmp_path):
     items = tmp_path / "items.csv"
-    found = json.loads(output(capsys, "masked", "crows", path, "-o", str(items), "--json"))
+    found = json.loads(output(capsys, "masked", "crows", path, "--items", str(items), "--json"))
     assert found["schema"] == "evenhand/2"
     assert found["comparisons"] == []
     mini = Measurement.from_dict(*found["measurements"])

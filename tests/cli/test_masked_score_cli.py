@@ -68,7 +68,7 @@ def test_json_has_the_published_table(capsys, source):
 
 def test_items_agree_with_the_summary(capsys, source, tmp_path):
     items = tmp_path / "items.csv"
-    (m,), _ = measured(capsys, source, "-o", str(items))
+    (m,), _ = measured(capsys, source, "--items", str(items))
     top = m.part("top 10", "vocabulary")
     frame = pd.read_csv(items)
     decided = frame[frame["verdict"] != "undecided"]
@@ -167,7 +167,7 @@ def test_bad_input(capsys, tmp_path, source):
     assert "absent.txt" in failure(capsys, "masked", "score", str(tmp_path / "absent.txt"))
     assert "no such folder" in failure(capsys, "masked", "score", source, "--model", "nowhere")
     assert "items.xlsx" in failure(
-        capsys, "masked", "score", source, "-o", str(tmp_path / "items.xlsx")
+        capsys, "masked", "score", source, "--items", str(tmp_path / "items.xlsx")
     )
     assert "delta" in failure(capsys, "masked", "score", source, "--delta", "0.5")
 
@@ -200,6 +200,6 @@ def test_bad_input_leaves_nothing_behind(capsys, tmp_path):
     (tmp_path / "bad.txt").write_text("\n\n")
     items = tmp_path / "items.csv"
     assert "there are none" in failure(
-        capsys, "masked", "score", str(tmp_path / "bad.txt"), "-o", str(items)
+        capsys, "masked", "score", str(tmp_path / "bad.txt"), "--items", str(items)
     )
     assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]

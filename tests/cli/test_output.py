@@ -10,6 +10,7 @@ from evenhand.cli.output import (
     print_measurements,
     table,
 )
+from evenhand.cli.tables import width
 from evenhand.results import Comparison, Estimate, Measurement
 
 MEASUREMENT = Measurement(
@@ -100,7 +101,7 @@ def test_long_texts_are_wrapped_and_columns_stay_aligned(capsys):
     words = "many words " * 30
     table("Title", ("name", "text", "value"), [("名前", words, "0.125"), ("e\u0301", "x", "-1.5")])
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 160
+    assert max(map(width, lines)) <= 160
     assert " ".join(lines).count("many") == 30
     assert lines[4].index("many") + 2 == lines[-2].index("x") - 1  # two wide letters, one accent
     assert lines[4].rstrip().endswith("0.125")

@@ -74,6 +74,29 @@ def test_a_new_step_has_a_rate_of_its_own():
     ]
 
 
+def test_a_step_of_long_work_has_a_line_when_it_begins():
+    clock, written = Clock(), []
+    show = ProgressLines({}, clock=clock, write=written.append)
+    for step, seconds in (("one", 2), ("two", 4), ("three", 2), ("four", 0.5), ("five", 9)):
+        show(step, 0, None, "")
+        clock.now += seconds
+    assert written == ["three", "four"]
+
+
+def test_the_steps_of_a_command_share_the_time(clock, capsys):
+    @click.command(cls=Command)
+    def work():
+        for label in ("one", "two", "three"):
+            for _ in bar([1, 2], label):
+                clock.now += 2
+
+    work.main([], standalone_mode=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "two: 1 of 2 (50%), 0.5/s, 0:02 left",
+        "three",
+    ]
+
+
 def test_without_a_terminal_progress_is_lines_on_stderr(clock, capsys):
     with progress_bar("reading", "kB", scale=1000) as show:
         clock.now += 10

@@ -79,7 +79,7 @@ def test_the_page_and_the_file(table, tmp_path, capsys):
     [
         (["--score", "scor"], "unknown column 'scor': did you mean 'score'?"),
         (["--gap", "--group", "kind"], "gap: expected two groups of items, got x, y, z"),
-        (["-o", "x.pdf"], "expected a file that ends in .html or .json"),
+        (["-o", "x.pdf"], "expected a file that ends in .html or .json or .csv"),
         (["--cluster", "group", "--cluster", "model"], "column 'model': expected one role"),
     ],
 )

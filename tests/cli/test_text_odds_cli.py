@@ -62,25 +62,28 @@ def test_odds_as_json(capsys, table):
     assert measurement["details"]["left_out"] == {"gender 'X'": 1}
 
 
-@pytest.mark.parametrize("ending", ["csv", "json"])
-def test_odds_are_written(capsys, table, tmp_path, ending):
-    path = tmp_path / f"odds.{ending}"
-    text = output(capsys, "text", "odds", table, "--label", "job", "-o", str(path))
-    assert f"3 classes written to {path}" in text
-    if ending == "csv":
-        frame = pd.read_csv(path)
-        assert frame["class"].tolist() == ["cook", "pilot", "nurse"]
-        assert frame["exact_high"][0] == float("inf")
-    else:
-        assert len(load(path).select("class")) == 3
+def test_odds_are_written(capsys, table, tmp_path):
+    items, shown, saved = (tmp_path / name for name in ("all.csv", "shown.csv", "odds.json"))
+    odds = ("text", "odds", table, "--label", "job", "--top", "1")
+    text = output(capsys, *odds, "--items", str(items), "-o", str(shown))
+    assert f"3 classes written to {items}" in text
+    frame = pd.read_csv(items)
+    assert frame["class"].tolist() == ["cook", "pilot", "nurse"]
+    assert frame["exact_high"][0] == float("inf")
+    frame = pd.read_csv(shown)
+    assert frame["name"].str.rstrip("*").tolist() == ["cook", "nurse"]
+    assert frame["table"].tolist() == ["Leaning male", "Leaning female"]
+    output(capsys, *odds, "-o", str(saved))
+    assert len(load(saved).select("class")) == 3
 
 
 def test_odds_do_not_overwrite_the_table(capsys, table, tmp_path):
     before = (tmp_path / "jobs.csv").read_bytes()
     (tmp_path / "link.csv").symlink_to(table)
     for path in (table, str(tmp_path / "link.csv")):
-        message = failure(capsys, "text", "odds", table, "--label", "job", "-o", path)
-        assert f"{path}: is an input" in message
+        for option in ("-o", "--items"):
+            message = failure(capsys, "text", "odds", table, "--label", "job", option, path)
+            assert f"{path}: is an input" in message
     assert (tmp_path / "jobs.csv").read_bytes() == before
 
 
@@ -135,7 +138,7 @@ def test_labels_with_brackets_are_printed_as_they_are(capsys, tmp_path):
         (("--label", "job", "--gender", "gender"), "unknown column 'gender'"),
         (("--label", "job", "--gender", "sex", "--male", "0", "--female", "1"), "no row is male"),
         (("--label", "job", "--gender", "sex", "--male", "F"), "got 'f' for both"),
-        (("--label", "job", "--gender", "sex", "-o", "x.txt"), "expected a name ending in .csv"),
+        (("--label", "job", "--gender", "sex", "-o", "x.txt"), "expected a file that ends in .csv"),
         (("--label", "job", "--gender", "sex", "-o", "/no/such/x.csv"), "/no/such/x.csv"),
         (("--label", "job", "--prob", "1"), "--prob"),
         (("--gender", "sex"), "expected label, the column"),
@@ -190,7 +193,7 @@ def sheets(capsys, tmp_path):
 
 def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
     path = tmp_path / "judged.jsonl"
-    text = output(capsys, "text", "annotate", "read", *sheets, "-o", str(path))
+    text = output(capsys, "text", "annotate", "read", *sheets, "--items", str(path))
     assert "9 structural (yes by 2 of 3 or more), 1 not, 0 undecided" in text
     assert "fleiss_kappa" in text
     assert [json.loads(line)["verdict"] for line in path.read_text().splitlines()] == [
@@ -229,7 +232,7 @@ def test_annotate_errors_are_one_line(capsys, sheets, tmp_path):
         capsys, *command, "read", *sheets, "--majority", "4"
     )
     assert "twice" in failure(capsys, *command, "read", sheets[0], sheets[0])
-    for arguments in (("sheet", accepted, "-o", accepted), ("read", *sheets, "-o", sheets[1])):
+    for arguments in (("sheet", accepted, "-o", accepted), ("read", *sheets, "--items", sheets[1])):
         before = Path(arguments[-1]).read_bytes()
         assert "is an input" in failure(capsys, *command, *arguments)
         assert Path(arguments[-1]).read_bytes() == before

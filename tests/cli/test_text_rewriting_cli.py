@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli import run
+from evenhand.cli.options import worker_count
 
 TEXT = "Her neighbour waved to her.\n\nIt rained.\nHe's here.\n"
 SWAPPED = "His neighbour waved to him.\n\nIt rained.\nShe's here.\n"
@@ -108,6 +109,28 @@ def test_processes_keep_the_order(shell, tmp_path):
     assert shell("swap", "in.txt", "-o", "one.txt")[0] == 0
     assert shell("swap", "in.txt", "-o", "two.txt", "--workers", "2")[0] == 0
     assert Path("one.txt").read_bytes() == Path("two.txt").read_bytes()
+
+
+def test_short_input_has_one_process_and_long_input_one_per_core(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    file = tmp_path / "in.txt"
+    file.write_text("She left.\n")
+    assert worker_count(None, ["-"]) == worker_count(None, [str(file)]) == 1
+    assert worker_count(2, [str(file)]) == 2
+    monkeypatch.setattr("evenhand.cli.options.SHORT", 5)
+    assert worker_count(None, [str(file)]) == worker_count(None) == 3
+
+
+def test_a_restart_does_not_resume(shell, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "evenhand.text.corpus.pipeline.stream",
+        lambda *_, resume, **__: given.append(resume) or {"documents": 0},
+    )
+    Path("in.txt").write_text("She left.\n")
+    assert shell("swap", "in.txt", "-o", "out.txt")[0] == 0
+    assert shell("swap", "in.txt", "-o", "out.txt", "--restart")[0] == 0
+    assert given == [True, False]
 
 
 def test_bytes_that_are_not_text_stay_if_requested(shell, tmp_path):

@@ -76,7 +76,7 @@ def test_measure_everything_saves_items_and_names_what_was_skipped(capsys, small
         "vectors",
         "measure",
         small,
-        "-o",
+        "--items",
         str(path),
         "--null",
         "20",

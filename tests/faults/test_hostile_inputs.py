@@ -80,7 +80,7 @@ def test_the_place_of_wrong_json_is_named():
         ("text", "filter", "in.txt", "-o", "LOOP"),
         ("text", "odds", "in.csv", "--label", "label", "--gender", "gender", "-o", "LOOP.csv"),
         ("vectors", "distances", "glove", "--topic", "gender", "-o", "LOOP.csv"),
-        ("masked", "score", "in.txt", "-o", "LOOP.csv"),
+        ("masked", "score", "in.txt", "--items", "LOOP.csv"),
         ("masked", "associate", "-o", "LOOP"),
         ("fewshot", "run", "--data", "in.csv", "-o", "LOOP"),
         ("audit", "--vectors", "glove", "-o", "LOOP"),

@@ -6,9 +6,11 @@ on stderr beginning `error:`. 3: a gate is not met.
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,7 +18,7 @@ from click.shell_completion import CompletionItem
 from evenhand import __version__, threads
 from evenhand.cli.commands import Group
 from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure
-from evenhand.wording import visible
+from evenhand.wording import encodable, visible
 
 __all__ = ["command", "main", "run"]
 
@@ -127,6 +129,21 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
+def _allow_every_character() -> None:
+    """Make printing never fail on a character that a code page, such as cp1252, does not have."""
+    codecs.register_error("spell", _spell)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="spell")
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return encodable(error.object[error.start : error.end], error.encoding), error.end
+
+
 def main() -> None:
     """The console entry point."""
+    _allow_every_character()
     sys.exit(run(sys.argv[1:]))

@@ -6,7 +6,7 @@ import click
 
 from evenhand.cli.commands import Command
 from evenhand.cli.options import ModelLoader, json_option, model_option, model_options
-from evenhand.cli.output import print_json
+from evenhand.cli.output import print_json, say
 
 __all__ = ["ask"]
 
@@ -39,7 +39,7 @@ def ask(
         return
     for sentence in sentences:
         if len(sentences) > 1:
-            click.echo(sentence)
+            say(sentence)
         for each in answers:
             if each.sentence == sentence:
-                click.echo(str(each))
+                say(str(each))

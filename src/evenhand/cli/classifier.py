@@ -20,11 +20,12 @@ from evenhand.cli.options import (
     metric_option,
     parse_scores,
     pred_option,
+    results_options,
     run_options,
     score_option,
     true_option,
 )
-from evenhand.cli.output import print_json, print_measurements, print_notes
+from evenhand.cli.output import print_finding, print_json, print_measurements, print_notes, say
 from evenhand.errors import InputError
 from evenhand.instruments import Run, instruments, lookup
 from evenhand.results import Measurement
@@ -80,6 +81,7 @@ Examples:
 )
 @metric_option("predictions")
 @declared_options(*METRICS)
+@results_options()
 @run_options
 @json_option
 def classifier(  # noqa: D103
@@ -122,8 +124,8 @@ def classifier(  # noqa: D103
     if not results:
         raise InputError(next(iter(skipped.values())))
     by = ("class", *subject.groups)
+    notes = [{"metric": name, "reason": reason} for name, reason in skipped.items()]
     if as_json:
-        notes = [{"metric": name, "reason": reason} for name, reason in skipped.items()]
         print_json(command="classifier", measurements=results, skipped=notes)
         return
     print_measurements(subject.name, results, parts=("estimate", "correlation"))
@@ -132,21 +134,5 @@ def classifier(  # noqa: D103
         print_measurements(f"{m.metric}, {m.query}", own, hide=("legend", "metric"))
     print_notes(note for m in results for note in m.notes)
     for name, reason in skipped.items():
-        click.echo(f"not measured: {reason if reason.startswith(name) else f'{name}: {reason}'}")
-    click.echo(_found(results))
-
-
-def _found(results: list[Measurement]) -> str:
-    """What was found, in one sentence."""
-    tested = [m for m in results if m.p_value is not None]
-    clear = [m for m in tested if m.p_value is not None and m.p_value < 1 - m.prob]
-    if not tested:
-        m = results[0]
-        return f"{m.metric}, {m.query}: {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]."
-    if not clear:
-        return f"None of {len(tested)} gaps between groups is clear at {100 * results[0].prob:g}%."
-    first = max(clear, key=lambda m: m.value)
-    return (
-        f"{len(clear)} of {len(tested)} gaps between groups are clear; the largest is "
-        f"{first.metric}, {first.query}: {first.value:.3f} [{first.low:.3f}, {first.high:.3f}]."
-    )
+        say(f"not measured: {reason if reason.startswith(name) else f'{name}: {reason}'}")
+    print_finding(results, skipped=notes)

@@ -12,7 +12,7 @@ import click
 
 from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
-from evenhand.cli.output import print_json, table
+from evenhand.cli.output import print_json, say, table
 from evenhand.files import show_size, user_cache, versions
 
 __all__ = ["doctor"]
@@ -58,7 +58,7 @@ def doctor(as_json: bool) -> None:
     table("Extras", ("extra", "", "for"), rows)
     missing = [name for name, each in report["extras"].items() if not each["installed"]]
     if missing:
-        click.echo(f"pip install 'evenhand[{missing[0]}]' installs one of them.")
+        say(f"pip install 'evenhand[{missing[0]}]' installs one of them.")
     table("Devices", ("", ""), [(name, str(value)) for name, value in report["devices"].items()])
     caches = [(each["path"], each["size"]) for each in report["caches"]]
     table("Caches", ("folder", "size"), caches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +111,8 @@ def explore(
             webbrowser.open(address)
 
     with connection:
+        if sys.stderr.isatty() and (model or vectors):
+            click.echo(f"loading {', '.join((*model, *vectors))} …", err=True)
         subjects = load_subjects(
             model,
             vectors,

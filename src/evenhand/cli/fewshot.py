@@ -26,6 +26,7 @@ from evenhand.cli.options import (
     prob_option,
     reading_options,
     restart_option,
+    results_options,
     worker_count,
     workers_option,
 )
@@ -35,9 +36,11 @@ from evenhand.cli.output import (
     number,
     p_text,
     print_comparisons,
+    print_finding,
     print_json,
     print_measurements,
     save_figures,
+    say,
     table,
 )
 from evenhand.cli.progress import bar, step_bars
@@ -157,7 +160,7 @@ def run(
             calibrated=settings.mitigation.calibrate,
         )
         for note in fit.notes:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
         chosen = {name: getattr(fit, name) for name in ("ways", "shots", "queries", "splits")}
         settings = run_settings({**options, **chosen})
         data, both_leanings = fit.dataset, fit.both_leanings
@@ -188,7 +191,10 @@ def run(
         print_json(command="fewshot run", **finished.to_dict(items=False))
         return
     _print_run(finished)
-    click.echo(f"written to {folder}: results.json, run.json, by_class.csv, figures/, split-…/")
+    say(f"written to {folder}: results.json, run.json, by_class.csv, figures/, split-…/")
+    results = finished.results
+    assert results is not None  # noqa: S101
+    print_finding([results.bias or results.accuracy])
 
 
 @contextmanager
@@ -215,6 +221,7 @@ def _suggestion(data: Dataset, shares: Sequence[float]) -> Iterator[None]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
 @declared_options(BIAS)
+@results_options()
 @figures_option(help="Draw accuracy, bias and changes of the runs into this folder.")
 @format_option
 @prob_option()
@@ -275,7 +282,8 @@ def bias(
             label=lambda c: LABELS.get(c.query, c.metric),
         )
     if figures is not None:
-        click.echo(f"figures written to {figures}")
+        say(f"figures written to {figures}")
+    print_finding((own for _, own in measured), (own for _, own in comparisons))
 
 
 def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
@@ -321,7 +329,7 @@ def _print_run(finished: FewShotRun) -> None:
     right = results.accuracy
     data = finished.record["data"]
     left = "; ".join(f"{reason}: {count:,}" for reason, count in data["left_out"].items())
-    click.echo(
+    say(
         f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
         "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
@@ -343,7 +351,7 @@ def _print_run(finished: FewShotRun) -> None:
             ),
         ],
     )
-    click.echo(
+    say(
         f"chance: {right.details['chance']:.3f}. new classes: {right.prob * 100:g}% intervals for "
         f"{right.interval}.\nepisodes alone: the usual ones, of these classes only. "
         "F1: the mean over classes."
@@ -372,7 +380,7 @@ def _print_run(finished: FewShotRun) -> None:
     if results.bias is not None:
         _print_bias([results.bias])
     else:
-        click.echo(
+        say(
             "gender bias not measured: no test query is of known gender in a class that leans male "
             "or female"
         )
@@ -441,7 +449,7 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
                 hide=["ideal", "legend"],
             )
         epsilon = own.part("epsilon", by="measure").details
-        click.echo(
+        say(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "
             f"(accuracy {number(epsilon['accuracy_pro'])} pro-, "
             f"{number(epsilon['accuracy_anti'])} anti-stereotypical; "
@@ -450,8 +458,8 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
         counts = own.details["left_out"].items()
         left = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
         if left:
-            click.echo(f"queries left out: {left}")
-    click.echo(
+            say(f"queries left out: {left}")
+    say(
         "value: with its sign (μ: eq. 20 and 21 of El Zein 2021, sizes); interval and p: for new "
         "classes. chance gives: sizes up to this in "
         f"{measured[0].prob * 100:g}% of permutations\nof which version of each text is the "

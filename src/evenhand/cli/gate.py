@@ -9,7 +9,7 @@ import click
 from evenhand.cli import completion
 from evenhand.cli.commands import Command
 from evenhand.cli.options import check_writable, json_option, seed_option
-from evenhand.cli.output import number, print_json, table
+from evenhand.cli.output import number, print_json, say, table
 from evenhand.files import replace_file
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ def gate(
         table(checked.title or "Gate", COLUMNS, map(cells, checked.rows))
         probs = {row.estimate.prob for row in checked.rows if row.estimate is not None}
         if len(probs) == 1:
-            click.echo(f"interval: {100 * probs.pop():g}%.")
-        click.echo(checked.summary)
+            say(f"interval: {100 * probs.pop():g}%.")
+        say(checked.summary)
     return 0 if checked.met else NOT_MET
 
 
@@ -155,22 +155,22 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
             for row in found.rows
         ),
     )
-    click.echo(
+    say(
         "error (se): the standard error of what is limited (of a ratio, on the logarithm). "
         "unchanged: a model that has not changed (false alarms); by value: the same for a rule "
         "that looks at the value alone. +: a model that is so much worse. detected: the worsening "
         "that fails with a probability of 80%."
     )
     for note in dict.fromkeys(row.note for row in found.rows if row.note):
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     for rule, reason in found.unplanned:
-        click.echo(f"not planned: {rule}: {reason}")
+        say(f"not planned: {rule}: {reason}")
     if found.prob is not None:
-        click.echo(
+        say(
             f"note: several rules raise more false alarms together; prob = {found.prob:.4g} in the "
             "policy widens all intervals for their number (Bonferroni)"
         )
-    click.echo(
+    say(
         f"the policy fails a model that has not changed in {100 * found.false_alarms:.1f}% of "
         "cases if the errors of its rules are independent, in fewer if they are alike; by values "
         f"alone in {100 * found.false_alarms_by_value:.1f}%"

@@ -27,6 +27,7 @@ from evenhand.cli.output import (
     p_text,
     print_json,
     save_figures,
+    say,
     shortened,
     table,
 )
@@ -198,7 +199,7 @@ class _Launch:
                 self.grid,
                 self.folder,
                 progress=pace,
-                notify=lambda text: click.echo(text, err=True),
+                notify=lambda text: say(text, err=True),
                 **options,
             )
         except PartialFailure as error:
@@ -233,7 +234,7 @@ class _Launch:
             )
             _print_failures(status)
             if status.done:
-                click.echo(f"next: evenhand grid report {self.folder}")
+                say(f"next: evenhand grid report {self.folder}")
         if self.failure is not None:
             raise self.failure
 
@@ -292,7 +293,7 @@ def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
         for name, values in axes.items()
     ]
     table(f"A grid of {grid.task_name}", ("axis", "n", "values"), rows)
-    click.echo(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
+    say(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
 
 
 # ---- grid status
@@ -346,7 +347,7 @@ def status_command(folder: Path, as_json: bool) -> None:
         work = ""
         if state.work_left is not None:
             work = f": {format_seconds(state.work_left)} for one worker"
-        click.echo(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
+        say(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
     _print_failures(state)
 
 
@@ -369,9 +370,9 @@ def _count_failed(status: Status) -> int:
 def _print_failures(status: Status) -> None:
     """Print every cell that failed, by reason."""
     for failed in status.failed:
-        click.echo(f"failed ({len(failed.cells)}): {failed.reason}")
+        say(f"failed ({len(failed.cells)}): {failed.reason}")
         for cell in failed.cells:
-            click.echo(f"  {cell}")
+            say(f"  {cell}")
 
 
 # ---- grid report
@@ -402,7 +403,7 @@ Row = Mapping[str, Any]
 @prob_option()
 @json_option
 def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
-    """Report the results of the grid in DIR as tables and heat maps; also written to DIR/report.
+    """Report the results of the grid in DIR as tables and heat maps; a page is in DIR/report.
 
     Of a few-shot grid: accuracy and bias of every network and task with intervals for new
     classes, joined over seeds; the best network of each task and whether the second is clearly
@@ -420,7 +421,7 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     """
     from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
-    from evenhand.report.grid import grid_charts
+    from evenhand.report.grid import grid_charts, write_grid
 
     with step_bars() as progress:
         summary = summarize(folder, prob=prob, progress=progress)
@@ -436,13 +437,19 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     charts = grid_charts(content) if _is_fewshot(summary) else None
     if charts:
         save_figures(charts, figure_folder, ("svg", "html"))
+    counts = summary.collected.counts()
+    done = f"{counts['done']} of {counts['cells']} cells have a result."
+    lines = [done, *_missing_lines(summary), *summary.notes]
+    write_grid(target / "report.html", lines, _all_tables(summary), charts)
     if as_json:
         click.echo(to_json(content))
         return
     _print_summary(summary)
-    names = ", ".join(["report.json", "report.md", *(f"{name}.csv" for name in summary.tables)])
+    names = ", ".join(
+        ["report.html", "report.json", "report.md", *(f"{name}.csv" for name in summary.tables)]
+    )
     drawn = f"; {len(charts.charts)} figures in {figure_folder}" if charts else ""
-    click.echo(f"written to {target}: {names}{drawn}")
+    say(f"written to {target}: {names}{drawn}")
 
 
 def _is_fewshot(summary: Summary) -> bool:
@@ -452,21 +459,21 @@ def _is_fewshot(summary: Summary) -> bool:
 def _print_summary(summary: Summary) -> None:
     """Print the tables that fit a terminal; all of them are in the files."""
     counts = summary.collected.counts()
-    click.echo(f"{counts['done']} of {counts['cells']} cells have a result")
+    say(f"{counts['done']} of {counts['cells']} cells have a result")
     for entry in _short_tables(summary):
         table(entry.title, entry.headers, entry.rows)
     if _is_fewshot(summary):
         several = any(row["runs"] > 1 for row in summary.content["results"])
         trained = " and trainings" if several else "; one training each"
-        click.echo(
+        say(
             f"intervals: {summary.content['prob'] * 100:g}%, for new classes{trained}. "
             "bias: 0 is none, above 0 favours stereotypes (skew: men).\n"
             "p (Holm): corrected for the number of comparisons. All other tables are in the files."
         )
     for line in _missing_lines(summary):
-        click.echo(line)
+        say(line)
     for note in summary.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _missing_lines(summary: Summary) -> Iterator[str]:

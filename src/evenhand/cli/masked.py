@@ -25,6 +25,7 @@ from evenhand.cli.options import (
     form_of,
     format_option,
     format_options,
+    items_option,
     json_option,
     limit_option,
     load_vectors,
@@ -35,6 +36,7 @@ from evenhand.cli.options import (
     output_option,
     prob_option,
     restart_option,
+    results_options,
     run_options,
     seed_option,
     vectors_option,
@@ -44,10 +46,12 @@ from evenhand.cli.output import (
     number,
     p_text,
     print_comparisons,
+    print_finding,
     print_json,
     print_measurements,
     print_notes,
     save_figures,
+    say,
 )
 from evenhand.cli.progress import progress_bar, step_bars
 from evenhand.files import public_arguments, public_names
@@ -166,7 +170,8 @@ def _save_frames(path: str | Path, frames: Iterable[pd.DataFrame]) -> None:
 )
 @declared_options(Filter, only=["someone"])
 @declared_options(SCORE)
-@output_option("Write every sentence's score here: .csv, .jsonl or .parquet.")
+@results_options(items=False)
+@items_option("Save every sentence's score: .csv, .jsonl or .parquet.", endings=())
 @figures_option(help="Draw the distribution of the scores, and the differences of several models.")
 @format_option
 @model_options
@@ -177,7 +182,7 @@ def score(
     models: tuple[str, ...],
     filtered: bool,
     someone: bool,
-    output: str | None,
+    items: str | None,
     figures: Path | None,
     formats: tuple[str, ...],
     load: ModelLoader,
@@ -191,12 +196,12 @@ def score(
     per line, or with --filter plain text. P is the probability of the likeliest word of that gender
     in the full vocabulary or, as published by Ye et al. (2021), among the --top-k likeliest words,
     where a gender without a word counts 0. A repeated sentence counts once. Intervals come from a
-    bootstrap over sentences. With -o or --cache the same command resumes after a break.
+    bootstrap over sentences. With --items or --cache the same command resumes after a break.
 
     \b
     Examples:
       evenhand text filter sentences.txt -o biased.jsonl
-      evenhand masked score biased.jsonl -o items.csv
+      evenhand masked score biased.jsonl --items items.csv
       evenhand masked score biased.jsonl --model mini --model ./tuned --figures out
       evenhand masked score sentences.txt --filter --keep-someone --figures out
       echo "[MASK] waves at the driver." | evenhand masked score - --json
@@ -210,7 +215,7 @@ def score(
     loaded = load.each(models)
     with progress_bar("scoring", "sentences") as progress:
         run = replace(run, cache=load.cache, progress=progress)
-        results = pronouns_of_file(loaded, file, instrument, run, output=output, keep=keep)
+        results = pronouns_of_file(loaded, file, instrument, run, output=items, keep=keep)
     comparisons = correct_p_values(
         [SCORE.compare(first, second) for first, second in combinations(results, 2)]
     )
@@ -218,7 +223,7 @@ def score(
         print_json(
             command="masked score",
             file=file,
-            output=output,
+            items=items,
             measurements=results,
             comparisons=comparisons,
         )
@@ -251,9 +256,9 @@ def _print_scores(results: Sequence[Measurement], comparisons: Sequence[Comparis
         _print_remarks(m, top)
     details = results[0].details
     if details["filtered"]:
-        click.echo(f"sentences that the structural filter left out: {details['filtered']:,}")
+        say(f"sentences that the structural filter left out: {details['filtered']:,}")
     if details["duplicates"]:
-        click.echo(f"repeated sentences, which count once: {details['duplicates']}")
+        say(f"repeated sentences, which count once: {details['duplicates']}")
     print_measurements(
         "By the role of the pronoun in the sentence: full vocabulary, all sentences",
         [part for m in results for part in m.select("slot")],
@@ -271,6 +276,7 @@ def _print_scores(results: Sequence[Measurement], comparisons: Sequence[Comparis
         },
         note="p: sign test on the full-vocabulary differences, corrected (Holm).",
     )
+    print_finding(results, comparisons)
 
 
 def _counter(verdict: str) -> Callable[[Measurement], str]:
@@ -298,13 +304,13 @@ def _print_remarks(m: Measurement, top: str) -> None:
             "sentences."
         )
     for remark in (*remarks, *m.notes):
-        click.echo(f"{m.subject}: {remark}")
+        say(f"{m.subject}: {remark}")
 
 
 # ---- associate
 
 SHOWN_PROFESSIONS = 8
-"""Professions shown of either end; JSON and -o have all."""
+"""Professions shown of either end; JSON and -o FOLDER have all."""
 
 
 @masked.command(short_help="Which professions suggest a man, which a woman.")
@@ -402,7 +408,8 @@ def associate(
         columns={"n": lambda c: f"{c.paired:,}"},
     )
     if incomplete:
-        click.echo(f"left out, since {file} lacks some of their sentences: {', '.join(incomplete)}")
+        say(f"left out, since {file} lacks some of their sentences: {', '.join(incomplete)}")
+    print_finding(results, changes)
 
 
 def _design(file: str | None, own: dict[str, Any]) -> tuple[Design, tuple[str, ...]]:
@@ -440,9 +447,7 @@ def _print_association(m: Measurement) -> None:
         hide=["left out"],
     )
     for women in m.select("correlation"):
-        click.echo(
-            f"rank correlation with the share of women, n = {women.n}: {estimate(women.estimate)}"
-        )
+        say(f"rank correlation with the share of women, n = {women.n}: {estimate(women.estimate)}")
     shown = SHOWN_PROFESSIONS
     few = len(parts) <= 2 * shown
     print_measurements(
@@ -470,7 +475,7 @@ def _print_association(m: Measurement) -> None:
     )
     sensitivity = m.details["sensitivity"]
     if sensitivity["low"] is not None:
-        click.echo(
+        say(
             f"one template left out: {number(sensitivity['low'])} to "
             f"{number(sensitivity['high'])}. {sensitivity['changing']:.0%} of the professions "
             f"change sign with the template, {sensitivity['sign_changes']:.0%} of single answers "
@@ -580,7 +585,7 @@ def phrases(
         return
     _print_phrases(effects, correlations, comparisons)
     if folder:
-        click.echo(f"written to {folder}: results.json, phrases.csv, figures/")
+        say(f"written to {folder}: results.json, phrases.csv, figures/")
 
 
 def _raw_and_centred(m: Measurement) -> tuple[Measurement, Measurement]:
@@ -622,9 +627,10 @@ def _print_phrases(
                 hide=["ideal", "legend", "left out"],
             )
     for subject, words in {m.subject: m.left_out for m in effects if m.left_out}.items():
-        click.echo(f"{subject}: not known and skipped: {', '.join(words)}")
-    click.echo(f"value: Pearson's r; intervals: {effects[0].prob:.0%}, over phrases.")
+        say(f"{subject}: not known and skipped: {', '.join(words)}")
+    say(f"value: Pearson's r; intervals: {effects[0].prob:.0%}, over phrases.")
     print_notes(note for m in (*effects, *correlations) for note in m.notes)
+    print_finding(effects, comparisons)
 
 
 def _phrases_of_sentences(
@@ -675,9 +681,10 @@ def _phrases_of_sentences(
     )
     for m in results:
         for phrase, score in m.details["paper"].items():
-            click.echo(f'{m.subject}: association of "{phrase}" (Ye et al. 2021): {score:+.3f}')
+            say(f'{m.subject}: association of "{phrase}" (Ye et al. 2021): {score:+.3f}')
         if m.left_out:
-            click.echo(f"{m.subject}: sentences without a phrase: {len(m.left_out)}")
+            say(f"{m.subject}: sentences without a phrase: {len(m.left_out)}")
+    print_finding(results)
 
 
 # ---- crows
@@ -698,14 +705,13 @@ def _measure_models(
 @click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 @models_option
 @declared_options(CROWS)
-@output_option("Write every pair with its scores to this CSV file.")
+@results_options()
 @model_options
 @run_options
 @json_option
 def crows(
     path: str,
     models: tuple[str, ...],
-    output: str | None,
     load: ModelLoader,
     run: Run,
     as_json: bool,
@@ -722,17 +728,12 @@ def crows(
     \b
     Examples:
       evenhand masked crows crows_pairs_anonymized.csv
-      evenhand masked crows crows_pairs_anonymized.csv -o pairs.csv --json
+      evenhand masked crows crows_pairs_anonymized.csv --items pairs.csv --json
       evenhand masked crows pairs.csv --model mini --model tuned/ --cache answers/
     """
     instrument = configure(CROWS, options)
     pairs = instrument.read(path)
     results, changes = _measure_models(instrument, models, pairs, run, load)
-    if output:
-        frames = [m.to_frame() for m in results]
-        for frame, m in zip(frames, results, strict=True):
-            frame.insert(0, "model", m.subject)
-        _save_frames(output, frames)
     if as_json:
         print_json(measurements=results, comparisons=changes)
         return
@@ -740,9 +741,10 @@ def crows(
         _print_pairs(m)
     for change in changes:
         _print_pair_changes(change)
-    click.echo("Read with care:")
+    say("Read with care:")
     for caveat in CROWS.declaration.caveats:
-        click.echo(f"- {caveat}")
+        say(f"- {caveat}")
+    print_finding(results, changes)
 
 
 def _pairs_of(m: Measurement) -> str:
@@ -764,13 +766,13 @@ def _print_pairs(m: Measurement) -> None:
         f"{'ties ' + str(m.details['ties']) if m.details['ties'] else 'no ties'}.",
     )
     for by_writer in m.select("unit"):
-        click.echo(
+        say(
             f"all pairs, with the {m.details['writers']} writers as the unit: "
             f"{estimate(by_writer.estimate)}"
         )
     if m.left_out:
         more = f"; and {len(m.left_out) - 5} more" if len(m.left_out) > 5 else ""
-        click.echo(f"left out: {len(m.left_out)} pairs: {'; '.join(m.left_out[:5])}{more}")
+        say(f"left out: {len(m.left_out)} pairs: {'; '.join(m.left_out[:5])}{more}")
 
 
 def _print_pair_changes(change: Comparison) -> None:
@@ -800,21 +802,20 @@ def _of_paired(c: Comparison) -> Comparison:
 # ---- context
 
 SHOWN_SENTENCES = 10
-"""Sentences shown of either end; JSON and -o have all."""
+"""Sentences shown of either end; --items has all."""
 
 
 @masked.command("context", short_help="Is what a sentence says likelier of a man or a woman?")
 @click.argument("path", metavar="[FILE|-]", type=click.Path(allow_dash=True), required=False)
 @models_option
 @declared_options(CONTEXT)
-@output_option("Write every sentence with its scores to this CSV file.")
+@results_options()
 @model_options
 @run_options
 @json_option
 def context_command(
     path: str | None,
     models: tuple[str, ...],
-    output: str | None,
     load: ModelLoader,
     run: Run,
     as_json: bool,
@@ -832,15 +833,13 @@ def context_command(
     \b
     Examples:
       evenhand masked context
-      evenhand masked context sentences.txt -o items.csv
+      evenhand masked context sentences.txt --items items.csv
       evenhand masked context sentences.txt --model mini --model tuned/ --json
       echo "My sister repairs old cars." | evenhand masked context -
     """
     instrument = configure(CONTEXT, options)
     sentences = instrument.read(path) if path else None
     results, changes = _measure_models(instrument, models, sentences, run, load)
-    if output:
-        _save_frames(output, [m.to_frame().assign(model=m.subject) for m in results])
     if as_json:
         print_json(command="masked context", measurements=results, comparisons=changes)
         return
@@ -861,6 +860,7 @@ def context_command(
         columns={"n": lambda c: str(c.paired)},
     )
     print_notes(CONTEXT.declaration.caveats)
+    print_finding(results, changes)
 
 
 def _print_contexts(m: Measurement) -> None:
@@ -870,12 +870,12 @@ def _print_contexts(m: Measurement) -> None:
     rows = sorted(m.items, key=lambda item: float(item["score"]))
     few = len(rows) <= 2 * SHOWN_SENTENCES
     for item in rows if few else rows[:SHOWN_SENTENCES] + rows[-SHOWN_SENTENCES:]:
-        click.echo(f"{m.subject}: {item['score']:+.2f} {item['sentence']} [{item['words']}]")
+        say(f"{m.subject}: {item['score']:+.2f} {item['sentence']} [{item['words']}]")
     reasons = Counter(text.rpartition(" (")[2].rstrip(")") for text in m.left_out)
     for reason, count in reasons.items():
-        click.echo(f"{m.subject}: left out: {count:,} ({reason})")
+        say(f"{m.subject}: left out: {count:,} ({reason})")
     if m.details["duplicates"]:
-        click.echo(f"repeated sentences, which count once: {m.details['duplicates']:,}")
+        say(f"repeated sentences, which count once: {m.details['duplicates']:,}")
 
 
 # ---- generate
@@ -991,12 +991,12 @@ def generate(
     if as_json:
         print_json(command="masked generate", file=file, output=output, **result.to_dict())
     elif output is not None:
-        click.echo(f"{_generation_text(result)} → {output}")
+        say(f"{_generation_text(result)} → {output}")
         _print_generation(result)
     else:
         click.echo(result.lines(), nl=False)
         if sys.stderr.isatty():
-            click.echo(_generation_text(result), err=True)
+            say(_generation_text(result), err=True)
 
 
 def _generation_text(result: Generation) -> str:
@@ -1046,14 +1046,14 @@ def _print_generation(result: Generation) -> None:
     for c in result.comparisons:
         if c.query == "random":
             [push] = c.parts
-            click.echo(
+            say(
                 f"{c.before.subject}, toward {c.details['toward']}, {c.details['score']}: "
                 "found - random "
                 f"{estimate(c.change)} in |bias - .5| (p = {c.p_value:.2g}), "
                 f"{estimate(push.change)} toward the target side (p = {push.p_value:.2g}), paired "
                 f"over {c.paired:,} seeds"
             )
-    click.echo(result.summary)
+    say(result.summary)
 
 
 def _part(m: Measurement, name: str, digits: int) -> str:
@@ -1179,7 +1179,7 @@ def _print_finetuning(result: FinetuneResult) -> None:
         "ideal": "stopped at the ideal",
     }[training["ended"]]
     chosen = "just before it" if training["ended"] == "ideal" else "the best"
-    click.echo(
+    say(
         f"{data['documents_read']:,} documents read, {training['documents']:,} learned from "
         f"({training['epoch_tokens']:,} tokens), {training['evaluation_documents']:,} for the "
         f"evaluation loss, {data['held_out']:,} held out; rewrite: {settings['rewrite']}\n"
@@ -1190,9 +1190,9 @@ def _print_finetuning(result: FinetuneResult) -> None:
     if not result.changes:
         print_notes(result.notes)
         written = "model/, curve.csv, figures/, results.json, run.json"
-        click.echo(f"written to {result.folder}: {written}")
+        say(f"written to {result.folder}: {written}")
         return
-    click.echo(
+    say(
         f"measured on {data['sentences']:,} sentences ({data['sentences_from']}), "
         f"{data['built_in_sentences']:,} built-in sentences, which are of another kind, and "
         f"{data['plain_sentences']:,} plain sentences\n"
@@ -1217,9 +1217,9 @@ def _print_finetuning(result: FinetuneResult) -> None:
             },
         )
     print_notes(result.notes)
-    click.echo(result.summary)
-    click.echo(
+    say(
         f"ideal: the value without bias. The intervals ({settings['prob']:.0%}) hold the trained "
         f"weights fixed.\nwritten to {result.folder}: model/, curve.csv, items.csv, figures/, "
         "results.json, run.json"
     )
+    say(result.summary)

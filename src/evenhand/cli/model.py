@@ -27,23 +27,25 @@ from evenhand.cli.options import (
     json_option,
     metric_option,
     model_options,
-    output_option,
+    results_options,
     run_options,
 )
 from evenhand.cli.output import (
     interval,
     number,
     print_comparisons,
+    print_finding,
     print_json,
     print_measurements,
     print_notes,
+    say,
     table,
 )
 from evenhand.cli.progress import progress_bar
 from evenhand.instruments import LANGUAGE, Run, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
 from evenhand.language.debiasing import LayerSettings
-from evenhand.results import Comparison, Measurement, Measurements
+from evenhand.results import Comparison, Measurement
 
 __all__ = ["model"]
 
@@ -131,7 +133,7 @@ def measure_options(metrics: Sequence[Any]) -> Callable[[F], F]:
             "groups replaced by others, and mark metrics whose score survives that.",
         ),
         declared_options(*metrics),
-        output_option("Write everything, items included, as JSON (as a gate reads it)."),
+        results_options(),
         model_options,
         run_options,
         json_option,
@@ -156,7 +158,6 @@ def measure_model(
     metrics: tuple[str, ...],
     data: str | None,
     control: Any,
-    output: str | None,
     run: Run,
     as_json: bool,
     **options: Any,
@@ -185,8 +186,6 @@ def measure_model(
                     checks.append(check_control(instrument, loaded, read, control, how))
                 measured[0] = mark_control(measured[0], checks[-1])
             results += measured
-    if output:
-        Measurements(results).save(output)
     if as_json:
         content: dict[str, Any] = {"model": loaded.name, "kind": LANGUAGE[kind]}
         content |= {"controls": checks} if control else {}
@@ -196,6 +195,7 @@ def measure_model(
     print_measurements(source, results, parts=True, columns=columns)
     print_comparisons(f"Control: {control}", checks, columns=columns, times=("original", "control"))
     print_notes(note for m in results for note in m.notes)
+    print_finding(results)
 
 
 @model.command(short_help="Hide gender within a model, then measure again.")
@@ -311,7 +311,9 @@ def debias(
         print_comparisons(f"{title}: usefulness", result.utility)
     print_notes(results[0].notes)
     if folder is not None:
-        click.echo(f"saved in {folder}")
+        say(f"saved in {folder}")
+    last = results[-1]
+    print_finding(comparisons=[*last.measures, *last.hiding, *last.utility])
 
 
 def _print_strengths(title: str, strengths: Sequence[float], results: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from evenhand.cli import completion
+from evenhand.cli.output import recording, say
 from evenhand.cli.progress import progress_bar
 from evenhand.errors import InputError
 from evenhand.files import check_folder, public_names, reading, real_path
@@ -236,15 +237,96 @@ reading_options = combine(encoding_option, size_option)
 # ---- what is written
 
 
-def output_option(text: str) -> Callable[[F], F]:
+RESULTS = (".csv", ".json")
+
+
+def results_options(*, items: bool = True) -> Callable[[F], F]:
+    """-o FILE saves the tables on the screen, --items FILE what they rest on.
+
+    Both are written when the command has succeeded. With `items=False` the command has an option
+    --items of its own.
+    """
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def call(*, out: str | None, **others: Any) -> Any:
+            path = others.pop("items", None) if items else None
+            for written in filter(None, (out, path)):
+                _refuse_input(written, others.values())
+            with recording() as record:
+                code = command(**others)
+            if out is not None:
+                record.save(out)
+            if path is not None:
+                record.save_items(path)
+            if not others.get("as_json"):
+                for written in filter(None, (out, path)):
+                    say(f"written: {written}")
+                if record.finding:
+                    say(record.finding)
+            return code
+
+        options = [
+            output_option(
+                "Save the tables on the screen as FILE.csv, or all results with their items as "
+                "FILE.json, which a gate reads.",
+                name="out",
+                endings=RESULTS,
+            )
+        ]
+        if items:
+            options.append(items_option("Save the items behind the results, one row each: .csv."))
+        decorated: F = combine(*options)(call)  # type: ignore[assignment]
+        return decorated
+
+    return decorate
+
+
+def _refuse_input(path: str, parameters: Iterable[Any]) -> None:
+    """Refuse to write a file that the command reads."""
+    for value in parameters:
+        for name in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(name, str | os.PathLike) and Path(path).exists():
+                given = Path(name)
+                if given.is_file() and given.samefile(path):
+                    raise InputError(f"{path}: is an input: expected another file to write")
+
+
+def items_option(text: str, endings: Sequence[str] = (".csv",)) -> Callable[[F], F]:
+    """--items FILE, refused before any work if its folder does not exist."""
+    return click.option(
+        "--items",
+        metavar="FILE",
+        type=click.Path(),
+        callback=_checked(endings),
+        help=text,
+    )
+
+
+def _checked(endings: Sequence[str]) -> Callable[..., str | None]:
+    """A check that the file can be written and that its ending is one of these."""
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is not None and endings and Path(value).suffix.lower() not in endings:
+            raise click.BadParameter(
+                f"expected a file that ends in {' or '.join(endings)}, got {value}"
+            )
+        return check_writable(ctx, parameter, value)
+
+    return check
+
+
+def output_option(
+    text: str, *, name: str = "output", endings: Sequence[str] = ()
+) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
     return click.option(
         "-o",
         "--out",
-        "output",
+        name,
         metavar="FILE",
         type=click.Path(),
-        callback=check_writable,
+        callback=_checked(endings),
         help=text,
     )
 
@@ -501,13 +583,45 @@ def declared_options(
     `changes` are arguments of click, by option, where a command differs from the declaration.
     """
     options: dict[str, Option] = {}
+    owners: dict[str, list[str]] = {}
+    defaults: dict[str, dict[Any, str]] = {}
     for cls in classes:
         for option in (cls,) if isinstance(cls, Option) else options_of(cls):
             if option.public and (only is None or option.name in only):
                 options.setdefault(option.name, option)
+                if hasattr(cls, "declaration"):
+                    owners.setdefault(option.name, []).append(cls.declaration.name)
+                    defaults.setdefault(option.name, {}).setdefault(
+                        option.default, cls.declaration.name
+                    )
+    several = len({name for names in owners.values() for name in names}) > 1
     return combine(
-        *(_click_option(option, changes.get(name, {})) for name, option in options.items())
+        *(
+            _click_option(_of_metrics(option, owners.get(name, ())) if several else option, own)
+            for name, option in options.items()
+            for own in [{**_defaults(defaults.get(name, {})), **changes.get(name, {})}]
+        )
     )
+
+
+def _defaults(metrics: Mapping[Any, str]) -> dict[str, Any]:
+    """How help shows the defaults of an option of several metrics, where they differ."""
+    (first, _), *others = metrics.items() or [(None, "")]
+    if not others:
+        return {}
+    return {"show_default": "; ".join([f"{first}", *(f"{name}: {x}" for x, name in others)])}
+
+
+MOST_OWNERS = 3
+"""Metrics that the help of an option of theirs names."""
+
+
+def _of_metrics(option: Option, metrics: Sequence[str]) -> Option:
+    """The option, its help beginning with the few metrics that have it."""
+    names = ", ".join(dict.fromkeys(metrics))
+    if not 0 < len(set(metrics)) <= MOST_OWNERS or option.help.startswith(f"{names}: "):
+        return option
+    return replace(option, help=f"{names}: {option.help}")
 
 
 def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 import shutil
 import sys
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from evenhand.files import document, plain, public, to_json
+from evenhand.cli.tables import NARROW, lay_out, wrap
+from evenhand.errors import InputError
+from evenhand.files import document, plain, public, save_csv, save_json, to_json
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
-from evenhand.wording import visible
+from evenhand.summary import summarize
+from evenhand.wording import encodable, visible
 
 if TYPE_CHECKING:
     from evenhand.charts import ChartSet
@@ -45,84 +50,205 @@ def p_text(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
 
+# ---- what is printed is recorded, so that it can be saved
+
+
+@dataclass
+class Record:
+    """What a command printed: the rows of its tables and the results behind them."""
+
+    tables: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    skipped: list[Mapping[str, str]] = field(default_factory=list)
+    finding: str = ""
+
+    def add(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """A table and its rows."""
+        self.tables.append((title, [dict(row) for row in rows]))
+
+    def save(self, path: str) -> None:
+        """Write the tables as CSV or, by the ending .json, the results with their items."""
+        if path.lower().endswith(".json"):
+            content: dict[str, Any] = {"measurements": [m.to_dict() for m in self.measurements]}
+            if self.comparisons:
+                content["comparisons"] = [c.to_dict() for c in self.comparisons]
+            if self.skipped or len(self.measurements) > 1:
+                content["skipped"] = [dict(skip) for skip in self.skipped]
+            save_json(path, document(**content))
+            return
+        several = len(self.tables) > 1
+        rows = [
+            {**({"table": title} if several else {}), **row}
+            for title, table in self.tables
+            for row in table
+        ]
+        empty = {name for row in rows for name in row}
+        empty -= {name for row in rows for name, cell in row.items() if cell not in ("", "–", None)}
+        save_csv(path, [{k: v for k, v in row.items() if k not in empty} for row in rows])
+
+    def save_items(self, path: str) -> None:
+        """Write the items of all results, one row each, as CSV."""
+        import pandas as pd
+
+        from evenhand.files import replace_file
+
+        frames = []
+        for m in self.measurements:
+            if len(m.items):
+                frame = m.items.to_frame()
+                about = {"subject": m.subject, "metric": m.metric, "query": m.query}
+                for i, (name, value) in enumerate(about.items()):
+                    if name not in frame.columns:
+                        frame.insert(i, name, value)
+                frames.append(frame)
+        if not frames:
+            raise InputError("--items: what was measured has no items")
+        with replace_file(path) as file:
+            pd.concat(frames).to_csv(file, index=False)
+
+
+_RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[Record]:
+    """While it lasts, tables and results are recorded as they are printed."""
+    record = Record()
+    token = _RECORD.set(record)
+    try:
+        yield record
+    finally:
+        _RECORD.reset(token)
+
+
+def _record(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    if (record := _RECORD.get()) is not None:
+        record.add(title, rows)
+
+
 LOCATIONS = ("folder", "out", "output", "report")
 """Keys that say where something was written: as the user gave it."""
 
 
-def print_json(**content: Any) -> None:
-    """Print one JSON document on stdout; results go without their items, which `-o` writes."""
-    named = {name: _summary(value) for name, value in content.items()}
+def print_json(with_items: bool = False, /, **content: Any) -> None:
+    """Print one JSON document on stdout; results go without their items, which `--items` writes.
+
+    Where it has measurements or comparisons, `sentence` says what was found.
+    """
+    measured, compared = ([*content.get(key, ())] for key in ("measurements", "comparisons"))
+    measured = [m for m in measured if isinstance(m, Measurement)]
+    compared = [c for c in compared if isinstance(c, Comparison)]
+    named = {name: _summary(value, with_items) for name, value in content.items()}
     where = {name: value for name, value in named.items() if name in LOCATIONS}
-    click.echo(to_json(document(**public(named) | plain(where))))
+    if measured or compared:
+        named["sentence"] = summarize(measured, compared)
+    if (record := _RECORD.get()) is not None:
+        record.measurements += measured
+        record.comparisons += compared
+        record.skipped += content.get("skipped", ())
+        if not record.tables:
+            record.add("measurements", [_row(m) for m in measured])
+            record.add("comparisons", [_change_row(c) for c in compared])
+            record.tables = [table for table in record.tables if table[1]]
+    text = to_json(document(**public(named) | plain(where)))
+    click.echo(_escaped(text) if encodable(text, sys.stdout.encoding) != text else text)
 
 
-def _summary(value: Any) -> Any:
-    if isinstance(value, Measurement | Comparison | Measurements):
-        return value.to_dict(items=False)
+def _escaped(text: str) -> str:
+    """The JSON with only ASCII characters, which every encoding has."""
+    return re.sub(
+        r"[^\x00-\x7f]",
+        lambda match: "".join(
+            f"\\u{unit:04x}" for unit in memoryview(match[0].encode("utf-16-le")).cast("H")
+        ),
+        text,
+    )
+
+
+def _summary(value: Any, items: bool) -> Any:
+    if isinstance(value, Measurement | Comparison):
+        return {**value.to_dict(items=items), "sentence": summarize(value)}
+    if isinstance(value, Measurements):
+        return value.to_dict(items=items)
     if isinstance(value, Mapping):
-        return {key: _summary(item) for key, item in value.items()}
+        return {key: _summary(item, items) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_summary(item) for item in value]
+        return [_summary(item, items) for item in value]
     return value
 
 
-GAP = "   "
+# ---- tables and paragraphs
+
 WIDE = 160
 """The width of tables that do not go to a terminal."""
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout, never cut: longer texts are wrapped, numbers and the first column not.
-
-    A column is aligned to the right where all its cells are numbers, intervals or empty.
-    """
-    lines = [[visible(cell) for cell in line] for line in (headers, *rows)]
-    columns = list(zip(*lines, strict=True))
-    numeric = [len(column) > 1 and all(map(_is_numeric, column[1:])) for column in columns]
-    widths = [max(map(_width, column)) for column in columns]
-    limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
-    minimum = {
-        i: max(_width(word) for cell in columns[i] for word in ["", *cell.split()])
-        for i in range(1, len(columns))
-        if not numeric[i]
-    }
-    while sum(widths) + len(GAP) * len(widths) > limit and minimum:
-        widest = max(minimum, key=widths.__getitem__)
-        if widths[widest] == minimum[widest]:
-            break
-        widths[widest] -= 1
-
-    text = [click.style(visible(title), italic=True), ""]
-    for line in lines:
-        cells = [
-            [cell] if _width(cell) <= width else wrap(cell, width, break_on_hyphens=False)
-            for cell, width in zip(line, widths, strict=True)
-        ]
-        for parts in zip_longest(*cells, fillvalue=""):
-            spaces = [" " * (width - _width(x)) for x, width in zip(parts, widths, strict=True)]
-            padded = (
-                space + part if right else part + space
-                for part, space, right in zip(parts, spaces, numeric, strict=True)
-            )
-            shown = f" {GAP.join(padded)}".rstrip()
-            text.append(click.style(shown, bold=True) if line is lines[0] else shown)
-        if line is lines[0]:
-            text.append(" " + "─" * (sum(widths) + len(GAP) * (len(widths) - 1)))
-    click.echo("\n".join([*text, ""]))
+    """A table on stdout that fits the terminal; no number is cut (see `evenhand.cli.tables`)."""
+    listed = [list(row) for row in rows]
+    _record(title, [dict(zip(_distinct(headers), row, strict=True)) for row in listed])
+    _print_table(title, headers, listed)
 
 
-def _width(text: str) -> int:
-    """The columns that a text takes up in a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
-        for c in text
+def _distinct(headers: Sequence[str]) -> list[str]:
+    """The headings as names of columns."""
+    names: list[str] = []
+    for header in headers:
+        name = header or "name"
+        names.append(f"{name} {names.count(name) + 1}" if name in names else name)
+    return names
+
+
+def _print_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    limit = terminal_width() or WIDE
+    lines = lay_out(
+        [printable(header) for header in headers],
+        [[printable(cell) for cell in row] for row in rows],
+        limit,
     )
+    shown = [click.style(line, italic=True) for line in wrap(printable(title), limit)]
+    shown += ["", *(click.style(x.text, bold=True) if x.heading else x.text for x in lines), ""]
+    click.echo(encodable("\n".join(shown), sys.stdout.encoding))
 
 
-def _is_numeric(cell: str) -> bool:
-    return not cell.strip() or (not any(map(str.isalpha, cell.replace("e", ""))))
+def terminal_width() -> int | None:
+    """The width of the terminal, or that of the variable COLUMNS; None where there is neither."""
+    if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
+        return max(40, shutil.get_terminal_size().columns)
+    return None
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, wrapped to the terminal where there is one."""
+    limit = terminal_width()
+    for line in printable(text).split("\n"):
+        click.echo(line if limit is None else "\n".join(wrap(line, limit, cut=False)), err=err)
+
+
+def printable(text: str) -> str:
+    """The text without control characters and without what stdout cannot encode."""
+    return encodable(visible(text), sys.stdout.encoding)
+
+
+def print_finding(
+    measurements: Iterable[Measurement] = (),
+    comparisons: Iterable[Comparison] = (),
+    skipped: Iterable[Mapping[str, str]] = (),
+) -> None:
+    """End a command with one sentence on what was found.
+
+    While results are recorded it is printed by whoever saves them, after what was written.
+    """
+    measured, compared = list(measurements), list(comparisons)
+    text = summarize(measured, compared)
+    if (record := _RECORD.get()) is not None:
+        record.measurements += measured
+        record.comparisons += compared
+        record.skipped += skipped
+        record.finding = text
+    elif text:
+        say(text)
 
 
 Parts: TypeAlias = bool | Collection[str]
@@ -159,7 +285,7 @@ def print_measurements(
             *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
             p_text(m.details.get("p_holm", m.p_value)),
             m.null,
-            number(m.details.get("null_median")),
+            number(_random(m)),
             "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
             f"{m.n:,}",
             *(cell(m) for cell in (columns or {}).values()),
@@ -174,28 +300,81 @@ def print_measurements(
         "left out",
     ]
     lines = [line(*row) for row in rows]
-    hide = {*hide, *(["against"] if len({m.null for _, m in rows if m.null}) < 2 else [])}
+    nulls = {m.null for _, m in rows if m.null}
+    narrow = (terminal_width() or WIDE) < NARROW
+    hide = {*hide, *(["against"] if len(nulls) < 2 or narrow else [])}
     used = _used(headers, lines, ("p", "random", "ideal", "left out"))
     used = [i for i in used if headers[i] not in hide]
-    table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    own = {name: [cell(m) for _, m in rows] for name, cell in (columns or {}).items()}
+    names = [label(m) for _, m in rows] if label is not None else None
+    _record(
+        title,
+        [
+            {
+                **({} if names is None else {"name": names[i]}),
+                **_row(m),
+                **{name: cells[i] for name, cells in own.items()},
+            }
+            for i, (_, m) in enumerate(rows)
+        ],
+    )
+    _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
     if "legend" in hide:
         return
-    names = {headers[i] for i in used}
+    shown = {headers[i] for i in used}
     legend = [f"interval: {rows[0][1].prob * 100:g}%."]
-    if "p" in names and any("p_holm" in m.details for _, m in rows):
+    if "p" in shown and any("p_holm" in m.details for _, m in rows):
         legend.append("p: corrected over the table (Holm).")
-    if "against" in names:
+    if "against" in shown:
         legend.append(
             "against: what p tests: a value as far from the ideal by chance, or one as far as that "
             "of random words, which need not be the ideal."
         )
-    if "random" in names:
+    elif len(nulls) > 1:
+        legend.append("p: where random has a number, against random words; else the ideal.")
+    if "random" in shown:
         legend.append("random: the median on random words of similar frequency.")
-    if "ideal" in names:
+    if "ideal" in shown:
         legend.append(
             "ideal: the value without bias; ↑ ↓ ↕: more bias is above, below, on either side."
         )
-    click.echo(" ".join([*legend, note]).rstrip())
+    say(" ".join([*legend, note]).rstrip().replace(" \n", "\n"))
+
+
+def _random(m: Measurement) -> float | None:
+    """The median on random words, where they were drawn."""
+    return m.details.get("null_median") if "null_draws" in m.details else None
+
+
+def _row(m: Measurement) -> dict[str, Any]:
+    """A measurement as a row of a saved table, with its numbers in full."""
+    row: dict[str, Any] = {
+        name: getattr(m, name) for name in ("subject", "metric", "by", "query", "value")
+    }
+    row |= {name: getattr(m, name) for name in ("low", "high", "prob", "p_value")}
+    row |= {"p_holm": m.details.get("p_holm"), "random": _random(m)}
+    return row | {"ideal": m.ideal, "n": m.n, "left_out": "; ".join(m.left_out)}
+
+
+def _change_row(c: Comparison) -> dict[str, Any]:
+    """A comparison as a row of a saved table, with its numbers in full."""
+    return {
+        "subjects": f"{c.before.subject} → {c.after.subject}",
+        "metric": c.metric,
+        "by": c.before.by,
+        "query": c.query,
+        "before": c.before.value,
+        "after": c.after.value,
+        c.kind: c.change.value,
+        "low": c.change.low,
+        "high": c.change.high,
+        "prob": c.change.prob,
+        "p_value": c.p_value,
+        "p_holm": c.details.get("p_holm"),
+        "ideal": c.before.ideal,
+        "paired": c.paired,
+        "effect": c.effect,
+    }
 
 
 def _with_parts(m: Any, parts: Parts, depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -263,15 +442,24 @@ def print_comparisons(
         "effect",
     ]
     used = _used(headers, lines, ("p",))
-    table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    names = [{} if label is None else {"name": label(c)} for _, c in rows]
+    own = {name: [cell(c) for _, c in rows] for name, cell in (columns or {}).items()}
+    _record(
+        title,
+        [
+            {**names[i], **_change_row(c), **{name: cells[i] for name, cells in own.items()}}
+            for i, (_, c) in enumerate(rows)
+        ],
+    )
+    _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
     if note:
-        click.echo(note)
+        say(note)
 
 
 def print_skipped(skipped: Iterable[Mapping[str, str]]) -> None:
     """Name what could not be measured, and why."""
     for skip in skipped:
-        click.echo(f"not measured: {skip['metric']} {skip['query']}: {skip['reason']}")
+        say(f"not measured: {skip['metric']} {skip['query']}: {skip['reason']}")
 
 
 def shortened(words: Sequence[str], most: int = 3) -> str:
@@ -285,7 +473,7 @@ def shortened(words: Sequence[str], most: int = 3) -> str:
 def print_notes(notes: Iterable[str]) -> None:
     """Print every note once."""
     for note in dict.fromkeys(notes):
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def estimate(value: Estimate, digits: int = 3) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     names_option,
     prob_option,
     reading_options,
+    results_options,
     seed_option,
     single,
 )
@@ -26,10 +27,12 @@ from evenhand.cli.output import (
     interval,
     number,
     print_comparisons,
+    print_finding,
     print_json,
     print_measurements,
     print_notes,
     save_figures,
+    say,
     table,
 )
 from evenhand.cli.progress import bar, progress_bar
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from evenhand.posterior.contrasts import Change
     from evenhand.posterior.planning import Plan
     from evenhand.posterior.tables import Table as Distances
-    from evenhand.results import Measurement
+    from evenhand.results import Comparison, Measurement
 
 __all__ = ["posterior"]
 
@@ -143,6 +146,7 @@ def posterior() -> None:
 @click.argument("tables", metavar="TABLE…", type=completion.TABLE, nargs=-1, required=True)
 @words_option
 @classes_option
+@results_options()
 @seed_option()
 @prob_option()
 @json_option
@@ -187,7 +191,8 @@ def describe(
         print_measurements(f"{d.source} ({prob:.0%})", d.measurements, hide=["legend"])
         _print_dropped(d.source, d.dropped)
         for name, reason in d.skipped.items():
-            click.echo(f"not measured: {name}: {reason}")
+            say(f"not measured: {name}: {reason}")
+    print_finding(m for d in described for m in d.measurements)
 
 
 @posterior.command(short_help="Fit models to a distance table.")
@@ -325,9 +330,12 @@ def fit(
         _print_assessment(assessment)
     if folder:
         each = f" ({', '.join(assessed)})" if len(assessed) > 1 else ""
-        click.echo(
-            f"written to {folder}{each}: results.json, contrasts.csv, levels.csv, draws/, figures/"
-        )
+        say(f"written to {folder}{each}: results.json, contrasts.csv, levels.csv, draws/, figures/")
+    print_finding(
+        crossed["associated-different"]
+        for assessment in assessed.values()
+        if "associated-different" in (crossed := assessment.contrasts().get("crossed", {}))
+    )
 
 
 @posterior.command(short_help="Before against after debiasing.")
@@ -412,6 +420,15 @@ def compare(
         return
     for change, before, after in zip(changes.values(), tables[::2], tables[1::2], strict=True):
         _print_change(change, prob, {"before": before, "after": after})
+    print_finding(comparisons=_head(changes.values(), prob))
+
+
+def _head(changes: Iterable[Change], prob: float) -> Iterator[Comparison]:
+    """The contrast for conclusions of each change."""
+    for change in changes:
+        contrasts = change.contrasts(prob)
+        if "associated-different" in contrasts:
+            yield contrasts["associated-different"]
 
 
 @posterior.command(short_help="How many stereotypes a study needs.")
@@ -562,7 +579,7 @@ def _print_assessment(assessment: Assessment) -> None:
     )
     _print_dropped(fitted.table.source, fitted.table.dropped)
     for name, reason in fitted.skipped.items():
-        click.echo(f"not fitted: {name}: {reason}")
+        say(f"not fitted: {name}: {reason}")
     print_notes(assessment.notes)
 
 
@@ -594,14 +611,14 @@ def _print_change(change: Change, prob: float, sources: Mapping[str, str]) -> No
     for when, source in sources.items():
         _print_dropped(source, change.dropped[when])
         if change.unpaired[when]:
-            click.echo(f"only in {source}, left out: {change.unpaired[when]:,} rows")
+            say(f"only in {source}, left out: {change.unpaired[when]:,} rows")
     print_notes(change.notes)
 
 
 def _print_dropped(source: str, dropped: Mapping[str, int]) -> None:
     counts = [f"{count:,} {reason}" for reason, count in dropped.items() if count]
     if counts:
-        click.echo(f"dropped from {source}: {', '.join(counts)}")
+        say(f"dropped from {source}: {', '.join(counts)}")
 
 
 def _print_plan(result: Plan) -> None:
@@ -623,18 +640,18 @@ def _print_plan(result: Plan) -> None:
             for m in result.curve
         ),
     )
+    spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
+    say(f"spreads: {spreads}")
+    print_notes(result.notes)
     by_class = f", {result.per_class} per class ({result.classes})" if result.per_class else ""
-    click.echo(
+    say(
         f"needed for a power of {result.power:g}: {_count(result.needed)} stereotypes{by_class} "
         f"(simulation, 95%: {_range((result.low, result.high))}; approximation: "
         f"{_count(result.approximate)})"
     )
     if result.scales_range:
-        click.echo(f"given the uncertainty of the spreads ({level}): {_range(result.scales_range)}")
-    click.echo(f"power with the {result.available} available: {number(result.power_available, 2)}")
-    spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
-    click.echo(f"spreads: {spreads}")
-    print_notes(result.notes)
+        say(f"given the uncertainty of the spreads ({level}): {_range(result.scales_range)}")
+    say(f"power with the {result.available} available: {number(result.power_available, 2)}")
 
 
 def _range(ends: tuple[int | None, int | None]) -> str:

@@ -23,6 +23,10 @@ QUIET = "evenhand.quiet"
 
 INTERVAL = 5.0
 """Seconds between two lines, and before the first: short work prints none."""
+STEP_INTERVAL = 1.0
+"""Seconds before the line of a new step, once there have been others."""
+LINES = "evenhand.progress"
+"""Where the context of a command has the time of its last line."""
 
 
 def is_quiet() -> bool:
@@ -64,7 +68,10 @@ def step_bars(units: Mapping[str, str] | None = None) -> Iterator[StepProgress |
         yield None
         return
     if not sys.stderr.isatty():
-        yield ProgressLines(units or {})
+        context = click.get_current_context(silent=True)
+        yield ProgressLines(
+            units or {}, times=context.meta.setdefault(LINES, {}) if context else {}
+        )
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -116,6 +123,9 @@ def _rate(speed: float | None, left: float | None, unit: str) -> Iterator[str]:
 class ProgressLines:
     """Progress as lines, one every few seconds: for logs, where a bar would be thousands.
 
+    `times` has when the last line was written (`line`) and when work began (`begin`); the steps of
+    a command share it.
+
     >>> now = iter([0, 1, 6, 7, 12])
     >>> show = ProgressLines({"scoring": "sentences"}, clock=lambda: next(now), write=print)
     >>> for done in (0, 50, 300, 350):
@@ -129,22 +139,23 @@ class ProgressLines:
         self,
         units: Mapping[str, str],
         *,
+        times: dict[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], object] = lambda line: click.echo(line, err=True),
     ) -> None:
         self.units, self.clock, self.write = units, clock, write
         self.step, self.began, self.first = "", 0.0, 0
-        self.written: float | None = None
+        self.times = {} if times is None else times
 
     def __call__(self, step: str, done: int, total: int | None, text: str) -> None:
         now = self.clock()
-        if self.written is None:
-            self.written = now
+        interval = INTERVAL
         if step != self.step:
             self.step, self.began, self.first = step, now, done
-        if now - self.written < INTERVAL:
+            interval = STEP_INTERVAL if "line" in self.times else INTERVAL
+        if now - self.times.get("line", self.times.setdefault("begin", now)) < interval:
             return
-        self.written = now
+        self.times["line"] = now
         counted = f"{done:,}" if done else ""
         if total:
             counted = f"{done:,} of {total:,} ({done / total:.0%})"

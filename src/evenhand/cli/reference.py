@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from evenhand.cli import completion
 from evenhand.cli.commands import Group
 from evenhand.cli.options import flags_of, json_option
-from evenhand.cli.output import print_json, table
+from evenhand.cli.output import print_json, say, table, terminal_width
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import Declaration, Option, all_declarations
 
@@ -72,7 +71,7 @@ def metrics(name: str | None, as_json: bool) -> None:
             ("name", "subject", "question"),
             [(about.name, about.subject, about.question) for about in declarations],
         )
-        click.echo("evenhand list metrics NAME explains one of them.")
+        say("evenhand list metrics NAME explains one of them.")
 
 
 def _listed(
@@ -173,8 +172,8 @@ def _explain(about: Declaration) -> None:
         ("source", about.source),
         *(("caveat", caveat) for caveat in about.caveats),
     ]
-    click.echo(f"{about.name}: {about.label}\n{about.question}\n")
-    formatter = click.HelpFormatter(width=min(100, shutil.get_terminal_size().columns))
+    say(f"{about.name}: {about.label}\n{about.question}\n")
+    formatter = click.HelpFormatter(width=min(100, terminal_width() or 100))
     formatter.write_dl([(name, text) for name, text in rows if text])
     if about.options:
         formatter.write("\n")

@@ -8,7 +8,7 @@ import click
 
 from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option, output_option
-from evenhand.cli.output import print_json
+from evenhand.cli.output import print_json, say
 
 
 @click.command(cls=Command, short_help="Write the page of an audit again, or compare audits.")
@@ -53,8 +53,8 @@ def report(
             print_json(**compared.to_dict())
             return
         for sentence in compared.findings:
-            click.echo(sentence)
-        click.echo(f"comparison: {written}")
+            say(sentence)
+        say(f"comparison: {written}")
         return
     for option, given in (("--out", output), ("--label", labels), ("--json", as_json)):
         if given:
@@ -64,8 +64,8 @@ def report(
 
     page, *figures = write_report(folders[0])
     cards = write_cards(folders[0])
-    click.echo(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
-    click.echo(f"report: {page}")
+    say(f"{len(figures)} figures and {', '.join(card.name for card in cards)} written")
+    say(f"report: {page}")
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -17,7 +17,16 @@ from evenhand.cli.options import (
     prob_option,
     score_option,
 )
-from evenhand.cli.output import interval, number, p_text, print_json, print_notes, table
+from evenhand.cli.output import (
+    interval,
+    number,
+    p_text,
+    print_json,
+    print_notes,
+    recording,
+    say,
+    table,
+)
 
 if TYPE_CHECKING:
     from evenhand.scores import ScoreAnalysis
@@ -67,7 +76,7 @@ SHOWN = 10
     "output",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write everything: a page (.html) or JSON (.json).",
+    help="Save everything as a page (.html) or JSON (.json), or the tables on the screen (.csv).",
 )
 @json_option
 def scores(
@@ -109,7 +118,7 @@ def scores(
     """
     from evenhand.scores import analyze
 
-    kinds = (".html", ".json")
+    kinds = (".html", ".json", ".csv")
     if output is not None and output.suffix.lower() not in kinds:
         raise click.UsageError(f"--out: expected a file that ends in {' or '.join(kinds)}")
     analysis = analyze(
@@ -128,11 +137,25 @@ def scores(
         from evenhand.report.scores import write_scores
 
         write_scores(analysis, output)
-    elif output is not None:
+    elif output is not None and output.suffix.lower() == ".json":
         analysis.save(output)
+    elif output is not None and as_json:
+        raise click.UsageError("-o FILE.csv saves the tables on the screen: give it without --json")
     if as_json:
         print_json(command="scores", **analysis.to_dict())
         return
+    with recording() as record:
+        _print_tables(analysis)
+    if output is not None and output.suffix.lower() == ".csv":
+        record.save(str(output))
+    print_notes([*analysis.notes, *(note for c in analysis.comparisons for note in c.notes)])
+    if output is not None:
+        say(f"written: {output}")
+    say(analysis.summary)
+
+
+def _print_tables(analysis: ScoreAnalysis) -> None:
+    """Means, differences, ranks and their agreement."""
     _print_means(analysis)
     _print_differences(analysis)
     if len(analysis.ranking) > 1:
@@ -147,10 +170,6 @@ def scores(
             for m in analysis.agreement
         ]
         table("Agreement of ranks (Kendall's τ)", ("by", "between", "τ", "interval", "n"), taus)
-    print_notes([*analysis.notes, *(note for c in analysis.comparisons for note in c.notes)])
-    if output is not None:
-        click.echo(f"written: {output}")
-    click.echo(analysis.summary)
 
 
 def _print_means(analysis: ScoreAnalysis) -> None:
@@ -184,7 +203,7 @@ def _print_means(analysis: ScoreAnalysis) -> None:
     text = f"interval: {100 * first.prob:g}%, {first.interval}."
     if scoped:
         text += f" these only: {first.select('scope')[0].query} as the only ones of interest."
-    click.echo(text)
+    say(text)
 
 
 def _print_differences(analysis: ScoreAnalysis) -> None:
@@ -215,10 +234,10 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
         )
     title = f"Differences from {best}" if many else "Differences"
     table(title, ("model" if many else "models", "difference", "interval", "p", "needed"), rows)
-    click.echo(
+    say(
         f"p: corrected for all {len(analysis.comparisons)} pairs (Holm). needed: what would find a "
         "difference as large with a power of 80%, that pair alone."
     )
     if many:
         rest = len(analysis.comparisons) - len(chosen)
-        click.echo(f"{rest} further pairs of models: --json, or -o FILE.")
+        say(f"{rest} further pairs of models: --json, or -o FILE.")

@@ -25,12 +25,14 @@ from evenhand.cli.options import (
     form_of,
     format_options,
     item_option,
+    items_option,
     json_option,
     names_option,
     output_option,
     prob_option,
     reading_options,
     restart_option,
+    results_options,
     seed_option,
     shared,
     split_names,
@@ -39,9 +41,11 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.output import (
     estimate,
+    print_finding,
     print_json,
     print_measurements,
     print_notes,
+    say,
     table,
 )
 from evenhand.cli.progress import progress_bar
@@ -613,11 +617,12 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
     help="Number of rows shown, of each side where there are two.",
 )
 @click.option("--exact", is_flag=True, help="Show the exact interval in the table.")
-@output_option("Write one row per class as .csv, or the measurement as .json.")
+@results_options(items=False)
+@items_option("Save all classes, one row each: .csv.")
 @prob_option()
 @json_option
 def odds(
-    file: str, top: int, exact: bool, output: str | None, prob: float, as_json: bool, **options: Any
+    file: str, top: int, exact: bool, items: str | None, prob: float, as_json: bool, **options: Any
 ) -> None:
     """The odds ratio of each class: its odds among men over its odds among women.
 
@@ -629,32 +634,27 @@ def odds(
     Examples:
       evenhand text odds bios.csv --label occupation --gender gender
       evenhand text odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
-      evenhand text odds bios.parquet --label job --text biography --top 5 -o odds.csv
+      evenhand text odds bios.parquet --label job --text biography --top 5 --items odds.csv
     """
-    from evenhand.errors import InputError
     from evenhand.files import save_csv
     from evenhand.text import leaning
     from evenhand.text.corpus.pipeline import check
     from evenhand.text.tables import Corpus
 
-    ending = Path(output or "").suffix.lower()
-    if output and ending not in (".csv", ".json"):
-        raise InputError(f"--out: expected a name ending in .csv or .json, got {output}")
-    if output:
-        check([file], output)
+    if items:
+        check([file], items)
     with progress_bar(f"reading {file}"):
         measurement = configure(ODDS, options).measure(Corpus(file), None, Run(prob=prob))
-    if output and ending == ".json":
-        measurement.save(output)
-    elif output:
-        save_csv(output, map(_csv_row, measurement.items))
+    if items:
+        save_csv(items, map(_csv_row, measurement.items))
     if as_json:
         male, female = ([part.query for part in side] for side in leaning(measurement, top))
         print_json(measurements=[measurement], leaning_male=male, leaning_female=female)
         return
     _print_odds(measurement, top, exact)
-    if output:
-        click.echo(f"{len(measurement.items):,} classes written to {output}")
+    if items:
+        say(f"{len(measurement.items):,} classes written to {items}")
+    print_finding([measurement])
 
 
 def _format_share(part: Measurement) -> str:
@@ -688,23 +688,23 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
         )
     counts = measurement.details["counts"]
     kind = "exact, given the margins" if exact else "normal on the log odds ratio"
-    click.echo(
+    say(
         f"{len(measurement.items):,} classes in '{measurement.query}', {counts['read']:,} rows: "
         f"{counts['male']:,} male, {counts['female']:,} female, {counts['left_out']:,} left out. "
         f"Gender: {measurement.details['gender_from']}."
     )
-    click.echo(f"duplicates: {measurement.details['duplicates']}")
-    click.echo(
+    say(f"duplicates: {measurement.details['duplicates']}")
+    say(
         f"interval: {measurement.prob:.0%}, {kind}; rows taken as independent. "
         "p: Fisher's exact test, Holm-corrected over the classes. women: their share of the class, "
         "Wilson interval."
     )
     if any(part.details["corrected"] for side in sides for part in side):
-        click.echo("*: a cell is 0; one half added to all four (not in the exact interval).")
+        say("*: a cell is 0; one half added to all four (not in the exact interval).")
     for reason, count in measurement.details["left_out"].items():
-        click.echo(f"left out: {reason}: {count:,}")
+        say(f"left out: {reason}: {count:,}")
     for part in measurement.select("agreement"):
-        click.echo(
+        say(
             f"pronouns agree with the column in {part.details['agree']:,} of {part.n:,} rows "
             f"({estimate(part.estimate, 4)}); {part.details['undecided']:,} undecided"
         )
@@ -764,7 +764,7 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int, as_j
     if as_json:
         print_json(command="text annotate sheet", sentences=count, output=output)
         return
-    click.echo(f"{count:,} sentences written to {output}")
+    say(f"{count:,} sentences written to {output}")
 
 
 @annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
@@ -772,13 +772,14 @@ def sheet(filtered: str, output: str | None, sample: int | None, seed: int, as_j
 @declared_options(ANNOTATION)
 @reading_options
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
-@output_option("Write the sentences with their verdicts as JSONL.")
+@results_options(items=False)
+@items_option("Save the sentences with their verdicts as JSON lines.", endings=())
 @prob_option()
 @json_option
 def read(
     sheets: tuple[str, ...],
     filtered: str | None,
-    output: str | None,
+    items: str | None,
     prob: float,
     as_json: bool,
     **options: Any,
@@ -786,18 +787,18 @@ def read(
     """Read filled sheets, one per annotator, and report how many sentences are truly structural.
 
     \b
-    Example:  evenhand text annotate read ann.csv ben.csv cleo.csv dan.csv -o judged.jsonl
+    Example:  evenhand text annotate read ann.csv ben.csv cleo.csv dan.csv --items judged.jsonl
     """
     from evenhand.text import save_verdicts
     from evenhand.text.corpus.pipeline import check
     from evenhand.text.tables import Corpus
 
-    if output:
-        check([*sheets, *([filtered] if filtered else [])], output)
+    if items:
+        check([*sheets, *([filtered] if filtered else [])], items)
     corpus = Corpus(filtered) if filtered else None
     measurement = configure(ANNOTATION, options).measure(corpus, sheets, Run(prob=prob))
-    if output:
-        save_verdicts(measurement, output)
+    if items:
+        save_verdicts(measurement, items)
     if as_json:
         print_json(measurements=[measurement])
         return
@@ -809,11 +810,12 @@ def read(
     )
     print_measurements("Verdict of the majority, and agreement", [measurement], parts=True)
     counts = measurement.details["counts"]
-    click.echo(
+    say(
         f"{counts['sentences']:,} sentences: {counts['yes']:,} structural (yes by "
         f"{measurement.details['majority']} of {len(sheets)} or more), {counts['no']:,} not, "
         f"{counts['undecided']:,} undecided for lack of verdicts."
     )
     print_notes([*measurement.notes, *(note for m in measurement.parts for note in m.notes)])
-    if output:
-        click.echo(f"{counts['sentences']:,} sentences written to {output}")
+    if items:
+        say(f"{counts['sentences']:,} sentences written to {items}")
+    print_finding([measurement])

@@ -28,6 +28,7 @@ from evenhand.cli.options import (
     names_option,
     output_option,
     prob_option,
+    results_options,
     run_options,
     single,
     source_argument,
@@ -36,11 +37,13 @@ from evenhand.cli.options import (
 from evenhand.cli.output import (
     number,
     print_comparisons,
+    print_finding,
     print_json,
     print_measurements,
     print_notes,
     print_skipped,
     save_figures,
+    say,
     shortened,
     table,
 )
@@ -153,7 +156,7 @@ def info(source: str, case: str, as_json: bool) -> None:
             },
         )
         return
-    click.echo(f"{v.name}: {len(v):,} words × {v.dim}, median length {number(np.median(norms), 2)}")
+    say(f"{v.name}: {len(v):,} words × {v.dim}, median length {number(np.median(norms), 2)}")
     print_notes(v.notes)
     table(
         "Words of the built-in lists",
@@ -227,9 +230,10 @@ def distances(
     )
     print_measurements("Contrast associated - different, same attribute", [contrast])
     if distance.left_out:
-        click.echo(f"left out, no vector: {', '.join(distance.left_out)}")
+        say(f"left out, no vector: {', '.join(distance.left_out)}")
     if output:
-        click.echo(f"{len(frame):,} rows written to {output}")
+        say(f"{len(frame):,} rows written to {output}")
+    print_finding([contrast])
 
 
 @vectors.command(
@@ -247,9 +251,7 @@ def distances(
 @metric_option("vectors")
 @declared_options(*METRICS)
 @click.option("--robust", is_flag=True, help="Queries: add leave-one-out and split halves of WEAT.")
-@output_option(
-    "Write the items, one row per word, as CSV; or everything, as a gate reads it (FILE.json)."
-)
+@results_options()
 @case_option
 @run_options
 @json_option
@@ -261,7 +263,6 @@ def measure(
     queries: tuple[str, ...],
     metrics: tuple[str, ...],
     robust: bool,
-    output: str | None,
     case: str,
     run: Run,
     as_json: bool,
@@ -300,10 +301,6 @@ def measure(
     measured = Measurements(correct_p_values(measured), measured.skipped)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
-    if output and output.lower().endswith(".json"):
-        measured.save(output)
-    elif output:
-        _save_items(output, measured)
     if as_json:
         print_json(
             vectors={"name": v.name, "words": len(v), "dim": v.dim},
@@ -313,6 +310,7 @@ def measure(
         return
     print_measurements(f"Bias in {v.name}, {len(v):,} words × {v.dim}", measured)
     print_skipped(measured.skipped)
+    print_finding(measured, skipped=measured.skipped)
 
 
 def _check_robustness(v: Any, queries: list[Query], run: Run) -> Measurements:
@@ -404,9 +402,10 @@ def debias(
     print_measurements("Utility: what is left of the geometry of the vectors", result.utility)
     print_notes(notes)
     if debiased.left_out:
-        click.echo(f"left out, no vector: {', '.join(debiased.left_out)}")
+        say(f"left out, no vector: {', '.join(debiased.left_out)}")
     if output:
-        click.echo(f"{len(v):,} words written to {output}")
+        say(f"{len(v):,} words written to {output}")
+    print_finding(result.utility, [*result.measures, *result.hiding])
 
 
 @vectors.command(short_help="A : B :: C : ?, inputs barred and allowed.")
@@ -415,6 +414,7 @@ def debias(
 @declared_options(*ANALOGIES)
 @case_option
 @prob_option()
+@results_options()
 @json_option
 def analogies(
     source: str, words: tuple[str, ...], answers: int, case: str, prob: float, as_json: bool
@@ -438,7 +438,7 @@ def analogies(
         configure(cls, {"answers": answers}).measure(v, run=Run(prob=prob)) for cls in ANALOGIES
     )
     if as_json:
-        print_json(measurements=[m.to_dict() for m in (bias, control)])
+        print_json(True, measurements=[bias, control])
         return
     table(
         "a : word :: c : ?",
@@ -449,6 +449,7 @@ def analogies(
         ),
     )
     print_measurements("Share answered with the word itself; factual control", [bias, control])
+    print_finding([bias, control])
 
 
 def _answer_analogy(v: Any, words: tuple[str, ...], answers: int, as_json: bool) -> None:
@@ -516,7 +517,7 @@ def occupations(
         save_figures(figures, folder, formats)
         _save_items(str(folder / "occupations.csv"), Measurements([m]))
     if as_json:
-        print_json(measurements=[m.to_dict()])
+        print_json(True, measurements=[m])
         return
     first, second = [k for k in m.items[0] if k not in ("word", "group", "score", "without")]
     averaged = m.details["averaged"]
@@ -535,8 +536,9 @@ def occupations(
         ),
     )
     if averaged:
-        click.echo("*: mean of the vectors of its words")
+        say("*: mean of the vectors of its words")
     print_measurements("Difference of the mean projections", [m])
+    print_finding([m])
 
 
 @vectors.command(short_help="Pairs analogous to A B, and their threshold.")
@@ -620,6 +622,7 @@ def pairs(
     is_flag=True,
     help="Instead: spread of random cosines against dimension.",
 )
+@results_options()
 @case_option
 @run_options
 @json_option
@@ -684,6 +687,7 @@ def null(
         hide=["null"],
     )
     print_skipped(measured.skipped)
+    print_finding(with_null, skipped=measured.skipped)
 
 
 def _show_dimension(run: Run, as_json: bool) -> None:
@@ -691,7 +695,7 @@ def _show_dimension(run: Run, as_json: bool) -> None:
 
     spread = dimension_spread(seed=run.seed, prob=run.prob)
     if as_json:
-        print_json(measurements=[spread.to_dict()])
+        print_json(True, measurements=[spread])
         return
     columns = ("dimension", "sd_uniform", "sd_normal", "theory_normal")
     table(
@@ -703,3 +707,4 @@ def _show_dimension(run: Run, as_json: bool) -> None:
         ),
     )
     print_measurements("Slope of log spread on log dimension, normal vectors", [spread])
+    print_finding([spread])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -38,8 +38,8 @@ class Listing:
     kind : {"items", "parts", "results", "changes"}
         The items or parts of one measurement, or all measurements or comparisons of a stage.
     stage : StageResult
-    read : callable
-        Its rows.
+    source : sequence of Mapping
+        Its rows, as they were saved.
     measurement : Measurement, optional
 
     """
@@ -47,12 +47,13 @@ class Listing:
     title: str
     kind: str
     stage: StageResult
-    read: Callable[[], Iterable[Row]] = field(repr=False)
+    source: Sequence[Row] = field(repr=False)
     measurement: Measurement | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
-        return [{name: _cell(value) for name, value in row.items()} for row in self.read()]
+        """The rows with one value in each cell."""
+        return [{name: _cell(value) for name, value in row.items()} for row in self.source]
 
 
 def listings(findings: Findings) -> list[Listing]:
@@ -61,22 +62,18 @@ def listings(findings: Findings) -> list[Listing]:
     for stage in findings.stages:
         if stage.measurements:
             rows = [_summary(m) for m in stage.measurements]
-            tables.append(Listing("All results", "results", stage, _returning(rows)))
+            tables.append(Listing("All results", "results", stage, rows))
         if stage.comparisons:
             rows = [_change(c) for c in stage.comparisons]
-            tables.append(Listing("Before and after", "changes", stage, _returning(rows)))
+            tables.append(Listing("Before and after", "changes", stage, rows))
         for m in stage.measurements:
             title = ", ".join(dict.fromkeys(filter(None, (label_of(m.metric), m.query))))
             if len(m.items):
-                tables.append(Listing(title, "items", stage, _returning(m.items), m))
+                tables.append(Listing(title, "items", stage, m.items, m))
             if m.parts:
                 parts = [_summary(part) for part in m.parts]
-                tables.append(Listing(title, "parts", stage, _returning(parts), m))
+                tables.append(Listing(title, "parts", stage, parts, m))
     return tables
-
-
-def _returning(rows: Iterable[Row]) -> Callable[[], Iterable[Row]]:
-    return lambda: rows
 
 
 def _summary(m: Measurement) -> dict[str, Any]:
@@ -131,7 +128,7 @@ def read_run(findings: Findings, tables: Sequence[Listing]) -> dict[str, Any]:
                 "title": table.title,
                 "kind": table.kind,
                 "stage": table.stage.title,
-                "rows": len(table.rows),
+                "rows": len(table.source),
                 "measurement": None if table.measurement is None else _summary(table.measurement),
             }
             for table in tables
@@ -330,20 +327,27 @@ class PredictionTable:
         ]
 
 
-def read_prediction_table(source: str, *, text: str | None = None, **columns: Any) -> Any:
+def read_prediction_table(
+    source: str,
+    *,
+    true: str | None = None,
+    pred: str | None = None,
+    group: Sequence[str] = (),
+    text: str | None = None,
+) -> PredictionTable:
     """Read a classifier's predictions with their texts.
 
     Parameters
     ----------
     source : str
         A table as for `evenhand.classifier.read_predictions`.
+    true, pred, group
+        As for `read_predictions`.
     text : str, optional
         The column of the texts; by default the only one that looks like text, if there is one.
-    **columns
-        As for `read_predictions`.
 
     """
-    predictions = read_predictions(source, **columns)
+    predictions = read_predictions(source, true=true, pred=pred, group=group)
     if text is None:
         try:
             text = text_column(source)

@@ -105,7 +105,7 @@ def summarise(
     sure = "clear" if not measured.low <= 0 <= measured.high else "not clear"
     first = without.items[0]
     low, high = random.details["null_low"], random.details["null_high"]
-    return [
+    lines = [
         f"“{x}” goes with “{a}” and “{y}” with “{b}”: d = {d} ({percent(measured.prob)} interval), "
         f"p\u00a0{p_relation(measured.p_value)}; the direction is {sure}.",
         f"Random words of similar frequency instead of the targets give d from {number(low, 2)} "
@@ -115,6 +115,7 @@ def summarise(
         f"{number(without.high, 2)}; “{first['word']}” moves it most, to "
         f"{number(first['score'], 2)}.",
     ]
+    return [line.replace(" %", "\u00a0%") for line in lines]
 
 
 def association_chart(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.charts import Chart, finite, inline, to_svg
 from evenhand.errors import InputError
+from evenhand.files import replace_file
 from evenhand.wording import (
     interval,
     number,
@@ -387,6 +390,21 @@ def render_page(template: str, sections: Sequence[Section], **values: Any) -> st
             **values,
         )
     )
+
+
+def write_results(
+    path: str | os.PathLike[str],
+    title: str,
+    summary: Sequence[str],
+    sections: Iterable[Section],
+    limits: str,
+) -> Path:
+    """Write the page of results that are no audit: a summary, then a tab for each section."""
+    shown = [section for section in sections if section.blocks or section.parts]
+    text = render_page("results.html", shown, title=title, summary=summary, limits=limits)
+    with replace_file(path) as file:
+        file.write(text.encode())
+    return Path(path)
 
 
 def render_text(template: str, **values: Any) -> str:

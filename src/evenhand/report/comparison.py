@@ -52,8 +52,6 @@ DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
     "predictions": ("predictions",),
 }
 """What the numbers on each subject depend on."""
-NOT_BIAS = ("accuracy", "analogies", "analogy_accuracy", "perplexity")
-"""Measures of usefulness or of a method, which are not counted in what was found."""
 COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
 SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 FACTS = {
@@ -161,7 +159,8 @@ class Line:
     @property
     def is_bias(self) -> bool:
         """It measures bias, not usefulness, and is not a number of a verdict shown elsewhere."""
-        return bool(self.metric) and self.metric not in NOT_BIAS
+        cls = find(self.metric)
+        return bool(self.metric) and (cls is None or bool(cls.declaration.bias))
 
     @property
     def ideal(self) -> float | None:

@@ -1,13 +1,26 @@
-"""Heat maps of a few-shot grid: networks by tasks, for accuracy, bias and mitigations."""
+"""The page of a grid, and heat maps of a few-shot one: networks by tasks."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from evenhand.charts import AWAY, BACK, RISING, Chart, ChartSet, finite, heading, heatmap
+from evenhand.charts import (
+    AWAY,
+    BACK,
+    RISING,
+    Chart,
+    ChartSet,
+    chart_title,
+    finite,
+    heading,
+    heatmap,
+)
 from evenhand.errors import InputError
+from evenhand.report.blocks import Figure, Section, Table, write_results
 from evenhand.report.fewshot import ACCURACY, MEASURES
 from evenhand.wording import interval, number, p_value, percent, slug
 
@@ -35,6 +48,29 @@ def grid_charts(report: Mapping[str, Any]) -> ChartSet:
             part = [row for row in changes if row["mitigation"] == name]
             figures.add(f"change-{slug(name)}{end}", partial(change_maps, part, **given))
     return figures
+
+
+def write_grid(
+    path: str | os.PathLike[str],
+    summary: Sequence[str],
+    tables: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
+    charts: ChartSet | None = None,
+) -> Path:
+    """Write the page of a grid: heat maps, and tables of (title, headers, rows); its path."""
+    caption = (
+        "How to read it: one row per network, one column per task (ways, shots); the text of a box "
+        "is its value, and the box itself says its interval."
+    )
+    maps = [
+        Figure.of(
+            name, chart, caption, f"{chart_title(chart) or name}. The tables have all numbers."
+        )
+        for name, chart in (charts.charts if charts else {}).items()
+    ]
+    listed = [Table.of(title, headers, rows) for title, headers, rows in tables if rows]
+    sections = [Section("maps", "Heat maps", maps), Section("tables", "Tables", listed)]
+    limits = "Intervals are for new classes of the same kind."
+    return write_results(path, "Results of the grid", summary, sections, limits)
 
 
 def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: Rows = ()) -> Chart:

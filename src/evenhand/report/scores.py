@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from evenhand.charts import BLUE, ORANGE, forest
-from evenhand.files import replace_file
 from evenhand.report.blocks import (
     Block,
     Cell,
@@ -17,10 +16,10 @@ from evenhand.report.blocks import (
     cell,
     count,
     p_cell,
-    render_page,
     result_table,
     span,
     value_columns,
+    write_results,
 )
 from evenhand.scores import ScoreAnalysis
 from evenhand.scores.analysis import needed_text
@@ -31,11 +30,14 @@ LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
 
 def write_scores(analysis: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
     """Write the page of an analysis; its path."""
-    sections = [part for part in score_sections(analysis) if part.blocks]
-    text = render_page("scores.html", sections, summary=analysis.summary)
-    with replace_file(path) as file:
-        file.write(text.encode())
-    return Path(path)
+    return write_results(
+        path,
+        "Models compared by item scores",
+        [analysis.summary],
+        score_sections(analysis),
+        "Intervals are for other items of the same kind, and say nothing about items of another "
+        "kind.",
+    )
 
 
 def score_sections(analysis: ScoreAnalysis) -> list[Section]:

@@ -30,6 +30,7 @@ DRAWS = 2000
     subject="predictions",
     label="Calibration gap",
     question="Are scores as far from the truth, on average, for one group as for another?",
+    above="scores are further from the truth for one group than for another",
     formula="root mean square over classes of mean(score - is of the class | g1) - the same | g2",
     source="Kleinberg, Mullainathan & Raghavan (2017); Pleiss et al. (2017)",
     ideal=0.0,

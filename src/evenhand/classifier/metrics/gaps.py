@@ -27,11 +27,21 @@ from evenhand.classifier.groups import (
 )
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Evidence, Run, correct_p_values, instrument, option
+from evenhand.instruments import (
+    READABLE,
+    Declaration,
+    Evidence,
+    Exhibit,
+    Run,
+    correct_p_values,
+    instrument,
+    option,
+)
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
 from evenhand.statistics.shrinkage import root_mean_square, shrink
+from evenhand.wording import percent
 
 DRAWS = 1000
 """Resamples behind the interval of a root mean square."""
@@ -283,6 +293,7 @@ class _Gaps:
         ]
 
     finding: ClassVar[str] = ""
+    claim: ClassVar[str] = ""
 
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
@@ -294,10 +305,27 @@ class _Gaps:
                 measurement=measurement,
                 label=f"{cls.declaration.label}, {measurement.query}",
                 quantity="a root mean square of the gaps",
+                claim=f"{cls.claim} ({measurement.query})",
                 sentence=f"{cls.finding} ({measurement.query}); the largest gap is that of "
                 f"'{largest.query}', {first} and {second}.",
             )
         ]
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:
+        """The class with the largest gap, with the rates of both groups."""
+        largest = measurement.part(measurement.details["largest"], "class")
+        if len(largest.query) > READABLE:
+            return None
+        groups = measurement.details.get("groups") or ("first group", "second group")
+        return Exhibit(
+            text=f"The class “{largest.query}”",
+            readings=tuple(
+                (str(name), percent(rate), rate)
+                for name, rate in zip(groups, largest.details["rates"], strict=True)
+            ),
+            effect=abs(largest.value),
+        )
 
     @classmethod
     def example(cls) -> tuple[Predictions, None]:
@@ -312,6 +340,8 @@ COMMON: dict[str, Any] = {
     "audit": True,
     "ideal": 0.0,
     "worse": "higher",
+    "size": "gap",
+    "unit": "texts",
     "caveats": (
         "Gaps of groups say nothing about why the groups are treated differently, and which rate "
         "should be equal depends on what errors cost whom.",
@@ -327,6 +357,7 @@ READING = (
     name="tpr-gap",
     label="True-positive gap",
     question="Is a class recognised as often in one group of people as in another?",
+    above="classes are recognised more often in one group of people than in another",
     formula="root mean square over classes of P(ŷ = y | y, g1) - P(ŷ = y | y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
@@ -339,12 +370,14 @@ class TprGap(_Gaps):
 
     rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
     finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
+    claim: ClassVar[str] = "recognises classes more often in one group than in another"
 
 
 @instrument(
     name="fpr-gap",
     label="False-positive gap",
     question="Are people wrongly taken for a class as often in one group as in another?",
+    above="people are wrongly taken for a class more often in one group than in another",
     formula="root mean square over classes of P(ŷ = y | not y, g1) - P(ŷ = y | not y, g2)",
     source="De-Arteaga et al. (2019)",
     reading=READING,
@@ -357,12 +390,16 @@ class FprGap(_Gaps):
 
     rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
     finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
+    claim: ClassVar[str] = (
+        "wrongly takes people for a class more often in one group than in another"
+    )
 
 
 @instrument(
     name="parity-gap",
     label="Demographic parity",
     question="Is a class predicted as often for one group of people as for another?",
+    above="classes are predicted more often for one group of people than for another",
     formula="root mean square over classes of P(ŷ = y | g1) - P(ŷ = y | g2)",
     source="Dwork et al. (2012)",
     reading="0 where a class is predicted equally often for both groups, whether or not the groups "
@@ -380,6 +417,7 @@ class ParityGap(_Gaps):
     name="equalized-odds",
     label="Equalised odds",
     question="How far is the classifier from equal true- and false-positive rates?",
+    above="true- or false-positive rates differ between groups",
     formula="the largest of |P(ŷ = y | y, g1) - P(ŷ = y | y, g2)| and of the same among not y",
     source="Hardt, Price & Srebro (2016)",
     reading="The largest gap of any class; the largest of many noisy gaps is too large. The part "

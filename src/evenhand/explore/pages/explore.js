@@ -30,7 +30,7 @@
     if (value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits) return minus(value.toExponential(1));
     return minus(value.toFixed(digits));
   }
-  const range = (low, high, digits = 3) => `[${number(low, digits, false)}, ${number(high, digits, false)}]`;
+  const range = (low, high, digits = 3) => `[${number(low, digits, false)},\u00a0${number(high, digits, false)}]`;
   const percent = (p) => (p > 0 && p < 0.01 ? "< 1 %" : `${(100 * p).toFixed(0)} %`);
   const pValue = (p) => (p === null || p === undefined ? "–" : p < 0.001 ? "< 0.001" : p.toFixed(3));
   const short = (text, length = 60) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
@@ -153,7 +153,7 @@
     const head = columns.map((column) => el("th", { scope: "col", className: column.number ? "number" : "" }, column.title));
     const body = rows.map((row) => el("tr", {}, row.map((cell, i) => {
       const content = cell instanceof Node ? cell : String(cell ?? "–");
-      const className = columns[i].number ? "number" : columns[i].long ? "text" : "";
+      const className = columns[i].wrap ? "number wrap" : columns[i].number ? "number" : columns[i].long ? "text" : "";
       return first && i === 0 ? el("th", { scope: "row", className }, content) : el("td", { className }, content);
     })));
     return scroll(el("table", {}, caption ? el("caption", {}, caption) : null,
@@ -375,14 +375,20 @@
       }
       const columns = [{ title: masked ? "Pronoun" : "Version" }, { title: "Sentence", long: true },
         ...names.flatMap((name) => [{ title: several ? `${name}: log-likelihood` : "Log-likelihood", number: true },
-          { title: masked ? `Times as likely as “${base.version}”` : "Times as likely as written", number: true }])];
+          { title: "Change" }])];
       byId("versions-table").replaceChildren(table(columns, read.versions.map((row) => [masked ? row.version : VERSIONS[row.version], row.text,
         ...row.models.flatMap((cell, j) => {
-          const difference = cell.log_likelihood - base.models[j].log_likelihood;
-          return [number(cell.log_likelihood, 2), row === base ? "1" : times(Math.exp(difference))];
-        })]), { caption: "Versions and their likelihoods" }));
+          const [own, first] = [cell.log_likelihood, base.models[j].log_likelihood];
+          const known = own !== null && first !== null && row !== base;
+          return [number(own, 2, false), known ? times(own - first) : "–"];
+        })]), { caption: "Versions, their likelihoods, and the change from the first" }));
     }
-    const times = (ratio) => (ratio >= 1e4 || ratio < 0.001 ? minus(ratio.toExponential(1)) : ratio >= 10 ? ratio.toFixed(0) : number(ratio, 2));
+    function times(difference) {
+      const ratio = Math.exp(Math.abs(difference));
+      if (ratio < 1.05) return "as likely";
+      const size = ratio >= 1e6 ? ratio.toExponential(0).replace("e+", " × 10^") : ratio >= 10 ? Math.round(ratio).toLocaleString("en") : ratio.toFixed(1);
+      return `${size} × ${difference > 0 ? "likelier" : "less likely"}`;
+    }
 
     async function request() {
       const chosen = models();
@@ -394,7 +400,11 @@
       }
       try {
         for (const name of chosen) if (!usual.has(name)) {
-          later("slow", () => say(`Computing the built-in sentences with ${name}, once …`, true), 1500);
+          later("slow", () => {
+            const words = `Computing the built-in sentences with ${name}, for the comparison. This is done once for a model and may take a minute …`;
+            answers.replaceChildren(el("p", { className: "hint" }, words));
+            say(words);
+          }, 1000);
           usual.set(name, await ask("built-in", { model: name }, `built-in ${name}`));
         }
       } catch (error) {
@@ -488,7 +498,7 @@
           m.left_out.length ? el("p", { className: "hint" }, `Without a vector, left out: ${m.left_out.join(", ")}.`) : null,
           chart(read.chart, "The effect size with its interval, the range of random words (grey bar), and the effect size without the single words that move it most."),
           table([{ title: "Compared with" }, { title: "Range of d", number: true }, { title: "p", number: true }], [
-            [`Permutations of the ${m.n} targets`, range(m.low, m.high, 2), pValue(m.p_value)],
+            [`Interval; permutations of the ${m.n} targets`, range(m.low, m.high, 2), pValue(m.p_value)],
             ["Permutations of the attributes", "–", pValue(m.details.p_attributes)],
             [`${random.details.null_draws.toLocaleString("en")} draws of random words`, range(random.details.null_low, random.details.null_high, 2), pValue(random.p_value)],
             [`Leaving out one of ${without.n} words`, range(without.low, without.high, 2), "–"],
@@ -641,7 +651,7 @@
     function drawVerdicts() {
       byId("run-facts").textContent = read ? `Audit of ${read.name}${read.time ? `, ${read.time.slice(0, 10)}` : ""}. Choose a verdict to see its tests, and a test to see its items.` : "";
       const known = start.predictions;
-      const errors = known ? el("button", { type: "button", className: "verdict", onclick: () => chooseTable(PREDICTIONS, true, known.errors === null ? {} : { error: "yes" }) },
+      const errors = known ? el("button", { type: "button", id: "errors", className: "verdict", "aria-pressed": "false", onclick: () => chooseTable(PREDICTIONS, true, known.errors === null ? {} : { error: "yes" }) },
         el("strong", {}, known.errors === null ? "Your classifier" : `Your classifier: ${known.errors.toLocaleString("en")} errors`),
         el("span", {}, `${known.texts.toLocaleString("en")} texts${known.flips === null ? "" : `, ${known.flips.toLocaleString("en")} flip with the gender`}`)) : null;
       byId("verdicts").replaceChildren(...(errors ? [errors] : []), ...(read?.verdicts ?? []).map((verdict, i) => el("button", {
@@ -649,19 +659,31 @@
         onclick: () => { chooseVerdict(i); byId("evidence").querySelector("h2")?.scrollIntoView({ block: "nearest" }); },
       }, el("strong", {}, `${verdict.name}: ${verdict.topic}`), el("span", {}, verdict.subject_title), el("span", { className: "level" }, verdict.verdict))));
     }
+    function press(chosen) {
+      all(".verdict").forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
+    }
     function chooseVerdict(i) {
       remember({ verdict: i });
-      all(".judged").forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
+      press(all(".judged")[i]);
       const verdict = read.verdicts[i];
       if (!verdict) return;
-      const rows = verdict.evidence.map((test) => [test.label, number(test.value), range(test.low, test.high), pValue(test.p_holm ?? test.p_value),
+      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p_holm ?? test.p_value),
         test.table === null ? "–" : el("button", { type: "button", className: "plain", onclick: () => chooseTable(String(test.table), true), "aria-label": `Show the items of ${test.label}` }, "Show")]);
       byId("evidence").replaceChildren(el("h2", {}, `${verdict.name}, ${verdict.topic}: ${verdict.verdict}`), el("p", {}, verdict.sentence),
-        rows.length ? table([{ title: "Test" }, { title: "value", number: true }, { title: "interval", number: true }, { title: "p, corrected", number: true }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");
+        rows.length ? table([{ title: "Test" }, { title: "value [interval]", number: true, wrap: true }, { title: "p, corrected", number: true }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");
       say(`${verdict.name}, ${verdict.topic}: ${verdict.verdict}`);
+    }
+    /** The predictions are of no verdict. */
+    function leaveVerdict() {
+      if (choice.value !== PREDICTIONS) return;
+      press(byId("errors"));
+      byId("evidence").replaceChildren(el("h2", {}, "Errors of your classifier"),
+        el("p", {}, "Each text with what was true and predicted. Its counterfactual versions say whether another gender changes the prediction."));
+      remember({ verdict: "" });
     }
     function chooseTable(value, jump = false, where = {}) {
       choice.value = value;
+      leaveVerdict();
       [first, sort, descending] = [0, "", false];
       find.value = "";
       byId("where").replaceChildren();
@@ -689,12 +711,12 @@
         const line = el("tr", {}, row.map((value, i) => el("td", { className: isNumber[i] ? "number" : isLong[i] ? "text" : "" }, cellOf(value, isWhole[i]))));
         if (predictions) {
           const item = String(row[read.columns.indexOf("item")]);
-          const button = el("button", { type: "button", className: "plain", "aria-expanded": "false", "aria-label": `Versions of text ${item}`, onclick: () => expand(button, line, item, read.columns.length + 1) }, "versions");
-          line.append(el("td", {}, button));
+          const button = el("button", { type: "button", className: "plain", "aria-expanded": "false", "aria-label": `Versions of text ${item}`, onclick: () => expand(button, line, item, read.columns.length + 1) }, "Show");
+          line.prepend(el("td", {}, button));
         }
         return line;
       });
-      if (predictions) heads.push(el("th", { scope: "col" }, "counterfactuals"));
+      if (predictions) heads.unshift(el("th", { scope: "col" }, "versions"));
       const last = Math.min(read.first + read.rows.length, read.selected);
       const caption = read.selected === 0 ? "No row matches." : `Rows ${read.first + 1} to ${last} of ${read.selected.toLocaleString("en")}${read.selected < read.total ? ` (of ${read.total.toLocaleString("en")} in all)` : ""}`;
       const turn = (to) => () => { first = to; rememberTable(); request(); };
@@ -786,13 +808,14 @@
         first = Number(state.get("first")) || 0;
         byId("where").replaceChildren();
         let usual = choice.options[0]?.value ?? "";
-        if (read?.verdicts.length) {
+        if (read?.verdicts.length && state.get("table") !== PREDICTIONS) {
           const chosen = Number(state.get("verdict")) || 0;
           chooseVerdict(chosen);
           usual = String(read.verdicts[chosen]?.evidence.find((test) => test.table !== null)?.table ?? usual);
         }
         choice.value = state.get("table") ?? usual;
         if (choice.selectedIndex < 0) choice.selectedIndex = 0;
+        leaveVerdict();
         if (choice.value !== "") await request();
       },
     };

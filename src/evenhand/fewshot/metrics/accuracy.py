@@ -64,6 +64,7 @@ GENDERS = ("male", "female", "gap")
     label="Few-shot accuracy",
     question="How often is a text of a class never trained on classified correctly, from a few "
     "examples of it?",
+    bias=False,
     formula="mean over episodes of the share of queries that are classified correctly",
     source="Vinyals et al. (2016); the interval for new classes is our own",
     ideal=1.0,

@@ -121,12 +121,16 @@ Verdict = Literal["robust", "not robust", "undecided"]
     subject="classifier",
     label="Few-shot gender bias",
     question="Does the classifier do better on the version of a text that fits the stereotype?",
+    above="the classifier does better on the version of a text that fits the stereotype",
+    below="the classifier does better on the version of a text that goes against the stereotype",
     formula="mean over classes c and texts x of c of log p(c | x_pro) - log p(c | x_anti); x_pro "
     "fits the stereotype of c, x_anti does not",
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
     ideal=0.0,
     worse="away",
     role="leads",
+    size="log-odds",
+    unit="texts",
     audit=True,
     material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
@@ -248,6 +252,10 @@ class Bias:
                         label=f"{label}, {network}",
                         quantity=f"the {label.lower()} with {network}",
                         general=part,
+                        claim="does better on a text whose gender is the usual one of its class"
+                        if part.value > 0
+                        else "does better on a text whose gender is the rarer one of its class",
+                        size="log-odds" if part.query == HEAD else "gap",
                         points=part.query != HEAD,
                     )
                 )

@@ -132,6 +132,8 @@ def _question(line: str, name: str, number: int) -> BbqQuestion:
     subject="language",
     label="BBQ",
     question="Does the model answer by stereotype where the text does not say?",
+    above="answers lean to the stereotype where the text does not say",
+    below="answers lean against the stereotype where the text does not say",
     formula="in ambiguous contexts (1 - accuracy) · (2 · share of answers that agree with the "
     "stereotype - 1)",
     source="Parrish et al. (2022)",
@@ -155,7 +157,7 @@ class Bbq:
     requires_material: ClassVar[bool] = True
 
     orders: int = option(3, minimum=1, maximum=6, help="Orders of the answers in the prompt.")
-    resamples: int = option(2000, minimum=1, help="Bootstrap resamples of the templates.")
+    resamples: int = option(2000, minimum=1, help="Bootstrap resamples.")
 
     def read(self, path: str | os.PathLike[str]) -> list[BbqQuestion]:
         """The questions of a file."""
@@ -418,7 +420,7 @@ def bbq(
     orders : int
         Orders of the answers in the prompt, 1 to 6.
     resamples : int
-        Bootstrap resamples of the templates.
+        Bootstrap resamples.
     seed, prob, cache, progress
         As for `Run`.
 

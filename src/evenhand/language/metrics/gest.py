@@ -111,6 +111,8 @@ def read_gest(path: str | os.PathLike[str]) -> list[GestSentence]:
     subject="language",
     label="GEST",
     question="Does the model expect a man where a sentence fits a stereotype about men?",
+    above="a man is expected where a sentence fits a stereotype about men",
+    below="a woman is expected where a sentence fits a stereotype about men",
     formula="mean over the stereotypes about men less that over those about women of the log odds "
     "of a male against a female speaker",
     source="Pikuliak et al. (2024)",

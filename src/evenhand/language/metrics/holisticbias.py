@@ -180,6 +180,8 @@ class Design(NamedTuple):
     subject="language",
     label="HolisticBias",
     question="Do descriptors of people differ in likelihood more often than nonsense words do?",
+    above="descriptors of people differ in likelihood more often than nonsense words",
+    below="descriptors of people differ in likelihood less often than nonsense words",
     formula="mean over axes of the share of descriptor pairs whose mean log perplexity differs "
     "(nouns and templates crossed, Holm), less that of nonsense words",
     source="Smith et al. (2022); Ahn & Oh (2021)",

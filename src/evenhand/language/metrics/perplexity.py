@@ -25,6 +25,7 @@ __all__ = ["CausalPerplexity"]
     subject="causal",
     label="Perplexity",
     question="How hard is it for the model to predict texts, token by token?",
+    bias=False,
     formula="exp(-1/N · sum over texts W and tokens t of log P(w_t | w_1 … w_(t-1)))",
     source="Jelinek et al. (1977)",
     ideal=None,

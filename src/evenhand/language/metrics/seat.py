@@ -80,6 +80,8 @@ RANDOM = (
     ideal=0.0,
     worse="away",
     role="decides",
+    size="d",
+    unit="words",
     material="built in (WEAT 1 to 10), or a query with two target and two attribute sets (JSON)",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, the first target "
     "set goes with the first attribute set. tau is its standard deviation between templates.",
@@ -225,10 +227,20 @@ class Seat:
                 measurement=measurement,
                 label=f"SEAT, {title}",
                 quantity="a mean effect size",
+                claim=f"places '{first}' nearer to '{a}' and '{second}' nearer to '{b}'".replace(
+                    "_", " "
+                ),
                 sentence=f"{title}: sentences that mention words of '{first}' lie nearer to "
                 f"'{a}', those of '{second}' nearer to '{b}'.".replace("_", " "),
             )
         ]
+
+    @staticmethod
+    def clause(m: Measurement) -> str:
+        """Which target words go with which attributes."""
+        (x, y), (a, b) = m.details["targets"], m.details["attributes"]
+        first, second = (x, y) if m.value > 0 else (y, x)
+        return f"'{first}' goes with '{a}', '{second}' with '{b}'".replace("_", " ")
 
     @classmethod
     def example(cls) -> tuple[Any, Query]:

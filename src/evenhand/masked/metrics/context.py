@@ -87,6 +87,8 @@ class _Sentence:
     subject="model",
     label="Contextual bias",
     question="Is what the sentences say likelier of men or of women?",
+    above="what the sentences say is likelier of men",
+    below="what the sentences say is likelier of women",
     formula="mean over sentences of PLL(U | male version) - PLL(U | female version), less the same "
     "for their gendered words in neutral carriers; PLL(U | s) = sum over the shared tokens u of "
     "log P(u | s without u)",

@@ -33,6 +33,7 @@ __all__ = ["Perplexity", "perplexity", "pseudo_log_likelihoods"]
     subject="model",
     label="Pseudo-perplexity",
     question="How hard is it for the model to predict texts, one hidden token at a time?",
+    bias=False,
     formula="exp(-1/N · sum over texts W and tokens t of log P(w_t | W without t))",
     source="Salazar, Liang, Nguyen & Kirchhoff (2020)",
     ideal=None,
@@ -55,7 +56,7 @@ class Perplexity:
     declaration: ClassVar[Declaration]
     requires_material: ClassVar[bool] = True
 
-    resamples: int = option(2000, minimum=1, help="Bootstrap resamples of the texts.")
+    resamples: int = option(2000, minimum=1, help="Bootstrap resamples.")
 
     def read(self, path: str | os.PathLike[str]) -> list[str]:
         """The texts of a file, one per line; blank lines are skipped."""

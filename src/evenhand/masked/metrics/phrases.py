@@ -109,12 +109,16 @@ class WordMean:
     subject="model",
     label="Phrase WEAT",
     question="Are phrases of what people do closer to the words for one gender?",
+    above="phrases of the first side are closer to the first attributes than those of the second",
+    below="phrases of the second side are closer to the first attributes than those of the first",
     formula="s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017); phrases as in Ye et al. (2021)",
     ideal=0.0,
     worse="away",
     role="decides",
+    size="d",
+    unit="phrases",
     material="phrase sets (TOML)",
     reading="The effect size of WEAT on the model's sentence embeddings, from which the mean "
     "embedding of control phrases is subtracted; the part 'raw' is without that. Above 0 the first "
@@ -205,6 +209,8 @@ class Phrases:
             Evidence(
                 measurement=measurement,
                 label=f"Phrase theme “{measurement.query}”",
+                claim=f"places phrases about {more} nearer to the words for men "
+                f"(theme “{measurement.query}”)",
                 sentence=f"Phrases associated with {more} (theme “{measurement.query}”) lie nearer "
                 f"to the words for men than those associated with {less}.",
             )

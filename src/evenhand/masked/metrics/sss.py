@@ -28,6 +28,8 @@ __all__ = ["Sss", "sss"]
     subject="model",
     label="StereoSet score (SSS)",
     question="Does the model expect the word that makes a sentence stereotypical?",
+    above="the more stereotypical sentence is the likelier one in {percent} of {n} pairs",
+    below="the less stereotypical sentence is the likelier one in {other} of {n} pairs",
     formula="share of pairs with score(S_more) > score(S_less); score(S) = mean over the changed "
     "words w in M of log P(w | U), all of M hidden, U the unchanged words",
     source="Nadeem, Bethke & Reddy (2021); for pairs Kaneko & Bollegala (2022)",

@@ -36,6 +36,7 @@ Verdict = Literal["yes", "no", "undecided"]
     subject="corpus",
     label="Accuracy of the structural filter",
     question="How many of the filtered sentences are structural, by the majority of annotators?",
+    bias=False,
     formula="yes / (yes + no)",
     source="Ye et al. (2021), §4.1",
     ideal=1.0,

@@ -80,6 +80,7 @@ class AnalogyMetric:
     subject="vectors",
     label="Analogies answered with the word itself",
     question="In a : w :: c : ?, is w itself the best answer if it is allowed?",
+    bias=False,
     formula="the word with the largest cosine to w - a + c, unit vectors, with the three inputs "
     "allowed and barred; the share of questions whose allowed answer is w",
     source="Nissim, van Noord & van der Goot (2020)",
@@ -206,6 +207,7 @@ class Analogies(AnalogyMetric):
     subject="vectors",
     label="Analogies, factual control",
     question="How often are analogies with one right answer answered right?",
+    bias=False,
     formula="the share of a : b :: c : d whose best answer, inputs barred, is d",
     source="Mikolov et al. (2013)",
     ideal=1.0,

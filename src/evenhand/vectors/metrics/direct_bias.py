@@ -35,6 +35,7 @@ class DirectBiasStatistic(MeanScore):
     subject="vectors",
     label="Direct bias",
     question="How far do words that should be neutral lean along the line between the classes?",
+    above="words that should be neutral lean along the line between the classes",
     formula="mean over words w of |cos(w, g)|^c, g the first principal component of the defining "
     "sets, each centred on its mean; c is the strictness",
     source="Bolukbasi et al. (2016)",

@@ -44,6 +44,7 @@ class EctStatistic:
     subject="vectors",
     label="ECT",
     question="Do two classes rank the same words alike?",
+    below="the two classes rank the same words differently",
     formula="Spearman's correlation, over the words, of their cosines with the two class centres",
     source="Dev & Phillips (2019)",
     ideal=1.0,

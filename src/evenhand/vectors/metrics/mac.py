@@ -43,6 +43,8 @@ class MacStatistic:
     subject="vectors",
     label="MAC",
     question="How far are the protected words from the stereotypes, all classes together?",
+    above="the protected words are further from the stereotypes than unrelated words",
+    below="the protected words are close to the stereotypes",
     formula="mean over protected words t and stereotype lists A of the mean over a in A of "
     "1 - cos(t, a)",
     source="Manzini et al. (2019)",

@@ -54,6 +54,8 @@ class RipaStatistic(MeanScore):
     subject="vectors",
     label="RIPA",
     question="Where do words fall on the relation between two classes?",
+    above="the words fall towards the first words of the pairs",
+    below="the words fall towards the second words of the pairs",
     formula="mean over words of w · b, b the first principal component of the pairs' differences "
     "at length one, w at its own length",
     source="Ethayarajh, Duvenaud & Hirst (2019)",

@@ -35,6 +35,8 @@ class RndStatistic(MeanScore):
     subject="vectors",
     label="RND",
     question="Are the words nearer the centre of one class than of the other?",
+    above="the words are nearer the second class",
+    below="the words are nearer the first class",
     formula="mean over words of |w - centre 1| - |w - centre 2|, unit vectors",
     source="Garg et al. (2018), who sum over the words",
     worse="away",

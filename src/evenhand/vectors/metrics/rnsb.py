@@ -111,6 +111,7 @@ class RnsbStatistic:
     label="RNSB",
     question="Does a sentiment classifier spread negative sentiment evenly over the protected "
     "words?",
+    above="negative sentiment is spread unevenly over the protected words",
     formula="KL(p / sum p, uniform), p the negative probability of each protected word under a "
     "logistic regression trained on pleasant and unpleasant words",
     source="Sweeney & Najafian (2019)",

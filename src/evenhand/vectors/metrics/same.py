@@ -43,6 +43,7 @@ class SameStatistic(MeanScore):
     subject="vectors",
     label="SAME",
     question="How much of a word lies in the space that distinguishes the classes?",
+    above="words that should be neutral have a part in the space that distinguishes the classes",
     formula="mean over words of the length of the unit vector's projection on the differences of "
     "the class centres",
     source="Schröder et al. (2021)",

@@ -49,6 +49,8 @@ class WeatStatistic:
     subject="vectors",
     label="WEAT",
     question="Do two sets of words differ in their association with two other sets?",
+    above="the first target words go with the first attributes",
+    below="the first target words go with the second attributes",
     formula="s(w) = mean cos(w, a in A) - mean cos(w, b in B); "
     "d = (mean s(X) - mean s(Y)) / sd of s over X and Y, n - 1 in the sd",
     source="Caliskan, Bryson & Narayanan (2017)",

@@ -121,6 +121,13 @@ class Wefat(WordMetric):
         probes = known_groups(v, {"words": words}, f"wefat '{query}': list", at_least=4)
         return self._correlate(v, statistic, probes, facts, query, run, missing)
 
+    @staticmethod
+    def clause(m: Measurement) -> str:
+        """Whether scores follow the facts or, without facts, to which attributes words lean."""
+        if "mean_score" in m.details:
+            return f"the words' associations {'follow' if m.value > 0 else 'go against'} the facts"
+        return f"the words lean to the {'first' if m.value > 0 else 'second'} attributes"
+
     def _correlate(
         self,
         v: Vectors,
