@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
 from evenhand.report import language, masked, text, vectors
+from evenhand.report.answer import deciding_forest
+from evenhand.report.answer import prose as answer_prose
 from evenhand.report.blocks import (
     Block,
+    Judged,
     Prose,
     Section,
     Table,
@@ -25,6 +29,7 @@ from evenhand.report.blocks import (
     cell,
     render_page,
 )
+from evenhand.report.brief import render_brief, render_methods
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, method, methods, used
@@ -61,18 +66,40 @@ def sections(findings: Findings) -> list[Section]:
     return [section for section in built if section.blocks or section.parts]
 
 
+TABS = {"model": "masked", "classifier": "fewshot"}
+"""The names of sections on subjects that have another name."""
+
+
+def with_verdicts(findings: Findings, built: Iterable[Section]) -> list[Section]:
+    """The sections, those on a subject with its verdicts first; a verdict alone is a section."""
+    titles = {
+        **{verdict.topic: verdict.topic.capitalize() for verdict in findings.verdicts},
+        **{topic.name: topic.title for topic in findings.topics},
+    }
+    others = {section.name: section for section in built}
+    shown = []
+    for subject, title in SUBJECTS.items():
+        name = TABS.get(subject, subject)
+        section = others.pop(name, Section(name, title))
+        judged = [verdict for verdict in findings.verdicts if verdict.subject == subject]
+        if judged:
+            section = replace(section, blocks=[Judged(judged, titles), *section.blocks])
+        if section.blocks or section.parts:
+            shown.append(section)
+    return [*shown, *others.values()]
+
+
 def render(findings: Findings, built: list[Section]) -> str:
     """The page as HTML."""
     return render_page(
         "page.html",
-        built,
+        with_verdicts(findings, built),
         findings=findings,
+        answer=findings.answer,
+        answer_prose=answer_prose,
+        forest=deciding_forest(findings),
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
-        titles={
-            **{verdict.topic: verdict.topic.capitalize() for verdict in findings.verdicts},
-            **{topic.name: topic.title for topic in findings.topics},
-        },
         rules=rules(findings),
     )
 
@@ -80,7 +107,8 @@ def render(findings: Findings, built: list[Section]) -> str:
 def write_report(folder: str | os.PathLike[str]) -> list[Path]:
     """Write the page and its figures from what an audit saved in `folder`.
 
-    The figures are part of the page; their files are for use elsewhere.
+    The figures are part of the page; their files are for use elsewhere. Beside the page are
+    `brief.html`, the answer on one printed page, and `methods.html`, formulas and references.
 
     Returns
     -------
@@ -98,7 +126,9 @@ def write_report(folder: str | os.PathLike[str]) -> list[Path]:
         for section in built
         for figure in section.figures()
     }
-    for path, content in contents.items():
+    depths = {"brief.html": render_brief, "methods.html": render_methods}
+    others = {target / name: draw(findings) for name, draw in depths.items()}
+    for path, content in (*contents.items(), *others.items()):
         with replace_file(path) as file:
             file.write(content.encode())
     return list(contents)
