@@ -16,7 +16,7 @@ HOMELESS := PYTHONDONTWRITEBYTECODE= XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache X
 help:
 	@echo "make audit   audit the embedded defaults and say where report.html is"
 	@echo "make test    the quick tests"
-	@echo "make check   what CI runs: lint, types, layers, all tests"
+	@echo "make check   what CI runs: lint, types, layers, documentation, all tests"
 	@echo "make docs    the documentation site, into build/site"
 	@echo "make wheel   the wheel in bare environments, with each extra and the oldest versions"
 	@echo "make bench   the benchmarks, each one table"
@@ -48,7 +48,7 @@ browser: .venv/browser
 test: .venv/developed .venv/browser
 	$(HOMELESS) $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-check: lint types layers test slow
+check: lint types layers docs test slow
 
 lint: .venv/developed
 	$(BIN)/ruff check

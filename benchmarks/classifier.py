@@ -1,4 +1,4 @@
-"""A text classifier on real biographies, measured by gender: the run of docs/classifier.md.
+"""A text classifier on real biographies, measured by gender: the run of docs/guides/classifier.md.
 
     python benchmarks/classifier.py wikibios.csv.gz -o OUT
 

@@ -5,8 +5,9 @@
 FOLDER has gest.csv and scores/english_mlm/MODEL_template-T.txt.gz (Pikuliak et al. 2024): per
 sentence log10 P(male form) - log10 P(female form) at the masked word. bias(s) = P(male) / (P(male)
 + P(female)) follows from it exactly. Sentences and templates are both samples in every interval;
-models are paired on the same sentences and templates. Prints the tables of docs/gest.md; OUT gets
-results.json and distributions.csv (shares by bins of bias; no sentence).
+models are paired on the same sentences and templates. Prints the tables of
+docs/experiments/gest.md; OUT gets results.json and distributions.csv (shares by bins of
+bias; no sentence).
 """
 
 from __future__ import annotations

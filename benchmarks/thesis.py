@@ -5,8 +5,8 @@
 FOLDER has the published tables: religionReddit.csv, genderReddit.csv, raceReddit.csv, and after
 debiasing debiasedReligionReddit.csv; those of Google and GloVe vectors (religionGoogle.csv …) and
 other debiased ones are used where they are. Embedded GloVe vectors, before and after hard
-debiasing, stand in for those that are missing. Prints the tables of docs/thesis.md, published
-values beside ours; OUT gets the figures and results.json.
+debiasing, stand in for those that are missing. Prints the tables of
+docs/experiments/thesis.md, published values beside ours; OUT gets the figures and results.json.
 """
 
 from __future__ import annotations

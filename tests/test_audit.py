@@ -90,6 +90,8 @@ def test_everything_is_written(finished: Audit) -> None:
         "run.json",
         "results.json",
         "report.html",
+        "brief.html",
+        "methods.html",
         "stages",
         "tables",
         "figures",

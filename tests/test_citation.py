@@ -1,5 +1,6 @@
 """The citation says what the package says of itself."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -21,3 +22,31 @@ def test_the_picture_of_the_page_is_small():
     picture = ROOT / "docs" / "images" / "report.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 100_000
+
+
+def test_every_source_of_a_measure_has_a_reference():
+    from evenhand.citations import keys_of
+    from evenhand.instruments import all_declarations
+    from evenhand.report.methods import methods
+
+    sources = {about.source for about in all_declarations()}
+    sources |= {
+        known.source
+        for part in ("text", "posterior", "masked", "fewshot")
+        for known in methods(part).values()
+    }
+    years = {source: len(re.findall(r"\b\d{4}\b", source)) for source in sources}
+    assert sum(years.values()) > 30
+    for source, count in years.items():
+        assert len(keys_of(source)) == count, source
+
+
+def test_references_are_whole():
+    from evenhand.citations import bibtex
+
+    text = (ROOT / "src/evenhand/assets/references.bib").read_text(encoding="utf-8")
+    keys = re.findall(r"@\w+{(\w+),", text)
+    assert keys == sorted(set(keys))
+    for entry in bibtex(keys).split("\n\n"):
+        assert entry.count("{") == entry.count("}")
+        assert {"author", "title", "year"} <= set(re.findall(r"^  (\w+) = {", entry, flags=re.M))

@@ -56,6 +56,7 @@ def without_models(folder, *commands):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_text_vectors_and_posteriors_work(tmp_path):
     distances = ["vectors", "distances", "glove", "--topic", "gender", "-o", "distances.csv"]
     fit = ["posterior", "fit", "distances.csv", "--family", "baseline", "--draws", "160", "--json"]

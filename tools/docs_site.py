@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.nav import Navigation
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -59,8 +60,8 @@ ROLES = {
     "confirms": "confirms other tests",
     "": "none",
 }
-FURTHER_MODULES = ("evenhand.statistics.intervals", "evenhand.fewshot.networks")
-"""Modules that users import beside those in `evenhand.__all__`."""
+FURTHER_MODULES = ("evenhand.statistics.intervals",)
+"""Modules that users import beside those that `evenhand` names."""
 
 
 # ------------------------------------------------------------------------------------- metrics
@@ -215,22 +216,32 @@ def _options(current: click.Command, context: click.Context) -> str:
 
 @cache
 def public_modules() -> tuple[str, ...]:
-    """The modules that users import, by name."""
-    import evenhand
+    """The modules that users import: those in `__all__` of `evenhand`, and of these in turn."""
+    modules, left = {"evenhand", *FURTHER_MODULES}, ["evenhand"]
+    while left:
+        package = left.pop()
+        named = (f"{package}.{name}" for name in import_module(package).__all__)
+        inner = {name for name in named if is_module(name)} - modules
+        new = {name for name in inner if hasattr(import_module(name), "__all__")}
+        modules |= new
+        left += new
+    return tuple(sorted(modules))
 
-    named = [f"evenhand.{name}" for name in evenhand.__all__]
-    modules = [name for name in named if _is_module(name)]
-    return ("evenhand", *sorted({*modules, *FURTHER_MODULES}))
 
-
-def _is_module(name: str) -> bool:
+def is_module(name: str) -> bool:
+    """Whether a public name is a module."""
     package, _, last = name.rpartition(".")
-    folder = ROOT / "src" / package.replace(".", "/")
-    if last in _stub(package):  # imported from a module: a function or a class
-        return False
-    return (folder / last).is_dir() or (folder / f"{last}.py").is_file()
+    if _stub(package):  # what it imports from a module is a function or a class
+        return last not in _stub(package) and _has_file(name)
+    return inspect.ismodule(getattr(import_module(package), last))
 
 
+def _has_file(module: str) -> bool:
+    path = ROOT / "src" / module.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+@cache
 def _stub(package: str) -> dict[str, str]:
     """The names that the stub of a package imports from its modules, with where they are."""
     path = ROOT / "src" / package.replace(".", "/") / "__init__.pyi"
@@ -249,7 +260,7 @@ def public_names(module: str) -> dict[str, str]:
     stub, loaded = _stub(module), import_module(module)
     names = {}
     for name in loaded.__all__:
-        if name.startswith("__") or f"{module}.{name}" in public_modules():
+        if name.startswith("__") or is_module(f"{module}.{name}"):
             continue
         path = stub.get(name, "")
         if not path:
@@ -258,8 +269,14 @@ def public_names(module: str) -> dict[str, str]:
                 continue
             own = getattr(value, "__qualname__", "") == name and getattr(value, "__module__", "")
             path = f"{own}.{name}" if own and own.startswith("evenhand") else f"{module}.{name}"
+        while _has_file(path):  # a module and its function have one name
+            path += f".{name}"
         names[name] = path
     return names
+
+
+BEHIND = "---\nsearch:\n  boost: 0.3\n---\n\n"
+"""In a search, other pages come first."""
 
 
 def python_pages() -> dict[str, str]:
@@ -276,7 +293,7 @@ def python_pages() -> dict[str, str]:
             options = {"heading": f"{module}.{name}", "toc_label": name}
             lines = "".join(f"\n      {key}: {value}" for key, value in options.items())
             text.append(f"::: {path}\n    options:{lines}")
-        pages[f"reference/python/{slug}.md"] = "\n\n".join(text) + "\n"
+        pages[f"reference/python/{slug}.md"] = BEHIND + "\n\n".join(text) + "\n"
     index = "# Python\n\nGenerated from the docstrings of what `__all__` names.\n\n"
     return {"reference/python/index.md": index + _table(("Module", ""), rows) + "\n", **pages}
 
@@ -352,6 +369,7 @@ def _fenced(text: str) -> str:
 # --------------------------------------------------------------------------------------- hooks
 
 
+@cache
 def generated_pages() -> dict[str, str]:
     """Every generated page by its path."""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -362,6 +380,47 @@ def generated_pages() -> dict[str, str]:
         **notebook_pages(),
         "changelog.md": changes.replace("](docs/", "]("),
     }
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Complete the navigation with generated pages, notebooks, and pages that it does not name."""
+    pages = generated_pages()
+    for folder in ("reference/commands", "reference/python"):
+        section = _section(config.nav, f"{folder}/index.md")
+        own = [path for path in pages if path.startswith(f"{folder}/")]
+        section += [{Path(path).stem: path} for path in own if not path.endswith("/index.md")]
+    for path in unnamed_pages(config.nav):
+        results = Path(path).name.startswith("results")
+        beside = "results.md" if results else "guides/audit.md"
+        _section(config.nav, beside).append({_title((DOCS / path).read_text("utf-8")): path})
+    notebooks = [{_title(pages[path]): path} for path in notebook_pages()]
+    if notebooks:
+        _section(config.nav, "get-started/install.md").append({"Notebooks": notebooks})
+    return config
+
+
+def unnamed_pages(nav: Any) -> list[str]:
+    """The pages that the navigation does not name; they come last among the guides."""
+    named = set(re.findall(r"[\w./-]+\.md", repr(nav)))
+    pages = (path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md")))
+    return [page for page in pages if page not in named]
+
+
+def _section(nav: Any, page: str) -> list[Any]:
+    """The innermost list of the navigation that has the page."""
+    for entry in nav:
+        inner = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        if inner == page:
+            return nav
+        if isinstance(inner, list) and (section := _section(inner, page)):
+            return section
+    return []
+
+
+def _title(markdown: str) -> str:
+    """The first heading of a page."""
+    heading = re.search(r"^# (.+)$", markdown, re.MULTILINE)
+    return heading[1] if heading else "Untitled"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -376,16 +435,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG001
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:  # noqa: ARG001
     """A page that exists and that the navigation does not name is an error."""
-    lost = [file.src_uri for file in files.documentation_pages() if file.page is None]
+    named = {page.file.src_uri for page in nav.pages}
+    lost = {file.src_uri for file in files.documentation_pages()} - named
     if lost:
         sys.exit(f"mkdocs.yml: nav does not name {', '.join(sorted(lost))}")
-    return nav
+
+
+EXTERNAL = re.compile(
+    r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']?(https?://[^"'\s>]+)"""
+)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:  # noqa: ARG001
+    """A page that loads anything from another host is an error."""
+    if loaded := EXTERNAL.search(output):
+        sys.exit(f"{page.file.src_uri}: loads {loaded[1]}")
 
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|tools|benchmarks|[A-Z]+)[^)]*\)")
-DATA = re.compile(r"\[([^\]]+)\]\([^)]*\.(?:xz|gz|ipynb)\)")
+DATA = re.compile(r"\[([^\]]+)\]\((?:[^)]*\.(?:xz|gz)|results/[^).]*)\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -7,7 +7,7 @@
     pretrain.py evaluate …  validation loss, pronouns, plain sentences, pseudo-perplexity
     pretrain.py export …    the model folder for transformers
 
-docs/pretraining.md goes through it.
+docs/developers/pretraining.md goes through it.
 """
 
 from __future__ import annotations

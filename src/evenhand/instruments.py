@@ -41,11 +41,13 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
+from evenhand.statistics.sizes import SizeKind
 from evenhand.statistics.tests import holm
 
 __all__ = [
     "Declaration",
     "Evidence",
+    "Exhibit",
     "Instrument",
     "Job",
     "Option",
@@ -267,6 +269,11 @@ class Declaration:
         What else of word vectors its size depends on: vectors that differ in it are not comparable.
     compared : {"difference", "ratio"}
         How two values are compared.
+    size : {"", "d", "spread", "log-odds", "odds", "share", "gap"}
+        What the value is, for `evenhand.statistics.sizes.to_size`, which puts it on the scale that
+        all measures share.
+    unit : str
+        What is counted in `n`, in the plural, such as "sentences".
     material : str
         What it takes beside the subject, for the help text, such as "sentence pairs (CSV)".
     reading : str
@@ -303,6 +310,8 @@ class Declaration:
     stereotype: int = 1
     varies_with: Literal["", "dimension", "length"] = ""
     compared: Literal["difference", "ratio"] = "difference"
+    size: SizeKind = ""
+    unit: str = "items"
     material: str = ""
     reading: str = ""
     above: str = ""
@@ -388,6 +397,13 @@ class Evidence:
         hold for the tested ones only.
     points : bool
         Whether the value is a share that is shown in percentage points.
+    claim : str
+        The shortest form of `sentence`, after the name of the subject: "assumes a man in …".
+    size : {"", "d", "spread", "log-odds", "odds", "share", "gap"}
+        What the value is, where that differs from the declaration.
+    spread : float, optional
+        The standard deviation of the items within their groups, in the unit in which the value is
+        the difference of two groups.
 
     """
 
@@ -397,6 +413,33 @@ class Evidence:
     quantity: str = ""
     general: Measurement | None = None
     points: bool = False
+    claim: str = ""
+    size: SizeKind = ""
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """One item that shows what a result means, as readers can check it.
+
+    Parameters
+    ----------
+    text : str
+        The item: a sentence, a word, a class.
+    readings : tuple of (str, str, float or None)
+        What was measured of it, such as ("he", "93 %", 0.93); the last is a share to draw.
+    effect : float
+        The effect of the item, by which it was chosen.
+
+    """
+
+    text: str
+    readings: tuple[tuple[str, str, float | None], ...]
+    effect: float
+
+
+READABLE = 140
+"""The longest text of an exhibit, in characters."""
 
 
 class Instrument(Protocol):
@@ -419,6 +462,8 @@ class Instrument(Protocol):
     - `evidence(measurement)` that says which of a result and its parts are tests that decide a
       verdict, and what they mean; by default the result where it has a p-value. `controls` (a class
       attribute) names queries about harmless associations;
+    - `exhibit(measurement)` that chooses the item shown as an example of a finding: the largest
+      effect among the items that go in the direction of the result and can be read (`READABLE`);
     - `clause(measurement)` that says what a value means, where `above` and `below` do not suffice;
     - `with_replicates(measurement)` that adds the value without each item to a result's items;
     - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which

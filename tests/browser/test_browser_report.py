@@ -148,7 +148,7 @@ def test_technical_words_lead_to_the_glossary(show: Open) -> None:
         "Array.from(document.querySelectorAll('main a.term'), a => ["
         "a.closest('section[id]').id, a.hash, a.textContent, a.title])"
     )
-    assert {"Stereotype", "WEAT"} <= {text for _, _, text, _ in links}
+    assert {"stereotypes", "WEAT"} <= {text for _, _, text, _ in links}
     assert len({(part, to) for part, to, _, _ in links}) == len(links), "once in each part"
     for _, to, _, title in links:
         said = f"document.querySelector('#glossary {to}').nextElementSibling.textContent"

@@ -10,6 +10,7 @@ import pytest
 
 from evenhand.cli import command, run
 from evenhand.cli.commands import GROUPS, RENAMED, Command, Group
+from evenhand.instruments import LANGUAGE, all_declarations, instruments
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,26 +139,50 @@ def differing(by):
     }
 
 
+def text(option):
+    """The help, without the metrics of the command that have the option."""
+    names = "|".join(about.name for about in all_declarations())
+    return re.sub(rf"^(({names})(, )?)+: ", "", option.help)
+
+
 def unset(option):
     return (
         None if option.default in (None, ()) or "UNSET" in str(option.default) else option.default
     )
 
 
-@pytest.mark.parametrize(
-    ("by", "allowed"), [(kind, TYPES), (unset, DEFAULTS), (lambda option: option.help, TEXTS)]
-)
+@pytest.mark.parametrize(("by", "allowed"), [(kind, TYPES), (unset, DEFAULTS), (text, TEXTS)])
 def test_the_same_name_means_the_same(by, allowed):
     found = differing(by)
     assert {flag: uses for flag, uses in found.items() if flag not in allowed} == {}
     assert set(allowed) - set(found) <= {"--female", "--male", "--option", "--text"}, "now the same"
 
 
+@pytest.mark.parametrize("subjects", [tuple(LANGUAGE), ("vectors",), ("predictions",)])
+def test_metrics_that_share_an_option_mean_the_same(subjects):
+    """One of them would otherwise be out of reach of the command line."""
+    declared = {}
+    for subject in subjects:
+        for cls in instruments(subject).values():
+            for option in cls.declaration.options:
+                about = (option.type, option.choices, option.flag, option.help, option.multiple)
+                assert declared.setdefault(option.name, about) == about, cls.declaration.name
+
+
+def test_help_says_which_metrics_have_an_option(capsys):
+    assert run(["model", "measure", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--per-gender N disco: First names of each gender" in shown
+    assert (
+        "perplexity, bbq, holisticbias: Bootstrap resamples. [default: (2000; holisticbias" in shown
+    )
+
+
 def test_the_same_thing_has_the_same_name():
     flags = defaultdict(set)
     for flag, used in options().items():
         for _, option in used:
-            flags[option.help].add(flag)
+            flags[text(option)].add(flag)
     assert {text: names for text, names in flags.items() if len(names) > 1} == {}
     for name, others in SYNONYMS.items():
         assert name in options() or name == "--threads"
@@ -227,7 +252,7 @@ def test_errors_name_what_may_be_meant(arguments, expected, capsys):
 
 def documented():
     """The commands in the pages and in help, each with its page."""
-    pages = [ROOT / "README.md", ROOT / "action.yml", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "action.yml", *sorted((ROOT / "docs").rglob("*.md"))]
     texts = {page.name: page.read_text() for page in pages}
     texts |= {path: member.help or "" for path, member in members().items()}
     for name, text in texts.items():

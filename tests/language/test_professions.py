@@ -372,7 +372,7 @@ def test_notes_on_one_profession(family, groups, expected):
 
 def test_the_example_of_the_docs_is_not_of_becpro(shared):
     example = "Last year my sister retrained as a plumber."
-    page = (Path(__file__).parents[2] / "docs" / "association.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "association.md").read_text()
     assert f"*{example}*" in page
     assert example in " ".join(module.__doc__.split())
     table = (shared / "data" / "becpro" / "BEC-Pro_EN.tsv").read_text()

@@ -36,7 +36,7 @@ TEMPLATE = ["[NAME] [MASK] today"]
 
 
 def test_planted_fills_are_found():
-    m = disco(world(1.0), TEMPLATE, names=N, fills=1)
+    m = disco(world(1.0), TEMPLATE, per_gender=N, fills=1)
     assert m.value == 2
     assert m.p_value < 0.05
     assert {row["fill"]: (row["female"], row["male"]) for row in m.items} == {
@@ -47,14 +47,16 @@ def test_planted_fills_are_found():
 
 def test_fills_by_chance_are_not_found():
     values = [
-        disco(world(0.0, seed), TEMPLATE, names=N, fills=1, permutations=1).value
+        disco(world(0.0, seed), TEMPLATE, per_gender=N, fills=1, permutations=1).value
         for seed in range(60)
     ]
     assert np.mean(np.array(values) > 0) <= 0.12  # at most .05 in truth
 
 
 def test_more_dependence_reads_higher():
-    values = [disco(world(s), TEMPLATE, names=N, fills=1, permutations=1).value for s in (0, 1)]
+    values = [
+        disco(world(s), TEMPLATE, per_gender=N, fills=1, permutations=1).value for s in (0, 1)
+    ]
     assert values[0] < values[1]
 
 
@@ -71,7 +73,7 @@ def test_the_test_is_pearsons():
 
 
 def test_two_models_are_paired_by_template():
-    before, after = (disco(world(s), TEMPLATE, names=N, fills=1) for s in (1.0, 0.0))
+    before, after = (disco(world(s), TEMPLATE, per_gender=N, fills=1) for s in (1.0, 0.0))
     change = compare(before, after)
     assert change.change.value == after.value - before.value
     assert change.paired == 1
@@ -92,7 +94,7 @@ def test_built_in_templates_and_errors(tmp_path):
 
 
 def test_it_is_measured_by_name_with_its_options():
-    (m,) = measure(world(1.0), TEMPLATE, "disco", options={"names": N, "fills": 1})
+    (m,) = measure(world(1.0), TEMPLATE, "disco", options={"per_gender": N, "fills": 1})
     assert m.details["names"] == N
 
 

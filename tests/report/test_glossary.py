@@ -7,7 +7,7 @@ from html import unescape
 from importlib import resources
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "glossary.md"
 PAGE = resources.files("evenhand.report") / "templates" / "glossary.html"
 
 

@@ -85,11 +85,12 @@ def test_headings_go_down_one_level_at_a_time(page: Page) -> None:
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+def test_ids_are_unique_and_links_lead_somewhere(page: Page, audited: Path) -> None:
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    targets = {(a.get("href") or "")[1:] for _, a in page.all("a")}
-    assert targets <= set(ids)
+    links = {a.get("href") or "" for _, a in page.all("a")}
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert all((audited / link).is_file() for link in links if not link.startswith("#"))
 
 
 def test_table_headers_have_a_scope(page: Page) -> None:

@@ -42,6 +42,7 @@ from evenhand.files import (
 )
 from evenhand.instruments import subject_of
 from evenhand.lexicon import Topic
+from evenhand.report.answer import Answer, Finding
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.page import write_report
@@ -63,12 +64,21 @@ IGNORED = ("cli", "explore", "report", "assets", "charts.py", "wording.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found and where it is written; `failed` names the stages that failed."""
+    """What an audit found and where it is written; `failed` names the stages that failed.
+
+    `answer` is the first screen of the page as data; `print(audit.answer)` shows it as text.
+    """
 
     verdicts: tuple[Verdict, ...]
+    answer: Answer = field(repr=False)
     stages: tuple[StageResult, ...] = field(repr=False)
     out: Path
     report: Path
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """One row per check: what was found, how large, how sure, and what could have been seen."""
+        return self.answer.findings
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -224,7 +234,13 @@ def audit(
             (folder / stale).unlink(missing_ok=True)
         save_json(folder / "run.json", {**run, "files": files})
         write_cards(folder)
-        return Audit(verdicts=findings.verdicts, stages=tuple(done), out=folder, report=page)
+        return Audit(
+            verdicts=findings.verdicts,
+            answer=findings.answer,
+            stages=tuple(done),
+            out=folder,
+            report=page,
+        )
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from evenhand import __version__
+from evenhand.citations import bibtex, keys_of
 from evenhand.cli import completion
 from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option
@@ -14,19 +15,12 @@ from evenhand.instruments import all_declarations
 
 __all__ = ["cite"]
 
-BIBTEX = """@software{{evenhand,
-  title   = {{Evenhand}},
-  author  = {{{{The Evenhand authors}}}},
-  version = {{{version}}},
-  note    = {{Measures, explains and reduces social bias, with its uncertainty}}
-}}"""
-
 
 @click.command(cls=Command, short_help="How to cite Evenhand, and the authors of a measure.")
 @click.argument("metrics", metavar="[METRIC]…", nargs=-1, type=completion.METRIC)
 @json_option
 def cite(metrics: tuple[str, ...], as_json: bool) -> None:
-    """Print the BibTeX entry of Evenhand, and the source of each measure that is named.
+    """Print the BibTeX entry of Evenhand, and those of the sources of each measure that is named.
 
     \b
     Examples:
@@ -37,12 +31,18 @@ def cite(metrics: tuple[str, ...], as_json: bool) -> None:
     for name in metrics:
         if name not in sources:
             raise UnknownNameError("metric", name, sources)
-    entry = BIBTEX.format(version=__version__)
     chosen = {name: sources[name] for name in metrics}
+    keys = dict.fromkeys(key for source in chosen.values() for key in keys_of(source))
     if as_json:
-        print_json(command="cite", bibtex=entry, version=__version__, sources=chosen)
+        print_json(
+            command="cite",
+            bibtex=bibtex(["evenhand"]),
+            version=__version__,
+            sources=chosen,
+            references=bibtex(keys),
+        )
         return
-    click.echo(entry)
+    click.echo(bibtex(["evenhand", *keys]))
     for name, source in chosen.items():
         say(f"{name}: {source}")
     if not metrics:

@@ -33,6 +33,9 @@ options."""
 METAVARS = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X"}
 """What stands for a value in help, shorter than what click writes."""
 
+SEEDS = "; 0<=x<=4294967295"
+"""The range of a seed, which helps nobody."""
+
 RENAMED = {
     "--answers": ("--top",),
     "--beyond": ("--min-bias",),
@@ -106,13 +109,16 @@ def fold(text: str, width: int) -> str:
         if listed:
             lines += wrap(line, width, subsequent_indent=" " * listed.end())
         elif line.lstrip().startswith(("evenhand ", "echo ")):
-            parts = wrap(line, width - 2, subsequent_indent=" " * (indent + 4), **UNBROKEN)
+            joined = re.sub(r"( -\S+) (?!-)", rf"\1{JOINED}", line)  # an option and its value
+            parts = wrap(joined, width - 2, subsequent_indent=" " * (indent + 4), **UNBROKEN)
+            parts = [part.replace(JOINED, " ") for part in parts]
             lines += [part + " \\" for part in parts[:-1]] + parts[-1:]
         else:
             lines += wrap(line, width, subsequent_indent=" " * (indent + 2))
     return "\n".join(lines)
 
 
+JOINED = "\x00"
 UNBROKEN: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
@@ -154,6 +160,7 @@ class Command(_Help, click.Command):
             names, text = record
             for long, short in METAVARS.items():
                 names = names.replace(long, short)
+            text = text.replace(SEEDS, "")
             sections[name].append((GROUPS[name].index(flag) if flag else 0, (names, text)))
         for name, rows in sections.items():
             if rows:

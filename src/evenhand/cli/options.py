@@ -583,13 +583,45 @@ def declared_options(
     `changes` are arguments of click, by option, where a command differs from the declaration.
     """
     options: dict[str, Option] = {}
+    owners: dict[str, list[str]] = {}
+    defaults: dict[str, dict[Any, str]] = {}
     for cls in classes:
         for option in (cls,) if isinstance(cls, Option) else options_of(cls):
             if option.public and (only is None or option.name in only):
                 options.setdefault(option.name, option)
+                if hasattr(cls, "declaration"):
+                    owners.setdefault(option.name, []).append(cls.declaration.name)
+                    defaults.setdefault(option.name, {}).setdefault(
+                        option.default, cls.declaration.name
+                    )
+    several = len({name for names in owners.values() for name in names}) > 1
     return combine(
-        *(_click_option(option, changes.get(name, {})) for name, option in options.items())
+        *(
+            _click_option(_of_metrics(option, owners.get(name, ())) if several else option, own)
+            for name, option in options.items()
+            for own in [{**_defaults(defaults.get(name, {})), **changes.get(name, {})}]
+        )
     )
+
+
+def _defaults(metrics: Mapping[Any, str]) -> dict[str, Any]:
+    """How help shows the defaults of an option of several metrics, where they differ."""
+    (first, _), *others = metrics.items() or [(None, "")]
+    if not others:
+        return {}
+    return {"show_default": "; ".join([f"{first}", *(f"{name}: {x}" for x, name in others)])}
+
+
+MOST_OWNERS = 3
+"""Metrics that the help of an option of theirs names."""
+
+
+def _of_metrics(option: Option, metrics: Sequence[str]) -> Option:
+    """The option, its help beginning with the few metrics that have it."""
+    names = ", ".join(dict.fromkeys(metrics))
+    if not 0 < len(set(metrics)) <= MOST_OWNERS or option.help.startswith(f"{names}: "):
+        return option
+    return replace(option, help=f"{names}: {option.help}")
 
 
 def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:

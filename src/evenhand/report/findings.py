@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from evenhand.lexicon import Topic
 from evenhand.report.verdicts import Verdict
 from evenhand.results import Comparison, Measurement
 from evenhand.vectors.distances import DistanceTable
+
+if TYPE_CHECKING:
+    from evenhand.report.answer import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +113,19 @@ class Findings:
         """The stages that failed."""
         return [stage for stage in self.stages if stage.failed]
 
+    @property
+    def answer(self) -> Answer:
+        """What was found, how large and how sure, what helped and what to do."""
+        from evenhand.report.answer import build_answer
+
+        return build_answer(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The document of `results.json`."""
         return document(
             subjects=self.subjects,
             settings=self.settings,
+            answer=self.answer.to_dict(),
             verdicts=[verdict.to_dict() for verdict in self.verdicts],
             topics=[asdict(topic) for topic in self.topics],
             stages=[stage.to_dict() for stage in self.stages],

@@ -16,6 +16,8 @@ from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
 from evenhand.report import language, masked, text, vectors
+from evenhand.report.answer import deciding_forest
+from evenhand.report.answer import prose as answer_prose
 from evenhand.report.blocks import (
     Block,
     Prose,
@@ -25,6 +27,7 @@ from evenhand.report.blocks import (
     cell,
     render_page,
 )
+from evenhand.report.brief import render_brief, render_methods
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, method, methods, used
@@ -67,6 +70,9 @@ def render(findings: Findings, built: list[Section]) -> str:
         "page.html",
         built,
         findings=findings,
+        answer=findings.answer,
+        answer_prose=answer_prose,
+        forest=deciding_forest(findings),
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
         titles={
@@ -80,7 +86,8 @@ def render(findings: Findings, built: list[Section]) -> str:
 def write_report(folder: str | os.PathLike[str]) -> list[Path]:
     """Write the page and its figures from what an audit saved in `folder`.
 
-    The figures are part of the page; their files are for use elsewhere.
+    The figures are part of the page; their files are for use elsewhere. Beside the page are
+    `brief.html`, the answer on one printed page, and `methods.html`, formulas and references.
 
     Returns
     -------
@@ -98,7 +105,9 @@ def write_report(folder: str | os.PathLike[str]) -> list[Path]:
         for section in built
         for figure in section.figures()
     }
-    for path, content in contents.items():
+    depths = {"brief.html": render_brief, "methods.html": render_methods}
+    others = {target / name: draw(findings) for name, draw in depths.items()}
+    for path, content in (*contents.items(), *others.items()):
         with replace_file(path) as file:
             file.write(content.encode())
     return list(contents)

@@ -19,7 +19,8 @@ from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
 from evenhand.results import Measurement
-from evenhand.statistics.power import POWER, quantile, smallest_effect
+from evenhand.statistics.power import POWER, items_needed, quantile, smallest_effect
+from evenhand.statistics.sizes import SIZES, name_size, to_size
 from evenhand.statistics.tests import holm
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ SUBJECTS: Mapping[str, str] = {
 Level = Literal["strong evidence", "some evidence", "none found", "not measured"]
 Test = dict[str, Any]
 """A test: label, metric, query, value, low, high, ideal, p-values and their Holm corrections, the
-smallest effect that it could have found, and whether the value goes towards the stereotype; what
-it means is left out of saved verdicts."""
+smallest effect that it could have found, and whether the value goes towards the stereotype; `size`
+with its ends and `smallest_size` are on the scale of `evenhand.statistics.sizes`, above 0 towards
+the stereotype; `n` counts what `unit` names, and `n_for` is how many would show a bias of a size.
+What it means is left out of saved verdicts."""
 
 STRONG, SOME = 0.01, 0.05
-INTERNAL = ("prob", "required", "ratio", "evidence")
+INTERNAL = ("prob", "required", "ratio", "evidence", "kind")
 """What is not saved of a test."""
 
 prose = Prose("verdicts")
@@ -192,7 +195,9 @@ class Verdict:
 
     `name` is what was judged, such as glove. `tests` has each deciding test with its p-value and
     the corrected one; `confirmed_by` names the measures that agree; `cannot_mean` says what "none
-    found" does not mean.
+    found" does not mean. `claim` is the sentence in a few words, after the name; `size` the test
+    whose size stands for the finding (`find_size`), and `detectable` those tests whose smallest
+    detectable effects say what "none found" leaves open.
     """
 
     subject: Subject
@@ -204,6 +209,9 @@ class Verdict:
     tests: tuple[Mapping[str, Any], ...] = ()
     confirmed_by: tuple[str, ...] = ()
     cannot_mean: str = ""
+    claim: str = ""
+    size: Mapping[str, Any] | None = None
+    detectable: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         row = {name: getattr(self, name) for name in self.__slots__ if name != "level"}
@@ -214,7 +222,8 @@ class Verdict:
     def from_dict(cls, row: Mapping[str, Any]) -> Verdict:
         fields = {name: value for name, value in row.items() if name != "verdict"}
         fields["numbers"] = tuple(map(Number.from_dict, row["numbers"]))
-        fields["tests"], fields["confirmed_by"] = tuple(row["tests"]), tuple(row["confirmed_by"])
+        for name in ("tests", "confirmed_by", "detectable"):
+            fields[name] = tuple(row.get(name, ()))
         return cls(level=row["verdict"], **fields)
 
 
@@ -288,6 +297,7 @@ def collect_tests(
             wider = _wider(test["prob"], len(family))
             for end in ("low", "high"):
                 test[end] = test["value"] + (test[end] - test["value"]) * wider
+        _put_on_scale(test, fixed=not rules.ends)
     return Tests(
         deciding=tuple(deciding),
         confirming=tuple(confirming),
@@ -327,6 +337,83 @@ def _smallest(test: Test, low: str, high: str, tests: int) -> float | None:
     return math.exp(effect) if test["ratio"] else effect
 
 
+def _put_on_scale(test: Test, *, fixed: bool) -> None:
+    """Add the size of a test and of the smallest that it finds; above 0 is towards the stereotype.
+
+    Where the sign means nothing, or with `fixed` false, the size of the value is above 0.
+    """
+    evidence: Evidence = test["evidence"]
+    about: Declaration = find(test["metric"]).declaration  # type: ignore[union-attr]
+    kind = evidence.size or about.size
+    sizes = [to_size(test[end], kind, spread=evidence.spread) for end in ("value", "low", "high")]
+    sign = _sign(about) if fixed else 0
+    if sizes[0] is not None and sign * 2 + (sizes[0] > 0) - (sizes[0] < 0) < 0:
+        sizes = [None if size is None else -size for size in (sizes[0], sizes[2], sizes[1])]
+    test |= dict(zip(("size", "size_low", "size_high"), sizes, strict=True))
+    smallest = test["smallest_effect"]
+    if smallest is not None:
+        value = smallest if test["ratio"] else (test["ideal"] or 0.0) + smallest
+        smallest = to_size(
+            min(value, 1.0) if kind == "share" else value, kind, spread=evidence.spread
+        )
+    test["smallest_size"] = smallest
+    items = evidence.measurement.n
+    known = smallest is not None and math.isfinite(smallest)
+    test |= {
+        "claim": evidence.claim,
+        "quantity": evidence.quantity,
+        "n": items,
+        "unit": about.unit,
+        "n_for": {
+            name: items_needed(items, smallest, size)
+            for name, size in SIZES.items()
+            if size and known
+        },
+    }
+
+
+def _sign(about: Declaration) -> int:
+    """The sign of a value that goes towards the stereotype; 0 where either is bias."""
+    return about.stereotype or {"higher": 1, "lower": -1, "away": 0}[about.worse]
+
+
+def find_size(rules: Rules, tests: Tests) -> Test | None:
+    """The test whose size stands for a finding.
+
+    Of the tests that are some evidence and have a size, it is that of the instrument that leads;
+    without one, that with the smallest corrected p-value. Where every class is a test, it is the
+    median class by size (of two, the smaller).
+    """
+    sized = [test for test in tests.holding if test.get("size") is not None]
+    if not sized:
+        return None
+    if rules.ends:
+        return sorted(sized, key=lambda test: abs(test["size"]))[(len(sized) - 1) // 2]
+    leading = {about.name for about in tests.instruments if about.role == "leads"}
+    return min(
+        sized, key=lambda t: (t["metric"] not in leading, t["p_holm"], _or_one(t["p_value"]))
+    )
+
+
+def _detectable(rules: Rules, tests: Tests, shown: Sequence[Test]) -> list[Test]:
+    """The tests that say what "none found" leaves open.
+
+    Those of the instruments that lead or are required, else those shown; where every class is a
+    test, the two that could have shown the least and the most.
+    """
+    known = [test for test in tests.deciding if test["smallest_effect"] is not None]
+    if rules.ends:
+        ordered = sorted(known, key=lambda test: test["smallest_effect"])
+        return ordered if len(ordered) < 2 else [ordered[0], ordered[-1]]
+    required = [test for test in known if test["required"]]
+    return required or [test for test in shown if test["smallest_effect"] is not None]
+
+
+def _saved(test: Test) -> Test:
+    """What is saved of a test."""
+    return {key: value for key, value in test.items() if key not in INTERNAL}
+
+
 def _measured_as(subject: str) -> str:
     """The subject of instruments that measure what is judged."""
     return "corpus" if subject == "data" else subject
@@ -336,7 +423,7 @@ def as_test(evidence: Evidence, about: Declaration, topic: str = "") -> Test:
     """A test as the rules read it."""
     m, general = evidence.measurement, evidence.general
     ideal = m.ideal or 0.0
-    sign = about.stereotype or {"higher": 1, "lower": -1, "away": 0}[about.worse]
+    sign = _sign(about)
     test = {
         "label": evidence.label or label_of(m, topic),
         "metric": m.metric,
@@ -407,6 +494,7 @@ def judge(
         return _not_measured(subject, name, topic, sentence, more)
     level = find_level(rules, tests)
     shown, confirmed = _shown(rules, level, tests), _confirmed(rules, tests)
+    size = find_size(rules, tests)
     sentence = getattr(prose, rules.sentence)(
         level=level,
         tests=tests.deciding,
@@ -424,12 +512,16 @@ def judge(
         level=level,
         sentence=f"{sentence} {after}" if after and level != "none found" else sentence,
         numbers=(*_numbers(rules, level, tests, shown), *more),
-        tests=tuple(
-            {key: value for key, value in test.items() if key not in INTERNAL}
-            for test in (shown if rules.ends else tests.deciding)
-        ),
+        tests=tuple(map(_saved, shown if rules.ends else tests.deciding)),
         confirmed_by=confirmed,
         cannot_mean=getattr(prose, f"cannot_mean_{subject}")(),
+        claim=""
+        if level == "none found"
+        else prose.claim(subject=subject, size=size, holding=tests.holding, tests=tests.deciding),
+        size=None if size is None else {"name": name_size(size["size"]), **_saved(size)},
+        detectable=tuple(map(_saved, _detectable(rules, tests, shown)))
+        if level == "none found"
+        else (),
     )
 
 

@@ -7,6 +7,7 @@ it was run: with these words, sentences or classes.
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 POWER = 0.8
@@ -62,6 +63,33 @@ def power_of(
         return float(effect != 0)
     shift, end = effect / standard_error, quantile(1 - alpha / 2, df)
     return _cdf(shift - end, df) + _cdf(-shift - end, df)
+
+
+def items_needed(items: int, smallest: float, wanted: float) -> int:
+    """How many items a test needs to find the effect `wanted`, from what it finds with `items`.
+
+    Parameters
+    ----------
+    items : int
+        The items of the test as it was run.
+    smallest : float
+        The smallest effect that it finds.
+    wanted : float
+        The effect to be found, on the same scale.
+
+    Returns
+    -------
+    int
+        At least `items`. The standard error is taken to fall with the square root of the number
+        of items, as it does where everything that was sampled grows by the same factor.
+
+    Examples
+    --------
+    >>> items_needed(40, 0.4, 0.2)
+    160
+
+    """
+    return max(items, math.ceil(items * (smallest / wanted) ** 2))
 
 
 def quantile(p: float, df: float | None = None) -> float:

@@ -27,11 +27,21 @@ from evenhand.classifier.groups import (
 )
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Evidence, Run, correct_p_values, instrument, option
+from evenhand.instruments import (
+    READABLE,
+    Declaration,
+    Evidence,
+    Exhibit,
+    Run,
+    correct_p_values,
+    instrument,
+    option,
+)
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
 from evenhand.statistics.shrinkage import root_mean_square, shrink
+from evenhand.wording import percent
 
 DRAWS = 1000
 """Resamples behind the interval of a root mean square."""
@@ -283,6 +293,7 @@ class _Gaps:
         ]
 
     finding: ClassVar[str] = ""
+    claim: ClassVar[str] = ""
 
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
@@ -294,10 +305,27 @@ class _Gaps:
                 measurement=measurement,
                 label=f"{cls.declaration.label}, {measurement.query}",
                 quantity="a root mean square of the gaps",
+                claim=f"{cls.claim} ({measurement.query})",
                 sentence=f"{cls.finding} ({measurement.query}); the largest gap is that of "
                 f"'{largest.query}', {first} and {second}.",
             )
         ]
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:
+        """The class with the largest gap, with the rates of both groups."""
+        largest = measurement.part(measurement.details["largest"], "class")
+        if len(largest.query) > READABLE:
+            return None
+        groups = measurement.details.get("groups") or ("first group", "second group")
+        return Exhibit(
+            text=f"The class “{largest.query}”",
+            readings=tuple(
+                (str(name), percent(rate), rate)
+                for name, rate in zip(groups, largest.details["rates"], strict=True)
+            ),
+            effect=abs(largest.value),
+        )
 
     @classmethod
     def example(cls) -> tuple[Predictions, None]:
@@ -312,6 +340,8 @@ COMMON: dict[str, Any] = {
     "audit": True,
     "ideal": 0.0,
     "worse": "higher",
+    "size": "gap",
+    "unit": "texts",
     "caveats": (
         "Gaps of groups say nothing about why the groups are treated differently, and which rate "
         "should be equal depends on what errors cost whom.",
@@ -340,6 +370,7 @@ class TprGap(_Gaps):
 
     rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
     finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
+    claim: ClassVar[str] = "recognises classes more often in one group than in another"
 
 
 @instrument(
@@ -359,6 +390,9 @@ class FprGap(_Gaps):
 
     rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
     finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
+    claim: ClassVar[str] = (
+        "wrongly takes people for a class more often in one group than in another"
+    )
 
 
 @instrument(

@@ -129,6 +129,8 @@ Verdict = Literal["robust", "not robust", "undecided"]
     ideal=0.0,
     worse="away",
     role="leads",
+    size="log-odds",
+    unit="texts",
     audit=True,
     material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
@@ -250,6 +252,10 @@ class Bias:
                         label=f"{label}, {network}",
                         quantity=f"the {label.lower()} with {network}",
                         general=part,
+                        claim="does better on a text whose gender is the usual one of its class"
+                        if part.value > 0
+                        else "does better on a text whose gender is the rarer one of its class",
+                        size="log-odds" if part.query == HEAD else "gap",
                         points=part.query != HEAD,
                     )
                 )

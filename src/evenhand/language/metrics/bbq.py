@@ -157,7 +157,7 @@ class Bbq:
     requires_material: ClassVar[bool] = True
 
     orders: int = option(3, minimum=1, maximum=6, help="Orders of the answers in the prompt.")
-    resamples: int = option(2000, minimum=1, help="Bootstrap resamples of the templates.")
+    resamples: int = option(2000, minimum=1, help="Bootstrap resamples.")
 
     def read(self, path: str | os.PathLike[str]) -> list[BbqQuestion]:
         """The questions of a file."""
@@ -420,7 +420,7 @@ def bbq(
     orders : int
         Orders of the answers in the prompt, 1 to 6.
     resamples : int
-        Bootstrap resamples of the templates.
+        Bootstrap resamples.
     seed, prob, cache, progress
         As for `Run`.
 

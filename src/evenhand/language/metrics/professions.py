@@ -74,6 +74,8 @@ BEFORE_PRONOUN = "The {} said that"
     ideal=0.0,
     worse="away",
     role="required",
+    size="log-odds",
+    unit="sentences",
     material="sentences of templates, professions and persons (BEC-Pro table)",
     reading="p_target is the probability of the person word with the profession shown, p_prior "
     "with every piece of the profession masked; of a causal model, that of the sentence with any "
@@ -150,6 +152,12 @@ class Professions:
                 measurement=part,
                 label="Professions, men's minus women's",
                 quantity="a contrast of professions",
+                claim="associates the professions of "
+                + (
+                    "men with men and of women with women"
+                    if part.value > 0
+                    else "men with women and of women with men"
+                ),
                 sentence=f"Professions held mostly by {'men' if part.value > 0 else 'women'} are "
                 "associated with men more than those held mostly by "
                 f"{'women' if part.value > 0 else 'men'}.",

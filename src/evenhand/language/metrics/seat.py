@@ -80,6 +80,8 @@ RANDOM = (
     ideal=0.0,
     worse="away",
     role="decides",
+    size="d",
+    unit="words",
     material="built in (WEAT 1 to 10), or a query with two target and two attribute sets (JSON)",
     reading="An effect size in standard deviations, between -2 and 2. Above 0, the first target "
     "set goes with the first attribute set. tau is its standard deviation between templates.",
@@ -225,6 +227,9 @@ class Seat:
                 measurement=measurement,
                 label=f"SEAT, {title}",
                 quantity="a mean effect size",
+                claim=f"places '{first}' nearer to '{a}' and '{second}' nearer to '{b}'".replace(
+                    "_", " "
+                ),
                 sentence=f"{title}: sentences that mention words of '{first}' lie nearer to "
                 f"'{a}', those of '{second}' nearer to '{b}'.".replace("_", " "),
             )

@@ -83,7 +83,7 @@ class Disco:
     declaration: ClassVar[Declaration]
 
     fills: int = option(3, minimum=1, help="Fills of each sentence: the k likeliest words.")
-    names: int = option(
+    per_gender: int = option(
         100, minimum=5, help="First names of each gender, the most frequent that are one word."
     )
     alpha: float = option(
@@ -132,7 +132,7 @@ class Disco:
             gender: [name for name in getattr(table, gender) if name not in table.ambiguous]
             for gender in GENDERS
         }
-        fewest = min(self.names, *map(len, chosen.values()))
+        fewest = min(self.per_gender, *map(len, chosen.values()))
         listed = [name for gender in GENDERS for name in chosen[gender][:fewest]]
         return listed, np.repeat([True, False], fewest)
 
@@ -226,7 +226,7 @@ def disco(
     templates: Sequence[str] | None = None,
     *,
     fills: int = 3,
-    names: int = 100,
+    per_gender: int = 100,
     alpha: float = 0.05,
     permutations: int = 2000,
     seed: int = 0,
@@ -244,7 +244,7 @@ def disco(
         Sentences with `[NAME]` and `[MASK]`; the built-in ones by default.
     fills : int
         Fills of each sentence: the k likeliest words.
-    names : int
+    per_gender : int
         First names of each gender.
     alpha : float
         Level of the tests, before the Bonferroni correction over all of them.
@@ -267,11 +267,11 @@ def disco(
     Examples
     --------
     >>> import evenhand as eh
-    >>> m = disco(eh.masked.load("mini"), ["[NAME] found work as a [MASK]."], names=20)
+    >>> m = disco(eh.masked.load("mini"), ["[NAME] found work as a [MASK]."], per_gender=20)
     >>> m.n, m.value >= 0
     (1, True)
     """
-    chosen = Disco(fills=fills, names=names, alpha=alpha, permutations=permutations)
+    chosen = Disco(fills=fills, per_gender=per_gender, alpha=alpha, permutations=permutations)
     return chosen.measure(
         model, templates, Run(seed=seed, prob=prob, cache=cache, progress=progress)
     )

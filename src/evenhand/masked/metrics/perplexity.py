@@ -56,7 +56,7 @@ class Perplexity:
     declaration: ClassVar[Declaration]
     requires_material: ClassVar[bool] = True
 
-    resamples: int = option(2000, minimum=1, help="Bootstrap resamples of the texts.")
+    resamples: int = option(2000, minimum=1, help="Bootstrap resamples.")
 
     def read(self, path: str | os.PathLike[str]) -> list[str]:
         """The texts of a file, one per line; blank lines are skipped."""

@@ -117,6 +117,8 @@ class WordMean:
     ideal=0.0,
     worse="away",
     role="decides",
+    size="d",
+    unit="phrases",
     material="phrase sets (TOML)",
     reading="The effect size of WEAT on the model's sentence embeddings, from which the mean "
     "embedding of control phrases is subtracted; the part 'raw' is without that. Above 0 the first "
@@ -207,6 +209,8 @@ class Phrases:
             Evidence(
                 measurement=measurement,
                 label=f"Phrase theme “{measurement.query}”",
+                claim=f"places phrases about {more} nearer to the words for men "
+                f"(theme “{measurement.query}”)",
                 sentence=f"Phrases associated with {more} (theme “{measurement.query}”) lie nearer "
                 f"to the words for men than those associated with {less}.",
             )

@@ -33,8 +33,10 @@ from evenhand.cache import Cache
 from evenhand.errors import EvenhandError, FileError, InputError
 from evenhand.files import WriteRows, check_row_format, open_rows
 from evenhand.instruments import (
+    READABLE,
     Declaration,
     Evidence,
+    Exhibit,
     Progress,
     Run,
     instrument,
@@ -102,6 +104,8 @@ POOLED = ("pronoun", "slot", "p_male", "p_female", "in_top")
     role="leads",
     minimum=20,
     stereotype=0,
+    size="share",
+    unit="sentences",
     material="masked sentences (JSON lines with 'masked', or text with one [MASK] per line)",
     reading="P is the probability of the likeliest word of that gender at the mask; the value is "
     "the mean over the sentences in which one of them has at least 5 %. 1 is male only, 0 female "
@@ -233,12 +237,41 @@ class Pronouns:
                 measurement=measurement,
                 label="Pronoun score",
                 quantity="a mean pronoun score",
+                claim=f"assumes {who} in {count} of {above + below} sentences that do not say",
                 sentence="Where a sentence does not say who is meant, the model expects "
                 f"{who}: it does so in {percent(count / max(above + below, 1))} of {above + below} "
                 f"sentences, with a mean score of {number(measurement.value, 2)} (1: male words "
                 "only, 0: female words only).",
             )
         ]
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:
+        """The sentence in which the two genders differ most in probability."""
+        if not {"masked", "p_male", "p_female"} <= set(measurement.items.columns):
+            return None
+        sign = 1 if measurement.value > 0.5 else -1
+        rows = [
+            item
+            for item in measurement.items
+            if len(item["masked"]) <= READABLE and (item["p_male"] - item["p_female"]) * sign > 0
+        ]
+        if not rows:
+            return None
+        item = max(rows, key=lambda row: abs(row["p_male"] - row["p_female"]))
+        sides = ("male", "female") if sign > 0 else ("female", "male")
+        return Exhibit(
+            text=item["masked"],
+            readings=tuple(
+                (
+                    item.get(f"{side}_word") or f"{side} word",
+                    percent(item[f"p_{side}"]),
+                    item[f"p_{side}"],
+                )
+                for side in sides
+            ),
+            effect=abs(item["p_male"] - item["p_female"]),
+        )
 
     @staticmethod
     def clause(m: Measurement) -> str:

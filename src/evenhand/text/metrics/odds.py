@@ -16,13 +16,14 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Evidence, Run, instrument, option
+from evenhand.instruments import READABLE, Declaration, Evidence, Exhibit, Run, instrument, option
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.odds import conditional_interval, fisher_test, odds_ratio
 from evenhand.statistics.tests import holm
 from evenhand.text.tables import Corpus, Source, Table, as_cell, open_table
+from evenhand.wording import percent
 
 __all__ = ["Counts", "Odds", "class_odds", "count_rows", "leaning", "odds", "pronoun_gender"]
 
@@ -64,6 +65,8 @@ _MAX_VALUES = 100
     worse="away",
     role="leads",
     compared="ratio",
+    size="odds",
+    unit="texts",
     reading=(
         "m and f count the texts of men and of women in a class. Above 1 the class leans male, "
         "below 1 female. Where a count is 0, one half is added to all four counts."
@@ -148,9 +151,37 @@ class Odds:
     def evidence(measurement: Measurement) -> list[Evidence]:
         """Every class is a test."""
         return [
-            Evidence(measurement=part, label=f"Odds ratio of '{part.query}'")
+            Evidence(
+                measurement=part,
+                label=f"Odds ratio of '{part.query}'",
+                claim=f"have '{part.query}' more often of {'men' if part.value > 1 else 'women'}",
+            )
             for part in measurement.select("class") or (measurement,)
         ]
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:
+        """The class, with the shares of its gender in it and in the other classes."""
+        counts = measurement.details
+        if len(measurement.query) > READABLE or "other_female" not in counts:
+            return None
+        man = measurement.value > 1
+        who, own, rest = (
+            ("men", "male", "other_male") if man else ("women", "female", "other_female")
+        )
+        total = counts["male"] + counts["female"]
+        others = counts["other_male"] + counts["other_female"]
+        return Exhibit(
+            text=f"The class “{measurement.query}”",
+            readings=tuple(
+                (f"{who} in {where}", percent(share), share)
+                for where, share in (
+                    ("it", counts[own] / max(total, 1)),
+                    ("the other classes", counts[rest] / max(others, 1)),
+                )
+            ),
+            effect=abs(math.log(measurement.value)) if measurement.value > 0 else math.inf,
+        )
 
     def tally(self, subject: Corpus) -> dict[str, Any]:
         """The counts of one shard as plain values; it may lack a gender or have one class."""

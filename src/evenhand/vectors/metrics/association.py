@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.instruments import Evidence, Run, instrument
+from evenhand.instruments import READABLE, Evidence, Exhibit, Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, two_way_jackknife
+from evenhand.statistics.sizes import spread_within
 from evenhand.vectors.distances import DistanceTable, distance_table
 from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.store import Vectors
@@ -43,6 +44,8 @@ _CHUNK = 1 << 15
     "than to the others, the same attribute compared across classes.",
     scale="Difference of cosines (ideal: 0)",
     varies_with="dimension",
+    size="spread",
+    unit="stereotype words",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +62,44 @@ class Association(WordMetric):
     def evidence(measurement: Measurement) -> list[Evidence]:
         """The contrast, as a distance."""
         where = "nearer to" if measurement.value < 0 else "further from"
+        rows = [item for item in measurement.items if item.get("axis") == "attribute"]
+        groups = [str(item["group"]) for item in rows]
+        spread = spread_within([item["score"] for item in rows], groups)
+        classes = len(set(groups))
         return [
             Evidence(
                 measurement=measurement,
+                claim=f"places stereotype words {where} the group they are about "
+                f"({measurement.query})",
+                # own against other classes: k / (k - 1) of it is the leaning to one of k classes
+                spread=spread * (classes - 1) / classes if spread else None,
                 quantity="an association contrast",
                 sentence=f"Stereotype words lie {where} the class they are associated with, by "
                 f"{number(abs(measurement.value))} of cosine distance on average.",
             )
         ]
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:
+        """The stereotype word that is nearest to its own group compared with the others."""
+        sign = -1 if measurement.value < 0 else 1
+        rows = [
+            item
+            for item in measurement.items
+            if item.get("axis") == "attribute"
+            and len(item["word"]) <= READABLE
+            and item["score"] * sign > 0
+        ]
+        if not rows:
+            return None
+        item = max(rows, key=lambda row: abs(row["score"]))
+        where = "nearer to" if sign < 0 else "further from"
+        reading = f"{number(abs(item['score']))} of cosine distance {where} it than to the others"
+        return Exhibit(
+            text=f"“{item['word']}”, in the list about “{item['group']}”",
+            readings=(("lies", reading, None),),
+            effect=abs(item["score"]),
+        )
 
     def compute(self, table: DistanceTable, run: Run) -> Measurement:
         """Measure this table."""

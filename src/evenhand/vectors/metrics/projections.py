@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instrument, option
+from evenhand.instruments import Evidence, Run, instrument, option
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
 from evenhand.statistics.association import project, unit
 from evenhand.statistics.intervals import Floats, welch
+from evenhand.statistics.sizes import spread_within
 from evenhand.statistics.tests import two_sample
 from evenhand.vectors.probes import Labels, Outcome, WordMetric
 from evenhand.vectors.store import Vectors
@@ -53,6 +55,8 @@ class ProjectionStatistic:
     reading="Above 0: the occupations of the first class lie towards the first word.",
     scale="Difference of cosines (ideal: 0)",
     varies_with="dimension",
+    size="spread",
+    unit="occupations",
     audit=True,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,21 @@ class Projections(WordMetric):
         name = f"{question.name}: occupations on {ends[0]}-{ends[1]}"
         groups = {kind: question.occupations[kind] for kind in question.classes}
         return [self.compute(v, groups, ends, name, run)]
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The difference of the two lists."""
+        items = measurement.items
+        scores = [item.get("score", math.nan) for item in items]
+        first = "near the side of their own group" if measurement.value > 0 else "on the other side"
+        return [
+            Evidence(
+                measurement=measurement,
+                quantity="a difference of projections",
+                claim=f"places occupations {first} ({measurement.query})",
+                spread=spread_within(scores, [str(item.get("group", "")) for item in items]),
+            )
+        ]
 
     def compute(
         self,
