@@ -1,11 +1,12 @@
 """The tables of docs/results.md from the published results of a few-shot grid.
 
     python benchmarks/grid_tables.py docs/results/wikibios-minilm
-    python benchmarks/grid_tables.py docs/results/NAME --publish GRID
+    python benchmarks/grid_tables.py docs/results/NAME --publish GRID [GRID …]
 
 The first prints the tables as Markdown. The second first writes the CSV files of `evenhand grid
 report GRID` into the folder: one row per cell (results), per network (networks), per mitigation
-(mitigations) and per paired change of a cell (effects), compressed, with 6 digits.
+(mitigations) and per paired change of a cell (effects), compressed, with 6 digits. Of several
+grids the rows follow each other: the same cells with other seeds, of which one table is printed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import csv
 import gzip
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 FILES = ("results", "networks", "mitigations", "effects")
@@ -24,16 +25,21 @@ DIGITS = 6
 Row = dict[str, str]
 
 
-def publish(grid: Path, folder: Path) -> None:
-    """Write the CSV files of a report, rounded and compressed; equal results give equal bytes."""
+def publish(grids: Sequence[Path], folder: Path) -> None:
+    """Write the CSV files of reports, rounded and compressed; equal results give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in FILES:
-        with (grid / "report" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([list(map(_short, row)) for row in rows])
-        content = gzip.compress(text.getvalue().encode(), compresslevel=9, mtime=0)
-        (folder / f"{name}.csv.gz").write_bytes(content)
+        rows: list[list[str]] = []
+        for path in (grid / "report" / f"{name}.csv" for grid in grids):
+            if path.exists():
+                with path.open(encoding="utf-8", newline="") as file:
+                    rows += list(csv.reader(file))[1 if rows else 0 :]
+        if rows:
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerows([list(map(_short, row)) for row in rows])
+            content = gzip.compress(text.getvalue().encode(), compresslevel=9, mtime=0)
+            (folder / f"{name}.csv.gz").write_bytes(content)
 
 
 def _short(cell: str) -> str:
@@ -158,6 +164,27 @@ def task_table(folder: Path) -> str:
     return markdown(["", "accuracy", "counting words", "association"], rows)
 
 
+def seed_table(folder: Path) -> str:
+    """How much two seeds differ in the same cell, beside the standard error for new classes."""
+    results = read(folder, "results")
+    rows = []
+    for network in sorted({row["network"] for row in results}):
+        for name in ("accuracy", "association", "epsilon"):
+            cells: dict[tuple[str, str], list[float]] = {}
+            errors = []
+            for row in results:
+                if row["network"] == network:
+                    cells.setdefault((row["ways"], row["shots"]), []).append(float(row[name]))
+                    width = float(row[f"{name}_high"]) - float(row[f"{name}_low"])
+                    errors.append((width / 2 / 1.96) ** 2)
+            between = sum((a - b) ** 2 / 2 for a, b in cells.values()) / len(cells)
+            error = sum(errors) / len(errors)
+            numbers = [f"{math.sqrt(x):.4f}".lstrip("0") for x in (between, error)]
+            rows.append([network, name, *numbers, f"{between / error:.1%}"])
+    head = ["network", "", "standard deviation between seeds", "standard error for new classes"]
+    return markdown([*head, "share of the variance"], rows)
+
+
 def clear(cells: list[Row], name: str) -> int:
     """How many intervals exclude 0."""
     return sum(float(c[f"{name}_low"]) > 0 or float(c[f"{name}_high"]) < 0 for c in cells)
@@ -167,11 +194,14 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--publish", type=Path, metavar="GRID")
+    parser.add_argument("--publish", type=Path, nargs="+", metavar="GRID")
     given = parser.parse_args()
     if given.publish is not None:
         publish(given.publish, given.folder)
-    for table in (measure_table, task_table, network_table, mitigation_table):
+    tables = [measure_table, task_table, network_table, mitigation_table]
+    if len({row["seeds"] for row in read(given.folder, "results")}) > 1:
+        tables = [seed_table]
+    for table in tables:
         print(f"{table(given.folder)}\n")
 
 

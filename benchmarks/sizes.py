@@ -4,7 +4,7 @@
 
 Prints a Markdown table, one row per subject and true size. The worlds are those of
 `evenhand.simulate`, measured by the instruments and judged by the rules of the audit. The criteria
-were written down in docs/sizes.md before the first run.
+were written down in docs/concepts/sizes.md before the first run.
 """
 
 from __future__ import annotations

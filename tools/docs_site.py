@@ -383,16 +383,27 @@ def generated_pages() -> dict[str, str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation with the generated pages and the notebooks."""
+    """Complete the navigation with generated pages, notebooks, and pages that it does not name."""
     pages = generated_pages()
     for folder in ("reference/commands", "reference/python"):
         section = _section(config.nav, f"{folder}/index.md")
         own = [path for path in pages if path.startswith(f"{folder}/")]
         section += [{Path(path).stem: path} for path in own if not path.endswith("/index.md")]
+    for path in unnamed_pages(config.nav):
+        results = Path(path).name.startswith("results")
+        beside = "results.md" if results else "guides/audit.md"
+        _section(config.nav, beside).append({_title((DOCS / path).read_text("utf-8")): path})
     notebooks = [{_title(pages[path]): path} for path in notebook_pages()]
     if notebooks:
         _section(config.nav, "get-started/install.md").append({"Notebooks": notebooks})
     return config
+
+
+def unnamed_pages(nav: Any) -> list[str]:
+    """The pages that the navigation does not name; they come last among the guides."""
+    named = set(re.findall(r"[\w./-]+\.md", repr(nav)))
+    pages = (path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md")))
+    return [page for page in pages if page not in named]
 
 
 def _section(nav: Any, page: str) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "results" / "wikibios-minilm"
+RESULTS = ROOT / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -16,17 +16,51 @@ def script():
     return runpy.run_path(str(ROOT / "benchmarks" / "grid_tables.py"))
 
 
-@pytest.mark.parametrize("table", ["measure", "task", "network", "mitigation"])
-def test_the_tables_of_the_page_are_those_of_the_published_results(script, table):
+@pytest.mark.parametrize(
+    ("grid", "tables"),
+    [
+        ("wikibios-minilm", ["measure", "task", "network", "mitigation"]),
+        ("wikibios-mini", ["network", "mitigation"]),
+        ("events-minilm", ["network", "mitigation"]),
+        ("wikibios-seeds", ["seed"]),
+    ],
+)
+def test_the_tables_of_the_page_are_those_of_the_published_results(script, grid, tables):
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert script[f"{table}_table"](FOLDER) in page
+    for table in tables:
+        assert script[f"{table}_table"](RESULTS / grid) in page
 
 
-def test_every_cell_of_the_grid_is_published(script):
-    rows = script["read"](FOLDER, "results")
-    cells = {(row["network"], row["ways"], row["shots"], row["mitigation"]) for row in rows}
-    assert len(rows) == len(cells) == 9 * 4 * 4 * 7
-    assert {row["splits"] for row in rows} == {"5"}
+@pytest.mark.parametrize(
+    ("grid", "cells", "splits"),
+    [
+        ("wikibios-minilm", 9 * 4 * 4 * 7, "5"),
+        ("wikibios-mini", 9 * 4 * 4 * 3, "5"),
+        ("events-minilm", 9 * 4 * 7, "4"),
+        ("wikibios-seeds", 2 * 2 * 4 * 4, "5"),
+    ],
+)
+def test_every_cell_of_the_grids_is_published(script, grid, cells, splits):
+    rows = script["read"](RESULTS / grid, "results")
+    keys = ("network", "ways", "shots", "mitigation", "seeds")
+    assert len(rows) == len({tuple(row[key] for key in keys) for row in rows}) == cells
+    assert {row["splits"] for row in rows} == {splits}
+
+
+def test_two_seeds_are_compared_within_each_cell(script, tmp_path):
+    grids = []
+    for seed, value in ((0, 0.5), (1, 0.7)):
+        report = tmp_path / str(seed) / "report"
+        report.mkdir(parents=True)
+        names = ("accuracy", "association", "epsilon")
+        head = ",".join(f"{name},{name}_low,{name}_high" for name in names)
+        cells = ",".join([f"{value},0,0.392"] * 3)
+        text = f"network,ways,shots,seeds,{head}\nmaml,2,2,{seed},{cells}\n"
+        (report / "results.csv").write_text(text, encoding="utf-8")
+        grids.append(tmp_path / str(seed))
+    script["publish"](grids, tmp_path / "out")
+    # between seeds .2² / 2 = .02, for new classes (.392 / 2 / 1.96)² = .01
+    assert "| maml | accuracy | .1414 | .1000 | 200.0% |" in script["seed_table"](tmp_path / "out")
 
 
 def test_published_files_are_rounded_copies_of_a_report(script, tmp_path):
@@ -35,7 +69,7 @@ def test_published_files_are_rounded_copies_of_a_report(script, tmp_path):
     for name in script["FILES"]:
         text = "network,ways,value,low\nmaml,16,0.123456789,nan\n"
         (report / f"{name}.csv").write_text(text, encoding="utf-8")
-    script["publish"](tmp_path / "grid", tmp_path / "out")
+    script["publish"]([tmp_path / "grid"], tmp_path / "out")
     expected = {"network": "maml", "ways": "16", "value": "0.123457", "low": "nan"}
     assert script["read"](tmp_path / "out", "effects") == [expected]
 

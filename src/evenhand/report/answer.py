@@ -1,8 +1,8 @@
 """The answer of an audit: what was found, how large and how sure, what helped, what to do.
 
-It is chosen from the verdicts and stages by rules that were written down before (docs/sizes.md,
-docs/audit.md); nothing is computed here. The page, the brief, the terminal and Python
-(`Audit.answer`) show the same answer.
+It is chosen from the verdicts and stages by rules that were written down before
+(docs/concepts/sizes.md, docs/guides/audit.md); nothing is computed here. The page, the brief, the
+terminal and Python (`Audit.answer`) show the same answer.
 """
 
 from __future__ import annotations
