@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenhand.report.blocks import Prose, Section, Table
+from evenhand.report.blocks import Block, Prose, Section, Table
 from evenhand.report.methods import label_of
 from evenhand.report.verdicts import SUBJECTS
 
@@ -37,7 +37,12 @@ def annex_section(findings: Findings) -> Section:
         prose.table_asked(), ("Asked", "Done here", "Not done here"), _asked(findings, answer)
     )
     missing = Table.of(prose.table_missing(), ("What", "Why"), _missing(findings))
-    blocks = [prose.text("annex"), asked, examined, *([missing] if missing.rows else [])]
+    blocks: list[Block] = [
+        prose.text("annex"),
+        asked,
+        examined,
+        *([missing] if missing.rows else []),
+    ]
     return Section("annex", "Annex for auditors", blocks if answer.findings else [])
 
 

@@ -42,8 +42,8 @@ class Finding:
     """One row of the answer: a subject and topic, what was found, how large, how sure, and how.
 
     `size` is small, medium or large on the scale of `evenhand.statistics.sizes`, `d` its number
-    with an interval, `at_least` the size of the end that is nearer to 0; they are empty where nothing was found, and `could_see` then says the
-    smallest bias that could have been seen. `simulated` says that it is about simulated data.
+    with an interval, `at_least` the size of the end that is nearer to 0; they are empty
+    where nothing was found, and `could_see` then says the smallest bias that could have been seen. `simulated` says that it is about simulated data.
     """
 
     subject: str
