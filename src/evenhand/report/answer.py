@@ -43,7 +43,8 @@ class Finding:
 
     `size` is small, medium or large on the scale of `evenhand.statistics.sizes`, `d` its number
     with an interval, `at_least` the size of the end that is nearer to 0; they are empty
-    where nothing was found, and `could_see` then says the smallest bias that could have been seen. `simulated` says that it is about simulated data.
+    where nothing was found, and `could_see` then says the smallest bias that could have been
+    seen. `simulated` says that it is about simulated data.
     """
 
     subject: str
