@@ -29,6 +29,7 @@ import dataclasses
 import inspect
 import math
 import numbers
+import os
 import pkgutil
 import types
 import typing
@@ -36,8 +37,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
+from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
@@ -89,6 +92,9 @@ LANGUAGE = {
 }
 """The kinds of language models, and what they are called."""
 ENTRY_POINTS = "evenhand.instruments"
+OPENERS = ("evenhand.vectors.store", "evenhand.language.models", "evenhand.text.tables")
+"""The modules that open a name, a path or an object of another library as a subject, each by its
+function `open_subject`."""
 
 Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
 """The parts that an instrument can have in a verdict, the first the strongest."""
@@ -636,6 +642,28 @@ def subject_of(value: Any) -> str:
     return str(kind)
 
 
+def open_subject(source: Any) -> Any:
+    """What can be measured, of a name, a path or an object of another library.
+
+    A folder is a language model; a file is a table of texts by its ending (.csv, .jsonl …), else
+    word vectors. What can be measured already is returned as it is.
+    """
+    if hasattr(source, "subject_kind") or (
+        hasattr(source, "tokenizer") and hasattr(source, "logits")
+    ):
+        return source
+    for module in map(import_module, OPENERS):
+        opened = module.open_subject(source)
+        if opened is not None:
+            return opened
+    known = isinstance(source, str | os.PathLike)
+    given = f"'{os.fspath(source)}'" if known else type(source).__name__
+    raise InputError(
+        "measure: expected word vectors, a language model, a corpus or a few-shot run, got "
+        f"{given}{', which is no embedded name, file or folder' if known else ''}"
+    )
+
+
 def measure(
     subject: Any,
     material: Any = None,
@@ -651,11 +679,13 @@ def measure(
 
     Parameters
     ----------
-    subject : Vectors, model, corpus or few-shot run
-        What is measured.
+    subject : Vectors, model, corpus, predictions or few-shot run
+        What is measured; or a name, a path, or an object of another library: `KeyedVectors` of
+        gensim, the pair (network, tokenizer) or a pipeline of transformers, a DataFrame of texts.
     material : optional
         What the question is about: a topic or a query for vectors, sentences or sentence pairs
-        for models. Without it every instrument uses its default material.
+        for models, or a file or DataFrame of them. Without it every instrument uses its default
+        material.
     metrics : str, instrument or sequence of these, optional
         The instruments by name, or with their options, such as `Weat(null=200)`; without them
         every one that fits.
@@ -679,6 +709,7 @@ def measure(
     ['weat', 'mac']
 
     """
+    subject = open_subject(subject)
     jobs = plan(subject_of(subject), material, metrics, options)
     run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
     return run_jobs(subject, jobs, run, strict=metrics is not None)
@@ -740,14 +771,32 @@ def plan(
             metric = metric(**{name: value for name, value in options.items() if name in own})
         if not metric.declaration.measures(kind):
             lookup(kind, metric.declaration.name)
-        reason = metric.misfit(material) if hasattr(metric, "misfit") else None
+        content = _read_material(metric, material)
+        reason = metric.misfit(content) if hasattr(metric, "misfit") else None
         if reason is None:
             split = hasattr(metric, "questions")
-            questions = metric.questions(material) if split else [material]
+            questions = metric.questions(content) if split else [content]
             jobs += [Job(metric, question) for question in questions]
         elif given is not None and not fitting:
             raise InputError(f"metric '{metric.declaration.name}' {reason}")
     return jobs
+
+
+def _read_material(metric: Any, material: Any) -> Any:
+    """The material of an instrument, read where a file or a DataFrame is given."""
+    if metric.declaration.subject == "vectors" or not hasattr(metric, "read"):
+        return material
+    if isinstance(material, str) and any(map(str.isspace, material)) and not _exists(material):
+        return [material]  # a sentence
+    is_path = isinstance(material, str | os.PathLike)
+    return metric.read(material) if is_path or hasattr(material, "columns") else material
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def run_jobs(
@@ -773,7 +822,13 @@ def run_jobs(
     return Measurements(results, skipped)
 
 
-def compare(before: Measurement, after: Measurement) -> Comparison:
+@overload
+def compare(before: Measurement, after: Measurement) -> Comparison: ...
+@overload
+def compare(before: Measurements, after: Measurements) -> ResultList[Comparison]: ...
+def compare(
+    before: Measurement | Measurements, after: Measurement | Measurements
+) -> Comparison | ResultList[Comparison]:
     """The change from `before` to `after`: the same measurement of other vectors or models.
 
     What both share (easy words, hard words) cancels, since items are paired. An instrument may
@@ -781,15 +836,26 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
 
     Parameters
     ----------
-    before, after : Measurement
-        Of the same metric and query.
+    before, after : Measurement or Measurements
+        Of the same metric and query. Of several measurements those are compared that both have.
 
     Returns
     -------
-    Comparison
+    Comparison, or ResultList of Comparison
         Without paired items the interval is unbounded, and says so.
 
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v = eh.vectors.load("glove")
+    >>> fair = eh.vectors.hard(v, eh.lexicon.topic("gender").definitional).vectors
+    >>> before, after = (eh.measure(each, "gender", "direct_bias") for each in (v, fair))
+    >>> eh.compare(before, after)[0].effect
+    'better'
+
     """
+    if isinstance(before, Measurements) or isinstance(after, Measurements):
+        return _compare_several(before, after)
     if (before.metric, before.query) != (after.metric, after.query):
         raise InputError(
             f"compare: expected the same measurement twice, got {before.metric} '{before.query}' "
@@ -800,6 +866,15 @@ def compare(before: Measurement, after: Measurement) -> Comparison:
         comparison: Comparison = cls.compare(before, after)
         return comparison
     return paired_jackknife(before, after)
+
+
+def _compare_several(before: Any, after: Any) -> ResultList[Comparison]:
+    several = [[m] if isinstance(m, Measurement) else m for m in (before, after)]
+    first, second = ({(m.metric, m.query): m for m in listed} for listed in several)
+    shared = [key for key in first if key in second]
+    if not shared:
+        raise InputError("compare: expected the same measurements twice, got none that both have")
+    return ResultList(compare(first[key], second[key]) for key in shared)
 
 
 def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:

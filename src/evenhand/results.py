@@ -7,7 +7,6 @@ from JSON at any depth, and can be tabulated, plotted and shown in a notebook.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
 from evenhand.files import document, plain, read_document, save_json
 
@@ -29,6 +29,8 @@ __all__ = [
     "Items",
     "Measurement",
     "Measurements",
+    "Result",
+    "ResultList",
     "Worse",
     "load",
 ]
@@ -42,7 +44,7 @@ Item: TypeAlias = Mapping[str, Any]
 Column: TypeAlias = NDArray[Any] | tuple[Any, ...]
 
 
-class Items(Sequence[Mapping[str, Any]]):
+class Items(Sequence[Mapping[str, Any]], Shown):
     """The rows behind a measurement, stored by column.
 
     Numeric columns are arrays (float, int or bool; a missing number is NaN), all others tuples.
@@ -123,8 +125,11 @@ class Items(Sequence[Mapping[str, Any]]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        return f"Items({len(self)} rows: {', '.join(self.columns)})"
+    def _headline(self) -> str:
+        return f"{len(self)} rows: {', '.join(self.columns)}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return self
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The columns as lists."""
@@ -181,8 +186,8 @@ def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Estimate(Result):
     """A value with an interval that contains the truth with probability `prob`.
 
     An end that is not known is unbounded (infinite). JSON has null for it, and for a value that
@@ -216,6 +221,9 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}] ({self.prob:.0%})"
 
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [self.to_dict()]
+
     def to_dict(self) -> dict[str, Any]:
         return {"value": self.value, "low": self.low, "high": self.high, "prob": self.prob}
 
@@ -242,8 +250,8 @@ def _normalise_interval(result: Any) -> None:
         object.__setattr__(result, "value", math.nan)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measurement:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Measurement(Result):
     """One measured bias: the number, how sure it is, and everything it was computed from.
 
     Parameters
@@ -407,12 +415,16 @@ class Measurement:
         shown = f"{self.metric} {self.query}" if title is None else title
         return forest(_forest_rows([self]), title=shown, width=width)
 
-    def _repr_html_(self) -> str:
-        return _html_table(_table_rows([self], parts=True))
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return _table_rows([self], parts=True)
+
+    def _notes(self) -> Sequence[str]:
+        left_out = [f"left out: {', '.join(self.left_out)}"] if self.left_out else []
+        return [*self.notes, *left_out]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Comparison(Result):
     """The same measurement twice, with an interval on the change, paired item by item.
 
     Parameters
@@ -555,12 +567,6 @@ class Comparison:
         fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
         return cls(**fields)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The change and those of the parts, one row each."""
-        import pandas as pd
-
-        return pd.DataFrame(self._rows())
-
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
@@ -601,11 +607,8 @@ class Comparison:
         shown = f"Change of {self.metric} {self.query}" if title is None else title
         return forest(rows, title=shown, width=width)
 
-    def _repr_html_(self) -> str:
-        return _html_table(self._rows())
 
-
-class Measurements(Sequence[Measurement]):
+class Measurements(Sequence[Measurement], Result):
     """Several measurements in order, and what could not be measured and why (`skipped`).
 
     A measurement is found by its number or by the name of its metric.
@@ -642,7 +645,7 @@ class Measurements(Sequence[Measurement]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no measurements"
 
     def to_dict(self, *, items: bool = True) -> dict[str, Any]:
@@ -665,14 +668,24 @@ class Measurements(Sequence[Measurement]):
         """Write all of them, items and parts included, as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, *, title: str = "", width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
         """A forest plot (an Altair chart)."""
         from evenhand.charts import forest
 
-        return forest(_forest_rows(self, parts=False), title=title, width=width)
+        return forest(_forest_rows(self, parts=False), title=title or "", width=width)
 
-    def _repr_html_(self) -> str:
-        return _html_table(_table_rows(self, parts=False))
+    def _headline(self) -> str:
+        if not self:
+            return "of nothing that could be measured"
+        more = f" and {len(self) - 2} more" if len(self) > 2 else ""
+        shown = "; ".join(f"{m.metric} {m.query} {m.value:.3f}" for m in self[:2])
+        return f"of {len(self)}: {shown}{more}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return _table_rows(self, parts=False)
+
+    def _notes(self) -> Sequence[str]:
+        return [f"{skip['metric']} {skip['query']}: {skip['reason']}" for skip in self.skipped]
 
 
 def load(path: str | os.PathLike[str]) -> Measurement | Comparison | Measurements:
@@ -728,18 +741,3 @@ def _forest_rows(measurements: Iterable[Measurement], parts: bool = True) -> lis
         }
         for m in listed
     ]
-
-
-def _html_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A small HTML table for notebooks."""
-
-    def cell(value: Any) -> str:
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return "–"
-        return html.escape(f"{value:.4g}" if isinstance(value, float) else str(value))
-
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0]) if rows else ""
-    body = "".join(
-        f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row.values())}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -66,7 +66,7 @@ def show(browser: Browser) -> Iterator[Open]:
 def wait(page: Page, expression: str) -> Any:
     """Wait until an expression is true in the page."""
     return page.run(
-        "new Promise((done, fail) => { let left = 600; const look = () => {"
+        "new Promise((done, fail) => { let left = 1000; const look = () => {"
         f" const value = {expression};"
         " if (value) done(value); else if (left-- > 0) setTimeout(look, 50);"
         " else fail(new Error(document.body.innerText)); }; look(); })"

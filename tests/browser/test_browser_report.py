@@ -338,9 +338,10 @@ def test_every_table_and_chart_can_be_saved_and_linked(show: Open) -> None:
     page = show()
     open_all(page)
     assert page.run(
-        "Array.from(document.querySelectorAll('table')).every(t => ['previous', 'next'].some(to =>"
-        " t.closest('.scroll')[`${to}ElementSibling`]?.textContent.endsWith('CSVLink')) ||"
-        " t.closest('.scroll').nextElementSibling.nextElementSibling.textContent === 'CSVLink')"
+        "Array.from(document.querySelectorAll('table')).every(table => {"
+        " const box = table.closest('.scroll') || table, next = box.nextElementSibling;"
+        " return [box.previousElementSibling, next, next?.nextElementSibling].some("
+        "bar => bar?.className === 'tools' && bar.textContent.endsWith('CSVLink')); })"
     )
     assert page.run(
         "Array.from(document.querySelectorAll('figure .tools')).every("

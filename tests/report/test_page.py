@@ -238,7 +238,7 @@ def test_a_level_is_a_word_and_a_shape_not_a_colour_alone(findings: Findings) ->
 def test_verdicts_stand_by_subject_in_the_order_of_reading(findings: Findings) -> None:
     given = [judged("some evidence", subject) for subject in ("classifier", "model", "data")]
     text, _ = drawn_with(findings, *given)
-    heads = re.findall(r"<h3>([^<]*): tiny</h3>", text)
+    heads = re.findall(r'<h2>([^<]*)</h2>\s*<div class="cards">', text)
     assert heads == ["The data", "Masked language model", "Few-shot classifiers"]
 
 

@@ -59,11 +59,11 @@ class Inputs:
 
 
 def gather(
-    vectors: str | os.PathLike[str] | Vectors | None,
+    vectors: str | os.PathLike[str] | Vectors | Any | None,
     model: str | os.PathLike[str] | None,
-    data: str | os.PathLike[str] | Dataset | None,
+    data: str | os.PathLike[str] | Dataset | Any | None,
     *,
-    predictions: Predictions | None = None,
+    predictions: str | os.PathLike[str] | Predictions | Any | None = None,
     skip: Sequence[str] = (),
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
@@ -76,10 +76,13 @@ def gather(
     few-shot classifiers on the model, or on `mini`. Everything that can be checked without reading
     is checked first, and what no part needs is not read.
     """
+    from evenhand.classifier.predictions import Predictions, read_predictions
     from evenhand.fewshot.data import Dataset, read
     from evenhand.language.models import kind_of
-    from evenhand.vectors.store import Vectors, load
+    from evenhand.vectors.store import load
 
+    if predictions is not None and not isinstance(predictions, Predictions):
+        predictions = read_predictions(predictions)
     for name in skip:
         if name not in PARTS:
             raise UnknownNameError("part of an audit", name, PARTS)
@@ -126,11 +129,10 @@ def gather(
                 "sha256": _hash(source),
             }
     v: Vectors | None = None
-    if {"vectors", "posterior"} & set(chosen):
-        if isinstance(vectors, Vectors):
-            v = vectors
-        elif vectors is not None:
-            v, read_from = load(vectors), vectors
+    if vectors is not None and {"vectors", "posterior"} & set(chosen):
+        v = load(vectors)
+        if isinstance(vectors, str | os.PathLike):
+            read_from = vectors
     if v is not None:
         subjects["vectors"] = {
             "name": v.name,

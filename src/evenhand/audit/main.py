@@ -30,6 +30,7 @@ from evenhand.audit.stages import (
     text_stages,
     topic_stages,
 )
+from evenhand.display import Result, ResultList
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.files import (
     RunFolder,
@@ -62,8 +63,8 @@ IGNORED = ("cli", "explore", "report", "assets", "charts.py", "wording.py")
 """Our own code that a stage's numbers do not depend on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit(Result):
     """What an audit found and where it is written; `failed` names the stages that failed.
 
     `answer` is the first screen of the page as data; `print(audit.answer)` shows it as text.
@@ -95,13 +96,38 @@ class Audit:
         """The reason for each stage that failed."""
         return {stage.title: stage.failed for stage in self.stages if stage.failed}
 
+    def _headline(self) -> str:
+        listed = "; ".join(
+            f"{v.name} {v.topic}: {v.level}".replace(" :", ":") for v in self.verdicts
+        )
+        return f"{listed or 'no verdicts'}. Page: {self.report}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "subject": verdict.subject,
+                "name": verdict.name,
+                "topic": verdict.topic,
+                "level": verdict.level,
+                "sentence": verdict.sentence,
+            }
+            for verdict in self.verdicts
+        ]
+
+    def _notes(self) -> Sequence[str]:
+        return [f"{title}: failed: {reason}" for title, reason in self.failed.items()]
+
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+        """A forest plot of the numbers behind the verdicts (an Altair chart)."""
+        return ResultList(self.verdicts).plot(title=title or "", width=width)
+
 
 def audit(
-    vectors: str | os.PathLike[str] | Vectors | None = None,
+    vectors: str | os.PathLike[str] | Vectors | Any | None = None,
     *,
-    model: str | os.PathLike[str] | None = None,
-    data: str | os.PathLike[str] | Dataset | None = None,
-    predictions: Predictions | None = None,
+    model: str | os.PathLike[str] | Any | None = None,
+    data: str | os.PathLike[str] | Dataset | Any | None = None,
+    predictions: str | os.PathLike[str] | Predictions | Any | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
@@ -123,15 +149,19 @@ def audit(
 
     Parameters
     ----------
-    vectors : str, path or Vectors, optional
-        An embedded name, a file, or loaded vectors.
-    model : str or path, optional
-        A language model of any kind (masked, causal, sentence encoder): an embedded name, a folder,
-        a GGUF file or `hf:NAME`.
-    data : str, path or Dataset, optional
-        Labelled texts: `simulated`, a file, `hf:NAME`, or a loaded data set.
-    predictions : Predictions, optional
-        Of a classifier of any kind (`evenhand.classifier.read_predictions`).
+    vectors : str, path, Vectors or vectors in memory, optional
+        As for `evenhand.vectors.load`: an embedded name, a file, loaded vectors, `KeyedVectors` of
+        gensim.
+    model : str, path or model in memory, optional
+        A language model of any kind (masked, causal, sentence encoder), as for
+        `evenhand.language.load`: an embedded name, a folder, a GGUF file, `hf:NAME`, or the pair
+        (network, tokenizer) of transformers. A model in memory is saved under `out` and audited
+        from there.
+    data : str, path, Dataset or DataFrame, optional
+        Labelled texts: `simulated`, a file, `hf:NAME`, a loaded data set, or a DataFrame with the
+        columns that `columns` names.
+    predictions : Predictions, path or DataFrame, optional
+        Of a classifier of any kind, as for `evenhand.classifier.read_predictions`.
     topics : iterable of str or Topic
         The topics of the vectors.
     out : str or path
@@ -168,6 +198,8 @@ def audit(
     chosen = _topics(topics)
     folder = check_folder(out)
     new = not folder.exists()
+    if model is not None and not isinstance(model, str | os.PathLike):
+        model = _save_model(model, folder)
     given = gather(
         vectors,
         model,
@@ -241,6 +273,18 @@ def audit(
             out=folder,
             report=page,
         )
+
+
+def _save_model(model: Any, out: Path) -> Path:
+    """Write a model in memory under the folder of the audit, as its stages load it by name."""
+    from evenhand.language.models import load
+    from evenhand.masked.memory import save
+
+    folder = out / "work" / "models" / slug(load(model).name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    save(model, folder)
+    return folder
 
 
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:

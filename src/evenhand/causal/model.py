@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import resources
 from io import StringIO
 from pathlib import Path
@@ -21,10 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.masked.forward import guard_half, is_unmodified
 from evenhand.masked.layers import LayerMaps, read_maps
+from evenhand.masked.memory import ModelSource, borrow, is_path, name_in_memory, split
 from evenhand.masked.model import (
     NetworkField,
     Networks,
+    check_vocabulary,
     choose_device,
     fingerprint_of,
     mapped_networks,
@@ -85,11 +87,34 @@ class Model:
     """Affine maps of the states after some layers; see `with_maps`."""
     subject_kind: ClassVar[str] = "causal"
 
-    @cached_property
+    @property
     def decoder(self) -> Decoder | None:
-        """The network as `scoring` computes it; None for a family that is not known there."""
+        """The network as `scoring` computes it, from the current weights; None for a family that is
+        not known there.
+        """
+        state = self._state
+        known = self.__dict__.get("_decoder")
+        if known is None or known[0] != state:
+            known = self.__dict__["_decoder"] = (state, self._read_decoder())
+        decoder: Decoder | None = known[1]
+        return decoder
+
+    @property
+    def _state(self) -> tuple[tuple[int, int], ...]:
+        """What changes when the weights are trained."""
+        if isinstance(self.core, ReadNetwork):
+            return ()
+        return tuple((weight.data_ptr(), weight._version) for weight in self.core.parameters())
+
+    def _read_decoder(self) -> Decoder | None:
         from evenhand.causal.decoder import read_decoder
 
+        if not (
+            isinstance(self.core, ReadNetwork)
+            or self.maps is not None
+            or all(is_unmodified(part) for part in self.core.modules())
+        ):
+            return None
         weights = {name: weight.detach() for name, weight in self.core.state_dict().items()}
         decoder = read_decoder(self.__dict__["_networks"].settings(), weights)
         if decoder is None or self.maps is None:
@@ -142,9 +167,16 @@ class Model:
         choices = (between, tokenizer.bos_token_id, tokenizer.eos_token_id)
         return next((token for token in choices if token is not None), None)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """A hash of everything the results depend on."""
+        """A hash of everything the results depend on, computed once per state of the weights."""
+        state = self._state
+        known = self.__dict__.get("_fingerprint")
+        if known is None or known[0] != state:
+            known = self.__dict__["_fingerprint"] = (state, self._hash())
+        return str(known[1])
+
+    def _hash(self) -> str:
         settings = self.__dict__["_networks"].settings()
         for irrelevant in ("_name_or_path", "transformers_version"):
             settings.pop(irrelevant, None)
@@ -194,7 +226,7 @@ class ReadNetwork:
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: ModelSource,
     *,
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -203,16 +235,21 @@ def load(
 
     Parameters
     ----------
-    source : str or path
+    source : str, path, (network, tokenizer) or pipeline
         The name of an embedded model, a folder in the transformers layout, `hf:NAME` for a model
-        of the hub (the only case in which something may be downloaded), or a GGUF file (needs the
-        extra `gguf`).
+        of the hub (the only case in which something may be downloaded), a GGUF file (needs the
+        extra `gguf`), or a model in memory: the pair (network, tokenizer) of transformers, or its
+        pipeline. A model in memory is not changed; it stays on its device and in its data type.
     device : str
         `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
     dtype : {"float32", "bfloat16", "float16"}
         The data type of the computation.
 
     """
+    if isinstance(source, Model):
+        return source
+    if not is_path(source):
+        return _from_memory(source)
     name = os.fspath(source)
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
@@ -261,6 +298,22 @@ def read_folder(name: str, folder: Path, device: torch.device, dtype: str) -> Mo
         if tokenizer is None or model.decoder is None:
             raise FileError(place, "expected a decoder of a known family with its tokenizer")
         return _checked_run(place, model)
+
+
+def _from_memory(source: Any) -> Model:
+    network, own = split(source)
+    name = name_in_memory(network)
+    if network.get_output_embeddings() is None:
+        raise InputError(
+            f"model '{name}': expected a causal language model with its head, got "
+            f"{type(network).__name__}"
+        )
+    network, tokenizer = borrow(network, own)
+    if network.device.type == "cpu" and network.dtype.itemsize < 4:
+        guard_half()
+    with refusing(name, "causal"):
+        check_vocabulary(name, tokenizer, network)
+        return _checked_run(name, Model(name, network, tokenizer))
 
 
 def _loaded(name: str, place: str, folder: Path, device: torch.device, dtype: str) -> Model:

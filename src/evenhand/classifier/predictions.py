@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, require_models
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
@@ -31,8 +32,8 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 INTERSECTION = " × "
 
 
-@dataclass(frozen=True)
-class Predictions:
+@dataclass(frozen=True, repr=False)
+class Predictions(Shown):
     """What a classifier answered, what is true, and who it was about.
 
     Parameters
@@ -125,6 +126,16 @@ class Predictions:
             items=chosen(self.items),
             versions=chosen(self.versions),
         )
+
+    def _headline(self) -> str:
+        return f"{self.name}: {len(self):,} predictions of {len(self.classes)} classes"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        columns: dict[str, Sequence[Any]] = {"pred": self.pred}
+        columns |= {"true": self.true} if self.true is not None else {}
+        columns |= dict(self.groups)
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def read_predictions(

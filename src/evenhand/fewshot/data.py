@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from evenhand.statistics.odds import (
     Leaning,
@@ -39,8 +40,8 @@ _NEITHER = frozenset({"other", "nonbinary", "non-binary", "nb", "x", "neither"})
 _UNKNOWN = frozenset({"", "unknown"})
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Shown):
     """Texts with a class each and, where known, a gender.
 
     Parameters
@@ -323,6 +324,16 @@ class Dataset:
             rows=self.rows[rows],
             leaning_by=self.leaning_by,
         )
+
+    def _headline(self) -> str:
+        return f"{self.name}: {len(self):,} texts of {len(self.classes)} classes"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        genders = {MALE: "male", FEMALE: "female"}
+        return [
+            {"text": text, "label": self.classes[label], "gender": genders.get(int(gender), "")}
+            for text, label, gender in zip(self.texts, self.labels, self.genders, strict=True)
+        ]
 
 
 def gender_code(value: object, male: str | None = None, female: str | None = None) -> int:

@@ -35,7 +35,8 @@ from evenhand.masked.encoding import (
     forward_packed,
 )
 from evenhand.masked.forward import guard_half
-from evenhand.masked.model import Model, load
+from evenhand.masked.memory import ModelSource
+from evenhand.masked.model import Model, load, load_to_train
 
 __all__ = ["TunedEncoder", "check_rows", "encode"]
 
@@ -58,7 +59,7 @@ def check_rows(rows: NDArray[Any], count: int) -> None:
 
 
 def encode(
-    source: str | os.PathLike[str] | Model,
+    source: ModelSource,
     texts: Sequence[str],
     *,
     pooling: str = "mean",
@@ -96,7 +97,7 @@ def encode(
 
     """
     _check_pooling(pooling)
-    model = source if isinstance(source, Model) else load(source, device=device, head=False)
+    model = load(source, device=device, head=False)
     return encode_texts(model, texts, pooling=pooling, limit=limit, cache=cache, progress=progress)
 
 
@@ -132,7 +133,7 @@ class TunedEncoder:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | Model,
+        source: ModelSource,
         texts: Sequence[str],
         *,
         pooling: str = "mean",
@@ -143,8 +144,7 @@ class TunedEncoder:
         if dtype not in DTYPES:
             raise UnknownNameError("dtype", dtype, DTYPES)
         _check_pooling(pooling)
-        given = source if isinstance(source, Model) else load(source, device=device, head=False)
-        model = replace(given, network=copy.deepcopy(given.network)) if given is source else given
+        model = load_to_train(source, device, head=False)
         if model.network.dtype != torch.float32 or model.int8 is not None:
             raise InputError("a tuned encoder: expected a model in float32, to learn its weights")
         self.model = model

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.episodes import Episodes
     from evenhand.fewshot.settings import StepProgress
     from evenhand.fewshot.training import Source, Table
-    from evenhand.masked.model import Model
+    from evenhand.masked.memory import ModelSource
 
 __all__ = ["VERSIONS", "FeatureStore", "load_word_vectors"]
 
@@ -76,7 +76,7 @@ class FeatureStore:
     def __init__(
         self,
         dataset: Dataset,
-        encoder: str | os.PathLike[str] | Model,
+        encoder: ModelSource,
         folder: str | os.PathLike[str],
         *,
         pooling: str = "mean",
@@ -85,13 +85,12 @@ class FeatureStore:
         jobs: int = 1,
         lock: Lock | None = None,
     ) -> None:
-        from evenhand.masked.model import Model, load
+        from evenhand.masked.memory import is_path
+        from evenhand.masked.model import load
 
         self.dataset, self.folder = dataset, Path(folder)
-        self.model = (
-            encoder if isinstance(encoder, Model) else load(encoder, device=device, head=False)
-        )
-        self.encoder = self.model.name if isinstance(encoder, Model) else os.fspath(encoder)
+        self.model = load(encoder, device=device, head=False)
+        self.encoder = str(encoder) if is_path(encoder) else self.model.name
         self.fingerprint = self.model.fingerprint
         self.pooling, self.limit, self.jobs = pooling, limit, jobs
         self.lock = lock or _file_lock(self.folder / "locks")

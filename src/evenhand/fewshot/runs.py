@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import files
+from evenhand.display import Result
 from evenhand.errors import FileError, InputError, require_models
 from evenhand.fewshot.answers import (
     Answers,
@@ -45,12 +46,13 @@ from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, swap_gende
 from evenhand.fewshot.settings import RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import document, public_name, save_json, to_json, versions
-from evenhand.results import Comparison, Measurement
+from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.statistics.jackknife import Ints
 
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.training import Source
+    from evenhand.masked.memory import ModelSource
     from evenhand.masked.model import Model
 
 __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
@@ -89,8 +91,8 @@ class RunFolder(files.RunFolder):
         return self.split(number) / f"seed-{seed}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunResults:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunResults(Result):
     """The measurements of a finished run.
 
     Parameters
@@ -120,9 +122,17 @@ class RunResults:
             "skipped": [skipped] if self.bias is None else [],
         }
 
+    def _headline(self) -> str:
+        bias = "not measured" if self.bias is None else str(self.bias.estimate)
+        return f"accuracy {self.accuracy.estimate}, bias {bias}"
 
-@dataclass(frozen=True, eq=False)
-class FewShotRun:
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        measured = [self.accuracy, self.baseline, *([] if self.bias is None else [self.bias])]
+        return Measurements(measured)._rows()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FewShotRun(Result):
     """A finished run: the answers by split and seed, those of the baseline by split.
 
     It is what the instruments of few-shot classifiers measure: `eh.measure(run)`. `results` has
@@ -189,6 +199,13 @@ class FewShotRun:
             **results.to_dict(items=items),
             "curves": dict(self.curves),
         }
+
+    def _headline(self) -> str:
+        measured = "not measured yet" if self.results is None else self.results._headline()
+        return f"{self.name}: {measured}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [] if self.results is None else self.results._rows()
 
 
 def summarise(
@@ -510,7 +527,7 @@ def run(
     settings: RunSettings | None = None,
     folder: str | os.PathLike[str] = "fewshot-run",
     *,
-    encoder: str | os.PathLike[str] = "mini",
+    encoder: ModelSource = "mini",
     splits: Sequence[Split] | None = None,
     shares: Sequence[float] = (0.5, 0.25, 0.25),
     both_leanings: bool = True,
@@ -536,8 +553,8 @@ def run(
     settings : RunSettings, optional
     folder : path
         A folder of another run is refused.
-    encoder : str or path
-        The name or folder of a model.
+    encoder : str, path, (network, tokenizer) or pipeline
+        A model by name or in memory, as for `evenhand.masked.load`.
     splits : sequence of Split, optional
         The class splits; by default they are drawn.
     shares : sequence of float
@@ -570,6 +587,7 @@ def run(
 
     """
     require_models("few-shot classification")
+    from evenhand.masked.memory import is_path
     from evenhand.masked.model import load
 
     chosen = settings or RunSettings()
@@ -590,7 +608,8 @@ def run(
             "splits": _splits_digest(parts),
         }
         if restart or not place.holds(identity):
-            source = public_name(encoder if store is None else store.encoder)
+            given = encoder if store is None else store.encoder
+            source = public_name(given) if is_path(given) else model.name
             place.claim(
                 identity,
                 {

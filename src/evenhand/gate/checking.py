@@ -6,13 +6,14 @@ import html
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evenhand.display import Result, html_of
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.files import document, save_json
 from evenhand.gate.policy import FailsIf, Missing, Policy, Rule, is_ratio, read_policy
@@ -23,13 +24,13 @@ from evenhand.statistics.power import quantile
 from evenhand.wording import visible
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Outcome = Literal["passed", "failed", "warning", "ignored"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RuleResult(Result):
     """How one measurement did by one rule.
 
     Parameters
@@ -103,9 +104,18 @@ class RuleResult:
         row["estimate"] = None if self.estimate is None else self.estimate.to_dict()
         return row
 
+    def _headline(self) -> str:
+        number = f"{self.value_text} {self.interval_text}"
+        return f"{self.outcome}: {self.label}: {number}, {self.limit_text}"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateResult:
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        plain = self.to_dict()
+        ends = plain.pop("estimate") or dict.fromkeys(("value", "low", "high", "prob"))
+        return [{**plain, **ends}]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GateResult(Result):
     """What a gate says: `met`, and a row per rule and measurement."""
 
     rows: tuple[RuleResult, ...] = field(repr=False)
@@ -154,26 +164,6 @@ class GateResult:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything as one JSON document."""
         save_json(path, document(gate=self.to_dict()))
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per rule and measurement."""
-        import pandas as pd
-
-        rows = []
-        for row in self.rows:
-            plain = row.to_dict()
-            ends = plain.pop("estimate") or dict.fromkeys(("value", "low", "high", "prob"))
-            rows.append({**plain, **ends})
-        return pd.DataFrame(rows)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells(row))}</tr>"
-            for row in self.rows
-        )
-        caption = f"<caption>{html.escape(self.summary)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_markdown(self) -> str:
         """A summary for a pull request: the verdict, and a table, what failed first."""
@@ -230,6 +220,16 @@ class GateResult:
                 SubElement(case, "system-out").text = visible(f"{text}: {row.reason}")
         indent(root)
         return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+    def _headline(self) -> str:
+        return self.summary
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [row for result in self.rows for row in result._rows()]
+
+    def _repr_html_(self) -> str:
+        listed = [dict(zip(COLUMNS, cells(row), strict=True)) for row in self.rows]
+        return html_of(self.summary, listed)
 
 
 COLUMNS = ("rule", "value", "interval", "limit", "outcome", "reason")

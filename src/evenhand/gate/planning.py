@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.gate.checking import Target, distance_from_ideal, fold, is_failure, select
 from evenhand.gate.policy import FailsIf, Policy, Rule, read_policy
@@ -27,8 +28,8 @@ UNPAIRED = (
 IDENTICAL = "the baseline has the same answers: " + UNPAIRED.removeprefix("no baseline: ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RulePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RulePlan(Result):
     """What one rule does to one measurement, measured again and again on other items.
 
     Parameters
@@ -78,9 +79,19 @@ class RulePlan:
         row["curve"] = [{"worsening": size, "fails": share} for size, share in self.curve]
         return row
 
+    def _headline(self) -> str:
+        return f"{self.rule}: fails {self.false_alarms:.1%} of models that have not changed"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"rule": self.rule, "metric": self.metric, "query": self.query, "n": self.n}
+            | {"worsening": size, "value": share}
+            for size, share in ((0.0, self.false_alarms), *self.curve)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan(Result):
     """The operating curves of a policy's rules, and its false alarms as a whole.
 
     Parameters
@@ -110,6 +121,13 @@ class Plan:
         row = {name: getattr(self, name) for name in self.__slots__ if name != "rows"}
         row["unplanned"] = [{"rule": rule, "reason": reason} for rule, reason in self.unplanned]
         return {**row, "rules": [each.to_dict() for each in self.rows]}
+
+    def _headline(self) -> str:
+        share = f"{self.false_alarms:.1%} of models that have not changed"
+        return f"of {len(self.rows)} rules: fails {share}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [row for each in self.rows for row in each._rows()]
 
 
 def plan(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from evenhand.cache import Cache
+from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import user_cache
 from evenhand.language.likelihood import is_causal, word_likelihoods
@@ -28,8 +28,8 @@ FORMS = {
 WORDS = tuple(dict.fromkeys(word for forms in FORMS.values() for word in forms))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Answer(Result):
     """What a model expects at the mask of a sentence.
 
     Parameters
@@ -86,29 +86,38 @@ class Answer:
         row = {name: getattr(self, name) for name in self.__slots__}
         return {**row, "words": [{"word": word, "probability": p} for word, p in self.words]}
 
+    def _headline(self) -> str:
+        return str(self)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"model": self.model, "sentence": self.sentence, "value": self.bias, "ideal": 0.5}
+            | {f"P({word})": p for word, p in self.words}
+        ]
+
 
 def ask(
     sentences: str | Sequence[str],
     model: Any = "mini",
     *,
     cache: Cache | None = None,
-) -> list[Answer]:
+) -> ResultList[Answer]:
     """Ask models which pronoun they expect at the [MASK] of sentences.
 
     Parameters
     ----------
     sentences : str or sequence of str
         Each with one [MASK] where a pronoun is.
-    model : str, path, model or sequence of these
-        Masked or causal language models.
+    model : str, path, (network, tokenizer), pipeline, or sequence of these
+        Masked or causal language models, by name or in memory, as for `evenhand.language.load`.
     cache : Cache, optional
         By default one in the user's cache folder, so that the built-in sentences, with which each
         answer is compared, are computed once per model.
 
     Returns
     -------
-    list of Answer
-        One per sentence and model.
+    ResultList of Answer
+        A list with one per sentence and model.
 
     Examples
     --------
@@ -125,11 +134,12 @@ def ask(
         if text.count(MASK) != 1:
             count = text.count(MASK) or "none"
             raise InputError(f"'{text[:60]}': expected one {MASK} where a pronoun is, got {count}")
-    several = isinstance(model, list | tuple)
+    pair = isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "named_parameters")
+    several = isinstance(model, list | tuple) and not pair
     stored = Cache(user_cache("answers")) if cache is None else cache
-    answers = []
+    answers: ResultList[Answer] = ResultList()
     for source in model if several else [model]:
-        loaded = load(source) if isinstance(source, str | os.PathLike) else source
+        loaded = load(source)
         kind = getattr(loaded, "subject_kind", "model")
         if kind not in ("model", "causal"):
             raise InputError(f"model: expected a masked or causal language model, got {kind}")

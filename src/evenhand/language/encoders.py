@@ -8,8 +8,9 @@ states are averaged over all tokens.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -23,6 +24,7 @@ from evenhand.causal.scoring import mean_states
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
 from evenhand.instruments import Progress
+from evenhand.masked.memory import ModelSource, is_encoder, is_path, name_in_memory, save
 from evenhand.masked.model import Model, name_of
 from evenhand.masked.model import load as load_masked
 from evenhand.masked.sources import fetch, first_sentence
@@ -232,7 +234,7 @@ def _steps(progress: Progress | None) -> StepProgress | None:
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: ModelSource,
     *,
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -241,15 +243,27 @@ def load(
 
     Parameters
     ----------
-    source : str or path
-        A folder in the layout of transformers or sentence-transformers, or `hf:NAME` for a model
-        of the hub (the only case in which something may be downloaded).
+    source : str, path, (network, tokenizer), pipeline or SentenceTransformer
+        A folder in the layout of transformers or sentence-transformers, `hf:NAME` for a model of
+        the hub (the only case in which something may be downloaded), or a model in memory: a
+        `SentenceTransformer`, of which a copy is loaded, or a transformers network without a head
+        with its tokenizer, whose states are averaged over all tokens.
     device : str
         `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
     dtype : {"float32", "bfloat16", "float16"}
         The data type of the network.
 
     """
+    if isinstance(source, SentenceEncoder):
+        return source
+    if is_encoder(source):
+        with tempfile.TemporaryDirectory() as written:
+            save(source, written)
+            copied = load(written, device=device, dtype=dtype)
+        return replace(copied, name=name_in_memory(copied.model.network))
+    if not is_path(source):
+        model = load_masked(source, head=False)
+        return SentenceEncoder(model.name, model, limit=model.longest)
     name = os.fspath(source)
     hub = name.startswith("hf:")
     folder = fetch(name[3:]) if hub else Path(name)

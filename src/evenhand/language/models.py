@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from evenhand.causal.model import EMBEDDED as CAUSAL
 from evenhand.errors import FileError, InputError
 from evenhand.files import parse_json
 from evenhand.instruments import LANGUAGE, subject_of
 from evenhand.language.encoders import MODULES
+from evenhand.masked.memory import ModelSource, is_encoder, is_path, split
 from evenhand.masked.model import EMBEDDED as MASKED
 from evenhand.masked.sources import CAUSAL_FAMILIES, COMMON_FAMILIES, fetch
 
@@ -26,7 +28,7 @@ MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")
 CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")
 
 
-def kind_of(source: str | os.PathLike[str]) -> Kind:
+def kind_of(source: ModelSource) -> Kind:
     """Which kind of language model a source is, by its name and its configuration.
 
     A folder with `modules.json` (of sentence-transformers), or one with a network of a masked
@@ -34,8 +36,10 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
 
     Parameters
     ----------
-    source : str or path
-        An embedded name, a folder, a GGUF file, or `hf:NAME`.
+    source : str, path or model in memory
+        An embedded name, a folder, a GGUF file, `hf:NAME`; or a model in memory: the pair
+        (network, tokenizer) of transformers, its pipeline, a `SentenceTransformer`, or a model that
+        was loaded before.
 
     Examples
     --------
@@ -43,6 +47,13 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     'model'
 
     """
+    if hasattr(source, "subject_kind"):
+        return cast(Kind, subject_of(source))
+    if is_encoder(source):
+        return "encoder"
+    if not is_path(source):
+        network, _ = split(source)
+        return _kind([type(network).__name__], network.config.model_type, "model in memory")
     name = os.fspath(source)
     if name in MASKED:
         return "model"
@@ -64,11 +75,15 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
         raise FileError(path, f"expected a JSON object, got {type(config).__name__}")
     heads = config.get("architectures")
     names = [head for head in heads if isinstance(head, str)] if isinstance(heads, list) else []
+    return _kind(names, config.get("model_type"), path)
+
+
+def _kind(names: Sequence[str], family: Any, place: Path | str) -> Kind:
+    """The kind of a model by the names of its classes and its family."""
     if any(head.endswith(CAUSAL_HEADS) for head in names):
         return "causal"
     if any(head.endswith(MASKED_HEADS) for head in names):
         return "model"
-    family = config.get("model_type")
     if family in CAUSAL_FAMILIES:
         return "causal"
     if names and all(head.endswith("Model") for head in names):
@@ -76,10 +91,22 @@ def kind_of(source: str | os.PathLike[str]) -> Kind:
     if family in COMMON_FAMILIES:
         return "model"
     raise FileError(
-        path,
+        place,
         "expected a masked or a causal language model or a sentence encoder (architectures that "
         f"end in ForMaskedLM, ForCausalLM or Model), got {', '.join(names) or family!r}",
     )
+
+
+def open_subject(source: Any) -> Any | None:
+    """A language model where the source is a name, a folder or a model in memory; else None."""
+    if is_path(source):
+        name = os.fspath(source)
+        folder = Path(name).is_dir() or name.lower().endswith(".gguf")
+        return load(source) if name in EMBEDDED or name.startswith("hf:") or folder else None
+    network = (
+        source[0] if isinstance(source, tuple) and source else getattr(source, "model", source)
+    )
+    return load(source) if is_encoder(source) or hasattr(network, "named_parameters") else None
 
 
 def describe(model: Any) -> dict[str, Any]:
@@ -114,7 +141,7 @@ def describe(model: Any) -> dict[str, Any]:
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: ModelSource,
     *,
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -123,8 +150,9 @@ def load(
 
     Parameters
     ----------
-    source : str or path
-        As for `kind_of`.
+    source : str, path or model in memory
+        As for `kind_of`. A model in memory is not changed; it stays on its device and in its data
+        type.
     device, dtype
         As for `evenhand.masked.load` and `evenhand.causal.load`.
 
@@ -144,4 +172,6 @@ def load(
         "causal": load_causal,
         "encoder": load_encoder,
     }
+    if hasattr(source, "subject_kind") or hasattr(source, "logits"):
+        return source
     return readers[kind_of(source)](source, device=device, dtype=dtype)

@@ -98,14 +98,14 @@ def topic_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
-def topic(name: str | os.PathLike[str]) -> Topic:
+def topic(name: str | os.PathLike[str] | Topic) -> Topic:
     """Load a topic.
 
     Parameters
     ----------
-    name : str or path
+    name : str, path or Topic
         Name of a built-in topic, or path of a TOML file: anything that ends in `.toml` or contains
-        a path separator.
+        a path separator. A topic is returned as it is.
 
     Returns
     -------
@@ -126,6 +126,8 @@ def topic(name: str | os.PathLike[str]) -> Topic:
     >>> gender.classes, gender.definitional[0]
     (('female', 'male'), ('she', 'he'))
     """
+    if isinstance(name, Topic):
+        return name
     given = os.fspath(name)
     is_path = any(mark in given for mark in ("/", os.sep, os.altsep) if mark)
     if isinstance(name, os.PathLike) or given.endswith(".toml") or is_path:

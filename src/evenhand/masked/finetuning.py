@@ -28,9 +28,10 @@ from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure
 from evenhand.files import document, public_name, save_json, versions
 from evenhand.instruments import Instrument, Run, check_options, lookup, option
+from evenhand.masked.memory import ModelSource, is_path
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import BUILT_IN, INTERVAL, Pronouns, pronouns
-from evenhand.masked.model import Model, load, quiet
+from evenhand.masked.model import Model, load_to_train, quiet
 from evenhand.masked.pairs import compare_pairs
 from evenhand.masked.sentences import Sentence, built_in_sentences
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -261,7 +262,7 @@ class FinetuneResult:
 
 
 def finetune(
-    source: str | os.PathLike[str],
+    source: ModelSource,
     texts: Iterable[str],
     settings: Settings | None = None,
     folder: str | os.PathLike[str] = "finetuned",
@@ -332,7 +333,7 @@ def finetune(
         None if masked is None else tuple(map(_sentence, masked)) for masked in (sentences, watched)
     )
     with RunFolder.working(folder) as run_folder:
-        model = load(source, device=device)
+        model = load_to_train(source, device)
         identity = {
             "settings": {k: v for k, v in asdict(settings).items() if k != "prob"},
             "model": model.fingerprint,
@@ -344,7 +345,7 @@ def finetune(
             "control": control,
         }
         about = {
-            "model": public_name(source),
+            "model": public_name(source) if is_path(source) else model.name,
             "versions": versions("tokenizers", "torch", "transformers"),
             **(run or {}),
         }
@@ -379,7 +380,7 @@ class _Loop:
         self,
         model: Model,
         material: Material,
-        source: str | os.PathLike[str],
+        source: ModelSource,
         device: str,
         control: bool,
     ) -> FinetuneResult:
@@ -394,7 +395,7 @@ class _Loop:
         plain: Trained | None = None
         if control:
             settings = replace(self.settings, rewrite="none")
-            model = load(source, device=device)
+            model = load_to_train(source, device)
             material = Material(model, self.documents, settings)
             until = trained.best.step if trained.ended == "ideal" else None
             plain, unchanged = self.arm(model, material, "control", "control", until=until)

@@ -99,11 +99,12 @@ def _is_plain(network: PreTrainedModel) -> bool:
         positions == "absolute"
         and not causal
         and not network.training
-        and all(_is_unmodified(part) for part in network.base_model.modules())
+        and all(is_unmodified(part) for part in network.base_model.modules())
     )
 
 
-def _is_unmodified(part: nn.Module) -> bool:
+def is_unmodified(part: nn.Module) -> bool:
+    """Whether a module is one of torch or transformers without hooks."""
     hooked = part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part)
     return not hooked and type(part).__module__.startswith(("torch.nn.", "transformers."))
 

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib import resources
 from pathlib import Path, PureWindowsPath
@@ -43,6 +43,15 @@ from evenhand.masked.forward import (
     stages_of,
 )
 from evenhand.masked.layers import LayerMaps, hook_network, read_maps
+from evenhand.masked.memory import (
+    HUB_ID,
+    SETTINGS,
+    ModelSource,
+    borrow,
+    is_path,
+    name_in_memory,
+    split,
+)
 from evenhand.masked.sources import bounded, check_model_folder, fetch, first_sentence
 
 if TYPE_CHECKING:
@@ -233,10 +242,6 @@ class Model:
         return torch.einsum("bl,bld->bd", weights, hidden) / weights.sum(dim=1, keepdim=True)
 
 
-FOLDER_SETTINGS = "_evenhand_settings"
-"""The attribute of a network with the settings of its folder, and as transformers shows them."""
-
-
 class Networks:
     """The network of a model: that of transformers, or one read without it until it is asked for.
 
@@ -256,7 +261,7 @@ class Networks:
         """The network of transformers, which replaces the other one."""
         if self._load is not None:
             network, self._load = self._load(), None
-            setattr(network, FOLDER_SETTINGS, (self.core.settings, network.config.to_dict()))
+            setattr(network, SETTINGS, (self.core.settings, network.config.to_dict()))
             self.core = network
         complete: PreTrainedModel = self.core
         return complete
@@ -274,7 +279,7 @@ class Networks:
         if self._load is not None:
             return dict(self.core.settings)
         now: dict[str, Any] = self.core.config.to_dict()
-        of_folder, then = getattr(self.core, FOLDER_SETTINGS, (now, now))
+        of_folder, then = getattr(self.core, SETTINGS, (now, now))
         return dict(of_folder) if then == now else now
 
 
@@ -339,7 +344,7 @@ def fingerprint_of(
 
 
 def load(
-    source: str | os.PathLike[str] = "mini",
+    source: ModelSource = "mini",
     *,
     device: str = "auto",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -348,14 +353,32 @@ def load(
 ) -> Model:
     """Load a masked language model; raises an error if a part of it is missing.
 
-    `source` is `mini`, the path of a folder in the transformers layout, or `hf:NAME` for a model
-    of the hub (the only case in which something may be downloaded). `device` is `auto` (a GPU
-    if there is one), `cpu`, `cuda` or `cuda:1` …; `dtype` is the data type of the computation.
-    Without `head` an encoder is sufficient, which can embed texts but not predict words.
+    Parameters
+    ----------
+    source : str, path, (network, tokenizer) or pipeline
+        `mini`, the path of a folder in the transformers layout, `hf:NAME` for a model of the hub
+        (the only case in which something may be downloaded), or a model in memory: the pair
+        (network, tokenizer) of transformers, or its pipeline. A model in memory is not changed; it
+        stays on its device and in its data type.
+    device : str
+        `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1` …
+    dtype : {"float32", "bfloat16", "float16"}
+        The data type of the computation.
+    int8 : bool
+        Whether linear maps are computed with 8-bit integers.
+    head : bool
+        Without it an encoder is sufficient, which can embed texts but not predict words.
 
+    Examples
+    --------
     >>> load("mini").name
     'mini'
+
     """
+    if isinstance(source, Model):
+        return source
+    if not is_path(source):
+        return _from_memory(source, int8, head)
     name = os.fspath(source)
     if dtype not in ("float32", "bfloat16", "float16"):
         raise UnknownNameError("dtype", dtype, ["float32", "bfloat16", "float16"])
@@ -406,9 +429,6 @@ def name_of(folder: str | os.PathLike[str]) -> str:
     return f"{parent}/{path.name}" if parent else path.name
 
 
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-
-
 def _card_title(folder: Path) -> str:
     """The first heading of the model card, unless it is that of an unfilled template."""
     try:
@@ -445,6 +465,32 @@ def refusing(place: str, kind: str = "masked") -> Iterator[None]:
             raise
         reason = first_sentence(error)
         raise FileError(place, f"not a {kind} language model that loads: {reason}") from error
+
+
+def _from_memory(source: Any, int8: bool, head: bool) -> Model:
+    given, own = split(source)
+    name = name_in_memory(given)
+    if head and (given._forward_hooks or given._forward_pre_hooks):
+        raise InputError(f"model '{name}': expected hooks inside of the network only")
+    network, tokenizer = borrow(given, own)
+    if network.device.type == "cpu" and network.dtype.itemsize < 4:
+        guard_half()
+    stages = int8_stages(network) if int8 else None
+    model = Model(f"{name}, int8" if int8 else name, network, tokenizer, stages)
+    if not head:
+        return model
+    if tokenizer.mask_token_id is None:
+        raise InputError(f"model '{name}': its tokenizer has no mask token")
+    with refusing(name):
+        check_vocabulary(name, tokenizer, network)
+        check_run(name, model)
+    return model
+
+
+def load_to_train(source: ModelSource, device: str = "auto", *, head: bool = True) -> Model:
+    """A model whose weights may be changed: those of a model in memory are copied."""
+    model = load(source, device=device, head=head)
+    return model if is_path(source) else replace(model, network=copy.deepcopy(model.network))
 
 
 def _built(
@@ -592,6 +638,13 @@ def check_tokenizer(
             f"expected the model's tokenizer ({' or '.join(names)}), got none: save it into the "
             "same folder with tokenizer.save_pretrained",
         )
+    check_vocabulary(place, tokenizer, network)
+
+
+def check_vocabulary(
+    place: str, tokenizer: PreTrainedTokenizerFast, network: PreTrainedModel
+) -> None:
+    """Check that the network has an embedding for every token."""
     embeddings: Any = network.get_input_embeddings()
     vocabulary_size = int(embeddings.weight.shape[0])
     largest = max(tokenizer.get_vocab().values(), default=0)

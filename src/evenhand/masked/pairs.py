@@ -30,6 +30,7 @@ from evenhand.masked.scoring import (
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, paired_shares, t_mean, wilson
 from evenhand.statistics.tests import binomial_test
+from evenhand.text.tables import Source
 
 __all__ = ["Direction", "Pair", "read_pairs"]
 
@@ -508,12 +509,12 @@ def _change(before: Measurement, after: Measurement, both: Sequence[tuple[Row, R
     )
 
 
-def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
+def read_pairs(path: Source) -> list[Pair]:
     """Read pairs from a file in the layout of `crows_pairs_anonymized.csv`.
 
     Parameters
     ----------
-    path : path
+    path : path or DataFrame
         A CSV file, compressed or not; `-` is the standard input. The columns sent_more, sent_less,
         stereo_antistereo and bias_type are required, anon_writer is used where present, others
         are ignored. A pair without one of its sentences is read, and left out when it is measured.
@@ -524,7 +525,13 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
 
     """
     from evenhand.text.corpus.compression import open_content, text_lines
+    from evenhand.text.tables import open_table
 
+    if not isinstance(path, str | os.PathLike):
+        with open_table(path) as table:
+            columns = _header(table.name, 0, table.columns)
+            rows = [[cell or "" for cell in row] for row in table.rows(*columns)]
+        return [_pair(table.name, number, columns, row) for number, row in enumerate(rows, 1)]
     name = os.fspath(path)
     header: list[str] | None = None
     pairs, ended = [], 0

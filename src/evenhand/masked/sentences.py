@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import FileError
 from evenhand.files import parse_json_line
 from evenhand.masked.words import MASKS
-from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
+from evenhand.text.corpus.compression import SURROGATE
+from evenhand.text.tables import Source, lines_of, name_of
 
 if TYPE_CHECKING:
     from evenhand.text.structural import Filter
@@ -31,7 +31,7 @@ class Sentence:
 
 
 def read_sentences(
-    path: str | os.PathLike[str],
+    path: Source,
     *,
     counts: Counter[str] | None = None,
     keep: Filter | None = None,
@@ -40,11 +40,11 @@ def read_sentences(
 
     Parameters
     ----------
-    path : path
+    path : path or DataFrame
         Compressed or not; "-" is the standard input. A file whose first line begins with `{` has
         one JSON object per line, as `evenhand text filter` writes them: `masked` and, where known,
-        `pronoun`. Any other is text with one sentence per line. A line without exactly one [MASK]
-        (or <mask>) is an error that names it.
+        `pronoun`. Any other is text with one sentence per line; of a DataFrame it is the column of
+        text. A line without exactly one [MASK] (or <mask>) is an error that names it.
     counts : Counter, optional
         Gets the numbers of "blank" lines and of "filtered" sentences.
     keep : Filter, optional
@@ -53,11 +53,11 @@ def read_sentences(
     """
     from evenhand.text.structural import Accepted
 
-    name = source_name(os.fspath(path))
+    name = name_of(path)
     tally = Counter[str]() if counts is None else counts
     as_json: bool | None = None
-    with closing(open_content(os.fspath(path))) as file:
-        for number, raw in text_lines(name, file):
+    with closing(lines_of(path)) as lines:
+        for number, raw in lines:
             line = raw.strip()
             if not line:
                 tally["blank"] += 1

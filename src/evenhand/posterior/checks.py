@@ -10,7 +10,7 @@ words of a class share what they have in common with a stereotype.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
 from evenhand.posterior.contrasts import NAIVE, measure_contrasts, measure_levels
@@ -59,8 +60,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+@dataclass(frozen=True, slots=True, repr=False)
+class Check(Result):
     """A statistic of the data and of tables simulated from the model.
 
     `p` is twice the smaller share of simulated tables at or above, or below, the data: near 0
@@ -81,10 +82,26 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         return {**{name: getattr(self, name) for name in self.__slots__}, "passed": self.passed}
 
+    def _headline(self) -> str:
+        return (
+            f"{self.statistic}: {self.observed:.3f}, replicated [{self.low:.3f}, {self.high:.3f}]"
+        )
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"statistic": self.statistic, "value": self.mean, "low": self.low, "high": self.high}
+            | {
+                "ideal": self.observed,
+                "observed": self.observed,
+                "p": self.p,
+                "passed": self.passed,
+            }
+        ]
+
 
 def check_posterior(
     fit: Fit, *, replicates: int = 400, prob: float = 0.99, seed: int = 0
-) -> list[Check]:
+) -> ResultList[Check]:
     """Compare the table with tables simulated from the posterior."""
     rng = np.random.default_rng(seed)
     selected = rng.choice(fit.size, size=min(replicates, fit.size), replace=False)
@@ -99,7 +116,7 @@ def check_prior(
     replicates: int = 400,
     prob: float = 0.99,
     seed: int = 0,
-) -> list[Check]:
+) -> ResultList[Check]:
     """Compare the table with tables simulated from the prior.
 
     The last statistic is the share of simulated distances outside [0, 2], which no cosine distance
@@ -109,7 +126,9 @@ def check_prior(
     prior_fit = _draw_prior(model, table, priors or Priors(), replicates, rng)
     tables = prior_fit.predictor.replicate(np.arange(replicates), rng)
     outside = np.mean((tables < 0) | (tables > 2), axis=1)
-    return [*_checks(table, tables, prob), _check("share outside 0 to 2", 0.0, outside, prob)]
+    return ResultList(
+        [*_checks(table, tables, prob), _check("share outside 0 to 2", 0.0, outside, prob)]
+    )
 
 
 def compute_statistics(table: Table, y: Floats) -> dict[str, Floats]:
@@ -168,10 +187,12 @@ def _sums(y: Floats, index: NDArray[np.int64], size: int) -> Floats:
     return np.asarray(y @ member)
 
 
-def _checks(table: Table, replicated: Floats, prob: float) -> list[Check]:
+def _checks(table: Table, replicated: Floats, prob: float) -> ResultList[Check]:
     observed = compute_statistics(table, table.distance[None])
     simulated = compute_statistics(table, replicated)
-    return [_check(name, float(observed[name][0]), simulated[name], prob) for name in observed]
+    return ResultList(
+        _check(name, float(observed[name][0]), simulated[name], prob) for name in observed
+    )
 
 
 def _check(name: str, observed: float, simulated: Floats, prob: float) -> Check:
@@ -261,8 +282,8 @@ def check_sensitivity(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+@dataclass(frozen=True, slots=True, repr=False)
+class Assessment(Result):
     """The fits of a table with their contrasts, criteria, diagnostics and, on request, checks."""
 
     fitted: Fitted
@@ -354,6 +375,12 @@ class Assessment:
             with replace_file(path / "draws" / f"{name}.csv") as file:
                 model.to_frame().to_csv(file, index=False, float_format="%.7g")
         save_json(path / "results.json", document(**self.to_dict()))
+
+    def _headline(self) -> str:
+        return f"{', '.join(self.criteria)} on {self.fitted.table._headline()}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [row for criteria in self.criteria.values() for row in criteria._rows()]
 
 
 def _row(model: str, quantity: str, m: Measurement) -> dict[str, Any]:

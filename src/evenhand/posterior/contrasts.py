@@ -12,7 +12,7 @@ which everything that the tables share cancels out.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.files import document, save_csv, save_json
 from evenhand.posterior.crossed import CROSSED
@@ -284,8 +285,8 @@ HARD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@dataclass(frozen=True, slots=True, repr=False)
+class Change(Result):
     """Fits of the table before, after, and of the differences, on the cells that both have.
 
     Attributes
@@ -382,6 +383,13 @@ class Change:
         ]
         save_csv(path / "words.csv", rows)
         save_json(path / "results.json", document(**self.to_dict(prob)))
+
+    def _headline(self) -> str:
+        return f"{self.model}: {self.before.table.source} → {self.after.table.source}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        compared = {**self.contrasts(), **self.levels()}
+        return [comparison._rows()[0] for comparison in compared.values()]
 
 
 def _compare(before: Measurement, after: Measurement, change: Measurement) -> Comparison:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.posterior.tables import CONNECTIONS, read_table
-from evenhand.results import Measurement
+from evenhand.results import Measurement, Measurements
 from evenhand.vectors.metrics.association import association_contrast
 from evenhand.vectors.metrics.mac import mac_of_table
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Description", "describe_table"]
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+@dataclass(frozen=True, slots=True, repr=False)
+class Description(Result):
     """A distance table in numbers.
 
     Attributes
@@ -49,6 +50,16 @@ class Description:
     def to_dict(self) -> dict[str, Any]:
         """Return everything, the measurements as results."""
         return {**asdict(self), "measurements": list(self.measurements)}
+
+    def _headline(self) -> str:
+        size = f"{self.words} words to {self.attributes} attributes"
+        return f"{self.source}: {self.rows:,} distances of {size}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"connection": name, "value": numbers.get("mean"), **numbers}
+            for name, numbers in self.connections.items()
+        ] + list(Measurements(self.measurements)._rows())
 
 
 def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Description:

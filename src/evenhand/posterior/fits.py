@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from evenhand.display import Result
 from evenhand.errors import MissingExtraError
 from evenhand.posterior.tables import Table
+from evenhand.results import Measurements
 from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
 from evenhand.threads import choose
 
@@ -129,8 +131,8 @@ class Diagnostics:
     worst: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fit:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Fit(Result):
     """A fitted model.
 
     Attributes
@@ -258,6 +260,15 @@ class Fit:
             **more,
         )
 
+    def _headline(self) -> str:
+        return f"{self.model}: {self.size:,} draws ({self.sampler}) on {self.table._headline()}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        from evenhand.posterior.contrasts import measure_contrasts, measure_levels
+
+        measured = {**measure_contrasts(self), **measure_levels(self)}
+        return [row for m in measured.values() for row in Measurements([m])._rows()]
+
 
 def in_chains(draws: Floats, chains: int = CHAINS) -> Floats:
     """Arrange independent draws (draws × …) as chains × draws × …"""
@@ -282,8 +293,8 @@ HIGH_K = 0.7
 UNDERFLOW = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
-class Criteria:
+@dataclass(frozen=True, slots=True, repr=False)
+class Criteria(Result):
     """Predictive accuracy by row: lppd, penalty of WAIC, elpd of LOO and Pareto k̂."""
 
     model: str
@@ -339,6 +350,20 @@ class Criteria:
             "p_loo": self.p_loo,
             "pareto_k_high": self.high_k,
         }
+
+    def _headline(self) -> str:
+        waic = f"WAIC {self.waic:.1f} ± {self.waic_se:.1f}"
+        return f"{self.model}: {waic}, LOO {self.loo:.1f} ± {self.loo_se:.1f}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"model": self.model, "criterion": name, "value": value}
+            | {"low": value - error, "high": value + error, "parameters": size}
+            for name, value, error, size in (
+                ("WAIC ± SE", self.waic, self.waic_se, self.p_waic),
+                ("LOO ± SE", self.loo, self.loo_se, self.p_loo),
+            )
+        ]
 
 
 def compute_criteria(fit: Fit) -> Criteria:

@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from evenhand.display import Result
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.posterior.crossed import CHAINS, CROSSED, CrossedPrior, fit_crossed, fit_student
 from evenhand.posterior.fits import Fit
@@ -141,13 +142,22 @@ def fit(
     return replace(result, seed=seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fitted(Result):
     """Several models of one table, and the reason of every model that the table does not allow."""
 
     table: Table
     fits: Mapping[str, Fit]
     skipped: Mapping[str, str]
+
+    def _headline(self) -> str:
+        return f"{', '.join(self.fits)} on {self.table._headline()}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [{"model": name, **row} for name, fit in self.fits.items() for row in fit._rows()]
+
+    def _notes(self) -> Sequence[str]:
+        return [f"{name}: {reason}" for name, reason in self.skipped.items()]
 
 
 def fit_models(

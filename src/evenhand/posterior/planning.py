@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic, topic, topic_names
 from evenhand.posterior.crossed import (
@@ -37,7 +38,7 @@ from evenhand.posterior.crossed import (
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import Table, read_table
-from evenhand.results import Measurement
+from evenhand.results import Measurement, Measurements
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.mcmc import Proposal
 
@@ -247,8 +248,8 @@ RELIGION_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan(Result):
     """Number of stereotypes needed, over all classes.
 
     Attributes
@@ -300,6 +301,13 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "per_class": self.per_class}
+
+    def _headline(self) -> str:
+        needed = "more than could be tried" if self.needed is None else f"{self.needed} words"
+        return f"{self.source}: {needed} for power {self.power:g} at an effect of {self.effect:g}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return Measurements(self.curve)._rows()
 
 
 def plan(

@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
 from evenhand.text.corpus.compression import open_content, text_lines
@@ -65,8 +66,8 @@ AGREEMENT = 1e-3
 """Largest difference between a distance and one minus the similarity of its row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Shown):
     """Cosine distances in long form, one row per pair of words.
 
     Attributes
@@ -206,6 +207,19 @@ class Table:
         """Replace the distances."""
         return replace(self, distance=distance, source=source)
 
+    def _headline(self) -> str:
+        size = f"{len(self.words)} words to {len(self.attributes)} attributes"
+        return f"{self.source}: {self.rows:,} distances of {size}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"word": self.words[i], "attribute": self.attributes[j], "connection": CONNECTIONS[k]}
+            | {"distance": float(distance)}
+            for i, j, k, distance in zip(
+                self.word, self.attribute, self.connection, self.distance, strict=True
+            )
+        ]
+
 
 def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     """Read a distance table.
@@ -213,8 +227,9 @@ def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     Parameters
     ----------
     source : path, DataFrame, DistanceTable or Table
-        A path names a CSV file, optionally gzipped. The columns are protectedWord, wordToCompare,
-        connection and cosineDistance or cosineSimilarity, under these or similar names.
+        A DataFrame of pandas or polars. A path names a CSV file, optionally gzipped. The columns
+        are protectedWord, wordToCompare, connection and cosineDistance or cosineSimilarity, under
+        these or similar names.
     duplicates : {"drop", "keep"}
         Whether one row per pair of words remains, or all of them do, as in Dobrzeniecka (2021),
         whose models count a repeated row as another observation; crossed does not take such tables.
@@ -249,7 +264,15 @@ def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     if isinstance(source, str | os.PathLike):
         table = _build_table(os.fspath(source), _csv_rows(source), duplicates)
         return replace(table, source=public_name(source))
-    return _build_table("the table", _frame_rows("the table", source), duplicates)
+    if not hasattr(source, "columns"):
+        kind = type(source).__name__
+        raise InputError(f"table: expected a path, a DataFrame or a DistanceTable, got {kind}")
+    frame = source
+    if not hasattr(source, "isna"):  # of polars
+        import pandas as pd
+
+        frame = pd.DataFrame({name: source[name].to_list() for name in source.columns})
+    return _build_table("the table", _frame_rows("the table", frame), duplicates)
 
 
 def _build_table(source: str, rows: Iterable[Row], duplicates: Duplicates) -> Table:

@@ -29,6 +29,8 @@ from evenhand.wording import (
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from evenhand.report.verdicts import Verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -206,7 +208,16 @@ def n_column(heading: str) -> Columns:
     return {heading: lambda m: count(m.n)}
 
 
-Block = Text | Figure | Table
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts on a subject as cards; `titles` are those of topics."""
+
+    verdicts: Sequence[Verdict]
+    titles: Mapping[str, str]
+    kind: Literal["judged"] = "judged"
+
+
+Block = Text | Figure | Table | Judged
 
 
 def not_measured(

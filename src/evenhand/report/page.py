@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
 from evenhand.report import language, masked, text, vectors
+from evenhand.report.annex import annex_section
 from evenhand.report.answer import deciding_forest
 from evenhand.report.answer import prose as answer_prose
 from evenhand.report.blocks import (
     Block,
+    Judged,
     Prose,
     Section,
     Table,
@@ -60,25 +63,45 @@ def sections(findings: Findings) -> list[Section]:
         predictions_section(findings),
         further_measures(findings),
         appendix(findings),
+        annex_section(findings),
     ]
     return [section for section in built if section.blocks or section.parts]
+
+
+TABS = {"model": "masked", "classifier": "fewshot"}
+"""The names of sections on subjects that have another name."""
+
+
+def with_verdicts(findings: Findings, built: Iterable[Section]) -> list[Section]:
+    """The sections, those on a subject with its verdicts first; a verdict alone is a section."""
+    titles = {
+        **{verdict.topic: verdict.topic.capitalize() for verdict in findings.verdicts},
+        **{topic.name: topic.title for topic in findings.topics},
+    }
+    others = {section.name: section for section in built}
+    shown = []
+    for subject, title in SUBJECTS.items():
+        name = TABS.get(subject, subject)
+        section = others.pop(name, Section(name, title))
+        judged = [verdict for verdict in findings.verdicts if verdict.subject == subject]
+        if judged:
+            section = replace(section, blocks=[Judged(judged, titles), *section.blocks])
+        if section.blocks or section.parts:
+            shown.append(section)
+    return [*shown, *others.values()]
 
 
 def render(findings: Findings, built: list[Section]) -> str:
     """The page as HTML."""
     return render_page(
         "page.html",
-        built,
+        with_verdicts(findings, built),
         findings=findings,
         answer=findings.answer,
         answer_prose=answer_prose,
         forest=deciding_forest(findings),
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
-        titles={
-            **{verdict.topic: verdict.topic.capitalize() for verdict in findings.verdicts},
-            **{topic.name: topic.title for topic in findings.topics},
-        },
         rules=rules(findings),
     )
 

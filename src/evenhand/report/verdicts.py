@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.display import Result
 from evenhand.instruments import Declaration, Evidence, all_declarations, find
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
@@ -189,8 +190,8 @@ class Number:
         return cls(**{**row, **known})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verdict(Result):
     """The level of evidence, the sentence that says it, and the numbers behind it.
 
     `name` is what was judged, such as glove. `tests` has each deciding test with its p-value and
@@ -225,6 +226,22 @@ class Verdict:
         for name in ("tests", "confirmed_by", "detectable"):
             fields[name] = tuple(row.get(name, ()))
         return cls(level=row["verdict"], **fields)
+
+    def _headline(self) -> str:
+        return f"{self.name} {self.topic}: {self.level}: {self.sentence}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        about = {
+            "subject": self.subject,
+            "name": self.name,
+            "topic": self.topic,
+            "level": self.level,
+        }
+        numbers = [number.to_dict() for number in self.numbers] or [dict[str, Any]()]
+        return [{**about, **number} for number in numbers]
+
+    def _notes(self) -> Sequence[str]:
+        return [self.cannot_mean] if self.cannot_mean else []
 
 
 # ------------------------------------------------------------------------------------ the engine

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.files import document, save_json
 from evenhand.instruments import correct_p_values
@@ -31,8 +32,8 @@ MANY = 4
 """Ranks are compared over so many models or more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreAnalysis:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ScoreAnalysis(Result):
     """What scores say about their models.
 
     Parameters
@@ -103,14 +104,17 @@ class ScoreAnalysis:
         """Write everything as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, *, title: str = "", width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
         """A forest plot of the models' means (an Altair chart)."""
         return Measurements(sorted(self.measurements, key=lambda m: -m.value)).plot(
             title=title, width=width
         )
 
-    def _repr_html_(self) -> str:
-        return self.measurements._repr_html_()
+    def _headline(self) -> str:
+        return self.summary
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return self.measurements._rows()
 
 
 def analyze(

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import parse_json, read_limited
 from evenhand.statistics.intervals import Floats
@@ -57,8 +58,8 @@ class _Row(NamedTuple):
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Scores(Shown):
     """One row per item, model and, where there are any, cluster.
 
     Parameters
@@ -86,6 +87,15 @@ class Scores:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def _headline(self) -> str:
+        return f"{self.name}: {len(self.scores):,} scores of {len(set(self.models))} models"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"item": item, "model": model, "score": float(score)}
+            for item, model, score in zip(self.items, self.models, self.scores, strict=True)
+        ]
 
 
 def read(

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -34,6 +34,8 @@ __all__ = [
     "Table",
     "as_cell",
     "json_objects",
+    "lines_of",
+    "name_of",
     "open_table",
     "text_column",
 ]
@@ -63,11 +65,17 @@ class Corpus:
 
     def __post_init__(self) -> None:
         if not self.name:
-            path = isinstance(self.source, str | os.PathLike)
-            name = source_name(os.fspath(self.source)) if path else "DataFrame"  # type: ignore[arg-type]
-            object.__setattr__(self, "name", name)
+            object.__setattr__(self, "name", name_of(self.source))
 
 
+def open_subject(source: Any) -> Corpus | None:
+    """A corpus where the source is a table of texts, by its ending or as a DataFrame; else None."""
+    if isinstance(source, str | os.PathLike):
+        return Corpus(source) if Path(source).suffix.lower() in ENDINGS else None
+    return Corpus(source) if hasattr(source, "columns") else None
+
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".gz", ".zst", ".bz2")
 _AHEAD = 1000
 """So many JSON objects, of a few MB, are looked at to know the columns."""
 _AHEAD_SIZE = 1 << 24
@@ -160,6 +168,28 @@ def text_column(source: Source) -> str:
         f"{problem}? Name it with --text (columns: {', '.join(columns)}); --input-format lines "
         "takes every line as it is",
     )
+
+
+def lines_of(source: Source) -> Generator[tuple[int, str], None, None]:
+    """The lines of a text file, or the texts of a DataFrame's only column of text, with numbers.
+
+    >>> import pandas as pd
+    >>> list(lines_of(pd.DataFrame({"sentence": ["The clerk lost [MASK] keys."]})))
+    [(1, 'The clerk lost [MASK] keys.')]
+    """
+    if isinstance(source, str | os.PathLike):
+        name = source_name(os.fspath(source))
+        with closing(open_content(os.fspath(source))) as file:
+            yield from text_lines(name, file)
+        return
+    with open_table(source) as table:
+        column = table.columns[0] if len(table.columns) == 1 else text_column(source)
+        yield from ((number, text or "") for number, (text,) in enumerate(table.rows(column), 1))
+
+
+def name_of(source: Source) -> str:
+    """The name of a source in messages."""
+    return source_name(os.fspath(source)) if isinstance(source, str | os.PathLike) else "DataFrame"
 
 
 def json_objects(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,14 +8,17 @@ class), `different` (of another class), `human` or `none` (the control words).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
+from evenhand.lexicon import topic as read_topic
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known, known_groups
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["DistanceTable", "distance_table"]
 
 
-@dataclass(frozen=True, slots=True)
-class DistanceTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class DistanceTable(Shown):
     """Cosine distances: one row per protected word, one column per attribute."""
 
     topic: str
@@ -70,14 +73,22 @@ class DistanceTable:
         with replace_file(path) as file:
             self.to_frame().to_csv(file, index=False)
 
+    def _headline(self) -> str:
+        return f"{self.topic}: {len(self.protected)} words × {len(self.attributes)} attributes"
 
-def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> DistanceTable:
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        rows: list[Any] = self.to_frame().to_dict("records")
+        return rows
+
+
+def distance_table(v: Vectors, topic: str | Topic, *, extended: bool = False) -> DistanceTable:
     """Compute the distances of a topic's protected words to stereotypes and control words.
 
     Parameters
     ----------
     v : Vectors
-    topic : Topic
+    topic : str or Topic
+        Of a built-in topic the name.
     extended : bool
         Add our own stereotype words to the published ones.
 
@@ -88,11 +99,12 @@ def distance_table(v: Vectors, topic: Topic, *, extended: bool = False) -> Dista
     Examples
     --------
     >>> import evenhand as eh
-    >>> table = eh.vectors.distance_table(eh.vectors.load("glove"), eh.lexicon.topic("religion"))
+    >>> table = eh.vectors.distance_table(eh.vectors.load("glove"), "religion")
     >>> len(table.protected), str(table.connection()[0, 0])
     (15, 'associated')
 
     """
+    topic = read_topic(topic)
     protected = known_groups(v, topic.protected, f"topic '{topic.name}': class", disjoint=True)
     lists = {name: topic.attributes(name, extended=extended) for name in topic.classes}
     stereotypes = known_groups(v, lists, f"topic '{topic.name}': stereotypes of")

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from evenhand.display import Result
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run, compare, option, plan, run_jobs
 from evenhand.lexicon import Topic
-from evenhand.results import Comparison, Measurement
+from evenhand.lexicon import topic as read_topic
+from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.vectors.debias import METHODS, Debiased
 from evenhand.vectors.debias.groups import leaning_by_class
 from evenhand.vectors.hiding import hiding_tests
@@ -66,8 +68,8 @@ class DebiasSettings:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mitigation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Mitigation(Result):
     """Debiased vectors, with the metrics and hiding tests before and after, and the cost."""
 
     debiased: Debiased
@@ -84,10 +86,20 @@ class Mitigation:
             "utility": [measurement.to_dict(items=items) for measurement in self.utility],
         }
 
+    def _headline(self) -> str:
+        changes = f"{len(self.measures)} measures and {len(self.hiding)} hiding tests"
+        return f"{self.debiased.method}: {changes} before and after, {len(self.utility)} costs"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        groups = (("measure", self.measures), ("hiding", self.hiding))
+        changes = [{"kind": kind, **c._rows()[0]} for kind, listed in groups for c in listed]
+        costs = [{"kind": "utility", **row} for row in Measurements(self.utility)._rows()]
+        return [*changes, *costs]
+
 
 def mitigate(
     v: Vectors,
-    topic: Topic,
+    topic: str | Topic,
     method: str = "hard",
     *,
     k: int | None = None,
@@ -103,7 +115,8 @@ def mitigate(
     Parameters
     ----------
     v : Vectors
-    topic : Topic
+    topic : str or Topic
+        Of a built-in topic the name.
     method : {"hard", "soft", "inlp", "leace"}
     k : int, optional
         hard, soft: dimensions of bias; by default one less than the topic has classes.
@@ -133,13 +146,14 @@ def mitigate(
     --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove", limit=8000)
-    >>> result = eh.vectors.mitigate(v, eh.lexicon.topic("gender"), n=50)
+    >>> result = eh.vectors.mitigate(v, "gender", n=50)
     >>> result.debiased.method, [c.metric for c in result.hiding][0]
     ('hard', 'cluster_purity')
 
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
+    topic = read_topic(topic)
     notes: list[str] = []
     n, groups = _leaning(v, topic, n)
     tested = {name: words[1::_HIDING] for name, words in groups.items()}

@@ -7,13 +7,14 @@ other thresholds give other pairs (Dobrzeniecka 2021, §1): `pair_analogies` mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
@@ -60,8 +61,8 @@ class ThresholdEffect:
     median_score: float
 
 
-@dataclass(frozen=True, slots=True)
-class PairAnalogies:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairAnalogies(Result):
     """The best pairs at the chosen threshold, and the lists at other thresholds.
 
     Attributes
@@ -84,6 +85,15 @@ class PairAnalogies:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return asdict(self)
+
+    def _headline(self) -> str:
+        return f"{self.pair[0]} : {self.pair[1]} as {len(self.pairs)} pairs of {self.words:,} words"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"first": pair.first, "second": pair.second, "score": pair.score, "length": pair.length}
+            for pair in self.pairs
+        ]
 
 
 def pair_analogies(

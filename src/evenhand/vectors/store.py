@@ -6,12 +6,12 @@ load ──► formats (by content) ──► cache ──► Vectors ──► 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,8 @@ from evenhand.vectors.formats.input import Progress, Table, all_finite
 from evenhand.vectors.formats.npz import read_npz
 from evenhand.vectors.vocabulary import Case, Lookup, Vocabulary
 
+Source: TypeAlias = "str | os.PathLike[str] | Vectors | Any"
+"""A name or a path, or vectors in memory."""
 EMBEDDED = ("glove",)
 """Names of the vectors that come with the package."""
 
@@ -185,7 +187,7 @@ class Vectors:
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: Source,
     *,
     case: Case = "fallback",
     cache: bool = True,
@@ -196,9 +198,12 @@ def load(
 
     Parameters
     ----------
-    source : str or PathLike
+    source : str, PathLike or vectors in memory
         An embedded name (`glove`) or a file: GloVe or word2vec text, word2vec binary, fastText
-        .vec, Evenhand's .npz, or gzip of these. The format is detected from the content.
+        .vec, Evenhand's .npz, or gzip of these. The format is detected from the content. In memory:
+        `KeyedVectors` of gensim or a model that has them (`wv`), a mapping of words to vectors, or
+        a DataFrame of pandas or polars with one row per word; the words are its only column that is
+        not a number, or the index. They are not changed.
     case : {"fallback", "exact"}
         How words are looked up: as they are, then in lower case, Capitalised and UPPER; or as
         they are only.
@@ -224,6 +229,12 @@ def load(
     _check_case(case)
     if limit is not None and limit < 1:
         raise InputError(f"limit: expected at least 1, got {limit}")
+    if isinstance(source, Vectors):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        words, matrix = _in_memory(source)
+        name = f"{type(source).__name__} (in memory)"
+        return Vectors.from_arrays(words[:limit], matrix[:limit], name=name, case=case)
     text = os.fspath(source)
     if text.startswith("hf:"):
         raise InputError(
@@ -237,6 +248,49 @@ def load(
     path = Path(text)
     _check_file(path)
     return _vectors(_table(path, cache, limit, progress), path.name, text, case)
+
+
+def _in_memory(source: Any) -> tuple[list[str], NDArray[Any]]:
+    """The words and vectors of an object of another library, in its order."""
+    keyed = getattr(source, "wv", source)
+    if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
+        return list(map(str, keyed.index_to_key)), np.asarray(keyed.vectors)
+    if isinstance(source, Mapping):
+        lengths = {np.shape(vector) for vector in source.values()}
+        if len(lengths) == 1:
+            return list(map(str, source)), np.array(list(source.values()))
+        raise InputError(f"vectors: expected vectors of one length, got {len(lengths)} lengths")
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        numeric = [name for name in source.columns if _is_numeric(source[name])]
+        others = [name for name in source.columns if name not in numeric]
+        if numeric and (len(others) == 1 or (not others and hasattr(source, "index"))):
+            words = source[others[0]] if others else source.index
+            return [str(word) for word in words], source[numeric].to_numpy()
+        names = ", ".join(map(str, others)) or "none"
+        raise InputError(
+            "vectors: expected a DataFrame with one column of words and columns of numbers, got "
+            f"the columns {names} that are not numbers"
+        )
+    raise InputError(
+        "vectors: expected a name, a path, KeyedVectors, a DataFrame or a mapping of words to "
+        f"vectors, got {type(source).__name__}"
+    )
+
+
+def _is_numeric(column: Any) -> bool:
+    kind = column.dtype.is_numeric if hasattr(column.dtype, "is_numeric") else None
+    return bool(kind()) if kind is not None else getattr(column.dtype, "kind", "O") in "fiu"
+
+
+def open_subject(source: Any) -> Vectors | None:
+    """Word vectors where the source is a name, a file or an object of them; else None."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        tables = (".csv", ".tsv", ".jsonl", ".parquet", ".gguf")
+        is_file = path.is_file() and path.suffix.lower() not in tables
+        return load(source) if os.fspath(source) in EMBEDDED or is_file else None
+    keyed = hasattr(getattr(source, "wv", source), "index_to_key")
+    return load(source) if keyed or isinstance(source, Mapping) else None
 
 
 def _table(path: Path, cache: bool, limit: int | None, progress: Progress | None) -> Table:

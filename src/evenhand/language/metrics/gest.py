@@ -34,6 +34,7 @@ from evenhand.language.likelihood import (
 )
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, two_way_jackknife
+from evenhand.text.tables import Source, open_table
 
 __all__ = ["Gest", "GestSentence", "gest", "read_gest", "stereotype_interval", "stereotype_rates"]
 
@@ -75,10 +76,18 @@ class GestSentence:
     file: str = field(default="", compare=False, repr=False)
 
 
-def read_gest(path: str | os.PathLike[str]) -> list[GestSentence]:
-    """Read sentences from a CSV file with the columns `sentence` and `stereotype` (1 to 16)."""
+def read_gest(path: Source) -> list[GestSentence]:
+    """Read sentences from a CSV file or a DataFrame with the columns `sentence` and `stereotype` (1
+    to 16).
+    """
     from evenhand.text.corpus.compression import open_content, source_name, text_lines
 
+    if not isinstance(path, str | os.PathLike):
+        with open_table(path) as table:
+            listed = list(enumerate(table.rows("sentence", "stereotype"), 1))
+        return [
+            _sentence(table.name, line, text or "", number or "") for line, (text, number) in listed
+        ]
     name = source_name(os.fspath(path))
     sentences = []
     with open_content(os.fspath(path)) as file:
@@ -91,19 +100,19 @@ def read_gest(path: str | os.PathLike[str]) -> list[GestSentence]:
             for row in reader:
                 cells = dict(zip(header, row, strict=False))
                 number, text = cells.get("stereotype", ""), cells.get("sentence", "").strip()
-                line = reader.line_num
-                if not number.isdigit() or not 1 <= int(number) <= STEREOTYPES:
-                    raise FileError(
-                        name,
-                        f"'stereotype': expected 1 to {STEREOTYPES}, got '{number}'",
-                        line=line,
-                    )
-                if not text:
-                    raise FileError(name, "'sentence': expected a text, got none", line=line)
-                sentences.append(GestSentence(text, int(number), line, name))
+                sentences.append(_sentence(name, reader.line_num, text, number))
         except csv.Error as problem:
             raise FileError(name, f"not valid CSV: {problem}", line=reader.line_num) from None
     return sentences
+
+
+def _sentence(name: str, line: int, text: str, number: str) -> GestSentence:
+    if not number.isdigit() or not 1 <= int(number) <= STEREOTYPES:
+        problem = f"'stereotype': expected 1 to {STEREOTYPES}, got '{number}'"
+        raise FileError(name, problem, line=line)
+    if not text:
+        raise FileError(name, "'sentence': expected a text, got none", line=line)
+    return GestSentence(text, int(number), line, name)
 
 
 @instrument(
@@ -134,7 +143,7 @@ class Gest:
     declaration: ClassVar[Declaration]
     requires_material: ClassVar[bool] = True
 
-    def read(self, path: str | os.PathLike[str]) -> list[GestSentence]:
+    def read(self, path: Source) -> list[GestSentence]:
         """The sentences of a file."""
         return read_gest(path)
 

@@ -17,7 +17,6 @@ measured.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -35,6 +34,7 @@ from evenhand.statistics.tests import sign_test
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit, apply, invert
 from evenhand.text.rewrite.swap import Swap
+from evenhand.text.tables import Source, lines_of, name_of
 
 __all__ = ["CARRIERS", "EXAMPLES", "Context", "context"]
 
@@ -118,13 +118,10 @@ class Context:
         "fixed", help="Whether first names are swapped too, by pairs of similar frequency."
     )
 
-    def read(self, path: str | os.PathLike[str]) -> list[str]:
-        """The sentences of a file, one per line; blank lines are skipped."""
-        from evenhand.text.corpus.compression import open_content, source_name, text_lines
-
-        name = source_name(os.fspath(path))
-        with open_content(os.fspath(path)) as file:
-            texts = [line.strip() for _, line in text_lines(name, file) if line.strip()]
+    def read(self, path: Source) -> list[str]:
+        """The sentences of a file, one per line, or of a DataFrame; blank lines are skipped."""
+        name = name_of(path)
+        texts = [line.strip() for _, line in lines_of(path) if line.strip()]
         if not texts:
             raise FileError(name, f"expected {self.declaration.material}, got none")
         return texts

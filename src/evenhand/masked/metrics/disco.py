@@ -13,7 +13,6 @@ names are our own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,6 +27,7 @@ from evenhand.masked.scoring import top_k
 from evenhand.masked.words import cloze
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
+from evenhand.text.tables import Source, lines_of, name_of
 
 __all__ = ["TEMPLATES", "Disco", "disco"]
 
@@ -93,13 +93,10 @@ class Disco:
         2000, minimum=1, help="Permutations of the names between the genders, for the p-value."
     )
 
-    def read(self, path: str | os.PathLike[str]) -> list[str]:
-        """The templates of a file, one per line; blank lines are skipped."""
-        from evenhand.text.corpus.compression import open_content, source_name, text_lines
-
-        name = source_name(os.fspath(path))
-        with open_content(os.fspath(path)) as file:
-            lines = [(n, line.strip()) for n, line in text_lines(name, file) if line.strip()]
+    def read(self, path: Source) -> list[str]:
+        """The templates of a file, one per line, or of a DataFrame; blank lines are skipped."""
+        name = name_of(path)
+        lines = [(n, line.strip()) for n, line in lines_of(path) if line.strip()]
         for number, line in lines:
             if line.count(NAME) != 1:
                 raise FileError(name, f"expected {NAME} once, got '{line[:60]}'", line=number)

@@ -9,7 +9,6 @@ from its earlier ones, so words of several pieces look likelier than they are (K
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,6 +23,7 @@ from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import coded_tokens, encode, hidden_log_probs
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats
+from evenhand.text.tables import Source, lines_of, name_of
 
 __all__ = ["Perplexity", "perplexity", "pseudo_log_likelihoods"]
 
@@ -58,13 +58,10 @@ class Perplexity:
 
     resamples: int = option(2000, minimum=1, help="Bootstrap resamples.")
 
-    def read(self, path: str | os.PathLike[str]) -> list[str]:
-        """The texts of a file, one per line; blank lines are skipped."""
-        from evenhand.text.corpus.compression import open_content, source_name, text_lines
-
-        name = source_name(os.fspath(path))
-        with open_content(os.fspath(path)) as file:
-            texts = [line.strip() for _, line in text_lines(name, file) if line.strip()]
+    def read(self, path: Source) -> list[str]:
+        """The texts of a file, one per line, or of a DataFrame; blank lines are skipped."""
+        name = name_of(path)
+        texts = [line.strip() for _, line in lines_of(path) if line.strip()]
         if not texts:
             raise FileError(name, "expected texts, one per line, got none")
         return texts

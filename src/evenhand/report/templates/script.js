@@ -128,7 +128,7 @@
   }
   const single = /^[−-]?[\d.,]+(?:\s?%)?$/;
   function field(cell) { // a number as computed, all else as shown
-    const text = cell.textContent.trim(), value = cell.dataset.value;
+    const text = cell.textContent.trim().replace(/\s+/g, " "), value = cell.dataset.value;
     if (value !== undefined && single.test(text)) return value;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }
@@ -152,7 +152,7 @@
     });
     const place = table.id ? table : table.closest("details[id]");
     if (!place) return;
-    const about = table.caption.textContent;
+    const about = table.caption.textContent, box = table.closest(".scroll") || table;
     const bar = tools(place, button("CSV", `Save as CSV: ${about}`, () => save(csv(table), `${place.id}.csv`, "text/csv")));
     if (body.rows.length > 8) {
       const filter = make("input", "", { type: "search", placeholder: "Filter rows", autocomplete: "off" });
@@ -166,8 +166,8 @@
         count.textContent = wanted ? `${left} of ${body.rows.length} rows` : "";
       });
       bar.prepend(filter, count);
-      table.closest(".scroll").before(bar);
-    } else table.closest(".scroll").after(bar);
+      box.before(bar);
+    } else box.after(bar);
   }
 
   /* charts: saved as SVG and PNG, as drawn for the width of the window */

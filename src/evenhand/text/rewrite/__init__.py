@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from evenhand.display import Shown
 from evenhand.instruments import option
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit, apply, undo
@@ -31,8 +32,8 @@ class Rewriter(Protocol):
     def __call__(self, block: Block) -> list[Edit]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rewritten(Shown):
     """A rewritten document and what was changed in it."""
 
     text: str
@@ -44,6 +45,15 @@ class Rewritten:
 
     def __str__(self) -> str:
         return self.text
+
+    def _headline(self) -> str:
+        return f"{self.text!r}, {len(self.edits)} edits"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"offset": e.offset, "rule": e.rule, "before": e.before, "after": e.after}
+            for e in self.edits
+        ]
 
 
 def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0) -> list[Rewritten]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.display import Shown
 from evenhand.errors import InputError, VocabularyError
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.store import Vectors
@@ -248,8 +249,8 @@ def _divide(rows: NDArray[np.float32], lengths: NDArray[np.float32]) -> None:
     rows *= (1 / np.where(lengths > 0, lengths, 1))[:, None].astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Debiased:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Debiased(Shown):
     """Debiased vectors, with how they were computed.
 
     Parameters
@@ -299,3 +300,9 @@ class Debiased:
             "notes": list(self.notes),
             "seed": self.seed,
         }
+
+    def _headline(self) -> str:
+        return f"{self.method}: {self.vectors!r}"
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [{"setting": name, "text": str(x)} for name, x in self.settings.items()]
