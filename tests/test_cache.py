@@ -224,11 +224,11 @@ def test_a_full_disk_loses_the_batch_and_no_other(tmp_path, monkeypatch):
     cache = Cache(tmp_path)
     cache.store([b"a" * 16], np.ones((1, 2)))
 
-    def full(handle):
+    def full(*paths):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
+        patch.setattr("os.replace", full)
         with pytest.raises(OSError, match="No space left"):
             cache.store([b"b" * 16], np.ones((1, 2)))
     cache.store([b"c" * 16], np.ones((1, 2)))

@@ -393,9 +393,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         results = Path(path).name.startswith("results")
         beside = "results.md" if results else "guides/audit.md"
         _section(config.nav, beside).append({_title((DOCS / path).read_text("utf-8")): path})
-    notebooks = [{_title(pages[path]): path} for path in notebook_pages()]
-    if notebooks:
-        _section(config.nav, "get-started/install.md").append({"Notebooks": notebooks})
+    notebooks = _section(config.nav, "notebooks/README.md")
+    notebooks += [{_title(pages[path]): path} for path in notebook_pages()]
     return config
 
 
@@ -460,6 +459,7 @@ DATA = re.compile(r"\[([^\]]+)\]\((?:[^)]*\.(?:xz|gz)|results/[^).]*)\)")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to files of the repository that the site does not have become text."""
+    markdown = re.sub(r"(\]\([^)]*)\.ipynb\)", r"\1.md)", markdown)
     return DATA.sub(r"\1", OUTSIDE.sub(r"\1", markdown))
 
 

@@ -133,7 +133,8 @@ class Cache:
         content = io.BytesIO()
         np.save(content, batch, allow_pickle=False)
         name = _digest(content.getbuffer())
-        with replace_file(self.folder / f"{name}.npy") as file:
+        # the name is the digest of the content: a damaged file is not read but computed again
+        with replace_file(self.folder / f"{name}.npy", durable=False) as file:
             file.write(content.getbuffer())
         self._names.add(name)
         self._add(batch)

@@ -298,10 +298,12 @@ def _private_folders() -> list[str]:
 
 
 @contextmanager
-def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replace_file(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name beside `path`; it replaces `path` when complete.
 
-    A link is followed: its target is replaced. The mode of the file is that of a new file.
+    A link is followed: its target is replaced. The mode of the file is that of a new file. A file
+    that is not durable may be damaged when the power fails just after it was written: its reader
+    must notice.
     """
     target = real_path(path)
     if target.is_dir():
@@ -318,8 +320,9 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

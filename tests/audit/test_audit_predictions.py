@@ -6,7 +6,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.cli import run
-from evenhand.report.comparison import write_comparison
+from evenhand.report.comparison import compare_audits, write_comparison
 from evenhand.simulate.predictions import biased_predictions
 
 
@@ -45,7 +45,7 @@ def test_the_page_shows_classes_and_what_was_not_measured(biased):
 
 def test_two_audits_are_compared(biased, tmp_path):
     other = eh.audit(predictions=predictions(0.0), out=tmp_path / "other")
-    page = write_comparison([biased.out, other.out], tmp_path / "comparison.html")
+    page = write_comparison(compare_audits([biased.out, other.out]), tmp_path / "comparison.html")
     assert "True-positive gap" in page.read_text()
 
 

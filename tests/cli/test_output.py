@@ -1,5 +1,6 @@
 """The printers of measurements and comparisons."""
 
+import re
 from dataclasses import replace
 
 from evenhand.cli.output import (
@@ -8,6 +9,7 @@ from evenhand.cli.output import (
     p_text,
     print_comparisons,
     print_measurements,
+    recording,
     table,
 )
 from evenhand.cli.tables import width
@@ -106,3 +108,32 @@ def test_long_texts_are_wrapped_and_columns_stay_aligned(capsys):
     assert lines[4].index("many") + 2 == lines[-2].index("x") - 1  # two wide letters, one accent
     assert lines[4].rstrip().endswith("0.125")
     assert lines[-2].endswith("-1.5")
+
+
+def test_of_many_parts_the_extremes_are_printed_and_all_are_saved(tmp_path, capsys):
+    def part(number, by="word", parts=()):
+        return Measurement(
+            metric="m",
+            query=f"q{number:02}",
+            by=by,
+            value=float(number),
+            low=0.0,
+            high=1.0,
+            n=1,
+            ideal=0.0,
+            worse="away",
+            interval="bootstrap",
+            parts=tuple(parts),
+        )
+
+    many = [part(i, parts=[part(100 + i, by="estimate")]) for i in range(30)]
+    few = [part(i, by="template") for i in range(50, 53)]
+    result = part(99, by="", parts=[*many, *few])
+    with recording() as record:
+        print_measurements("title", [result], parts=True)
+    printed = capsys.readouterr().out
+    shown = {int(number) for number in re.findall(r"q(\d+)", printed)}
+    assert shown == {*range(5), *range(25, 30), 50, 51, 52, 99}
+    assert "5 highest and 5 lowest by word of 30" in " ".join(printed.split())
+    [(_, rows)] = record.tables
+    assert len(rows) == 1 + 30 + 30 + 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -204,6 +203,7 @@ def audit(
         )
     if as_json:
         print_json(
+            answer=result.answer.to_dict(),
             verdicts=result.verdicts,
             report=str(result.report),
             out=str(result.out),
@@ -227,27 +227,9 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
 def _show(result: Audit) -> None:
     headers = ("what", "verdict", "value", "interval", "p", "summary")
     table("Verdicts", headers, map(_row, result.verdicts))
+    for line in result.answer.lines():
+        say(line)
     say(f"report: {result.report}")
-    say(_found(result.verdicts))
-
-
-def _found(verdicts: Sequence[Verdict]) -> str:
-    """What the audit found, in one sentence."""
-    levels = [verdict.level for verdict in verdicts]
-    found = [v for v in verdicts if v.level in ("strong evidence", "some evidence")]
-    measured = len(levels) - levels.count("not measured")
-    missing = levels.count("not measured")
-    aside = f"; {missing} could not be measured" if missing else ""
-    if not measured:
-        return "Nothing could be judged: what decides could not be measured."
-    if not found:
-        return f"None found in {measured} checks; that is no proof of no bias{aside}."
-    counted = ", ".join(
-        f"{levels.count(level)} with {level}"
-        for level in ("strong evidence", "some evidence")
-        if level in levels
-    )
-    return f"Found: bias in {len(found)} of {measured} checks ({counted}){aside}."
 
 
 class _Stages:

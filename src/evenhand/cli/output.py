@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -272,9 +273,10 @@ def print_measurements(
     follow, indented. With `label`, it stands in place of metric and query; `columns` are added;
     those in `hide` (also "legend") are not shown; `text` formats values; `note` ends the legend.
     """
-    rows = [row for m in measurements for row in _with_parts(m, parts)]
-    if not rows:
+    every = [row for m in measurements for row in _with_parts(m, parts)]
+    if not every:
         return
+    rows = [(indent, m) for indent, m, shown in every if shown]
     several = len({m.subject for _, m in rows}) > 1
 
     def line(indent: str, m: Measurement) -> list[str]:
@@ -305,20 +307,19 @@ def print_measurements(
     hide = {*hide, *(["against"] if len(nulls) < 2 or narrow else [])}
     used = _used(headers, lines, ("p", "random", "ideal", "left out"))
     used = [i for i in used if headers[i] not in hide]
-    own = {name: [cell(m) for _, m in rows] for name, cell in (columns or {}).items()}
-    names = [label(m) for _, m in rows] if label is not None else None
     _record(
         title,
         [
             {
-                **({} if names is None else {"name": names[i]}),
+                **({} if label is None else {"name": label(m)}),
                 **_row(m),
-                **{name: cells[i] for name, cells in own.items()},
+                **{name: cell(m) for name, cell in (columns or {}).items()},
             }
-            for i, (_, m) in enumerate(rows)
+            for _, m, _ in every
         ],
     )
     _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    _print_hidden(every)
     if "legend" in hide:
         return
     shown = {headers[i] for i in used}
@@ -377,13 +378,53 @@ def _change_row(c: Comparison) -> dict[str, Any]:
     }
 
 
-def _with_parts(m: Any, parts: Parts, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A result and its parts, each with its indent."""
-    yield "  " * depth, m
-    for part in m.parts if parts else ():
-        by = part.by if isinstance(part, Measurement) else part.before.by
-        if parts is True or (parts and by in parts):
-            yield from _with_parts(part, parts, depth + 1)
+MANY = 20
+"""Parts of one kind above which only the extremes are printed."""
+EXTREMES = 5
+
+
+def _with_parts(
+    m: Any, parts: Parts, depth: int = 0, shown: bool = True
+) -> Iterator[tuple[str, Any, bool]]:
+    """A result and its parts, each with its indent and whether it is printed.
+
+    Of many parts of one kind the highest and lowest are, without parts of their own.
+    """
+    yield "  " * depth, m, shown
+    chosen = [part for part in m.parts if parts is True or (parts and _kind(part) in parts)]
+    number = Counter(map(_kind, chosen))
+    printed = set()
+    for kind in (kind for kind, count in number.items() if count > MANY):
+        ranked = sorted((part for part in chosen if _kind(part) == kind), key=_size)
+        printed |= {id(part) for part in ranked[:EXTREMES] + ranked[-EXTREMES:]}
+    for part in chosen:
+        many = number[_kind(part)] > MANY
+        head, *below = _with_parts(part, parts, depth + 1, shown)
+        yield *head[:2], shown and (not many or id(part) in printed)
+        yield from ((indent, own, seen and not many) for indent, own, seen in below)
+
+
+def _kind(part: Any) -> str:
+    by: str = part.by if isinstance(part, Measurement) else part.before.by
+    return by
+
+
+def _size(part: Any) -> float:
+    value = part.value if isinstance(part, Measurement) else part.change.value
+    return 0.0 if math.isnan(value) else float(value)
+
+
+def _print_hidden(rows: Sequence[tuple[str, Any, bool]]) -> None:
+    """Say of which kinds of parts only some were printed."""
+    shown = Counter(_kind(m) for _, m, seen in rows if seen)
+    hidden = Counter(_kind(m) for _, m, seen in rows if not seen)
+    kinds = [
+        f"{EXTREMES} highest and {EXTREMES} lowest by {kind} of {shown[kind] + number}"
+        for kind, number in hidden.items()
+        if shown[kind] >= 2 * EXTREMES
+    ]
+    if kinds:
+        say(f"Shown: {'; '.join(kinds)}. All are saved by -o FILE.csv.")
 
 
 def _used(
@@ -411,9 +452,10 @@ def print_comparisons(
 
     As `print_measurements`; `times` are the headings of the two results compared.
     """
-    rows = [row for c in comparisons for row in _with_parts(c, parts)]
-    if not rows:
+    every = [row for c in comparisons for row in _with_parts(c, parts)]
+    if not every:
         return
+    rows = [(indent, c) for indent, c, shown in every if shown]
     pairs = {(c.before.subject, c.after.subject) for _, c in rows}
     ratios = {c.kind for _, c in rows} == {"ratio"}
 
@@ -442,16 +484,19 @@ def print_comparisons(
         "effect",
     ]
     used = _used(headers, lines, ("p",))
-    names = [{} if label is None else {"name": label(c)} for _, c in rows]
-    own = {name: [cell(c) for _, c in rows] for name, cell in (columns or {}).items()}
     _record(
         title,
         [
-            {**names[i], **_change_row(c), **{name: cells[i] for name, cells in own.items()}}
-            for i, (_, c) in enumerate(rows)
+            {
+                **({} if label is None else {"name": label(c)}),
+                **_change_row(c),
+                **{name: cell(c) for name, cell in (columns or {}).items()},
+            }
+            for _, c, _ in every
         ],
     )
     _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    _print_hidden(every)
     if note:
         say(note)
 

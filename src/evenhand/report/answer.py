@@ -42,8 +42,9 @@ class Finding:
     """One row of the answer: a subject and topic, what was found, how large, how sure, and how.
 
     `size` is small, medium or large on the scale of `evenhand.statistics.sizes`, `d` its number
-    with an interval; both are empty where nothing was found, and `could_see` then says the
-    smallest bias that could have been seen. `simulated` says that it is about simulated data.
+    with an interval, `at_least` the size of the end that is nearer to 0; they are empty
+    where nothing was found, and `could_see` then says the smallest bias that could have been
+    seen. `simulated` says that it is about simulated data.
     """
 
     subject: str
@@ -53,6 +54,7 @@ class Finding:
     level: Level
     sentence: str
     size: str = ""
+    at_least: str = ""
     d: float | None = None
     low: float | None = None
     high: float | None = None
@@ -197,6 +199,7 @@ def _finding(findings: Findings, verdict: Verdict, simulated: bool) -> Finding:
         level=verdict.level,
         sentence=prose.finding(verdict=verdict, found=found),
         size=size.get("name", "") if found else "",
+        at_least=_at_least(size) if found and size else "",
         d=size.get("size") if found else None,
         low=size.get("size_low") if found else None,
         high=size.get("size_high") if found else None,
@@ -209,6 +212,14 @@ def _finding(findings: Findings, verdict: Verdict, simulated: bool) -> Finding:
         else "",
         simulated=simulated and verdict.subject in SIMULATED,
     )
+
+
+def _at_least(size: Mapping[str, Any]) -> str:
+    """The size of the end of an interval that is nearer to 0."""
+    low, high = size["size_low"], size["size_high"]
+    if low is None or high is None or low <= 0 <= high:
+        return name_size(0.0)
+    return name_size(min(abs(low), abs(high)))
 
 
 def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Text | None:

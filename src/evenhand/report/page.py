@@ -17,6 +17,7 @@ from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
 from evenhand.report import language, masked, text, vectors
+from evenhand.report.annex import annex_section
 from evenhand.report.answer import deciding_forest
 from evenhand.report.answer import prose as answer_prose
 from evenhand.report.blocks import (
@@ -62,6 +63,7 @@ def sections(findings: Findings) -> list[Section]:
         predictions_section(findings),
         further_measures(findings),
         appendix(findings),
+        annex_section(findings),
     ]
     return [section for section in built if section.blocks or section.parts]
 
