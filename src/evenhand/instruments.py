@@ -947,4 +947,4 @@ def identity(chosen: Any) -> dict[str, Any]:
 def all_declarations(subjects: Iterable[str] = tuple(PACKAGES)) -> list[Declaration]:
     """The declarations of every instrument of these subjects."""
     declared = (cls.declaration for subject in subjects for cls in instruments(subject).values())
-    return list({about.name: about for about in declared}.values())
+    return list({id(about): about for about in declared}.values())

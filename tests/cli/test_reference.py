@@ -18,7 +18,9 @@ def test_every_metric_is_listed(capsys):
         assert name in text
 
 
-@pytest.mark.parametrize("about", all_declarations(), ids=lambda about: about.name)
+@pytest.mark.parametrize(
+    "about", all_declarations(), ids=lambda about: f"{about.subject}-{about.name}"
+)
 def test_a_metric_is_explained(capsys, about):
     text = output(capsys, "list", "metrics", about.name)
     joined = " ".join(text.split())
@@ -60,3 +62,9 @@ def test_lists_fit_80_columns(capsys, monkeypatch, arguments):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert max(map(len, output(capsys, "list", *arguments).splitlines())) <= 80
+
+
+def test_two_metrics_of_one_name_are_both_listed(capsys):
+    document = json.loads(output(capsys, "list", "metrics", "--json"))
+    listed = [row["subject"] for row in document["metrics"] if row["name"] == "perplexity"]
+    assert listed == ["model", "causal"]

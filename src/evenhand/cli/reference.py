@@ -64,7 +64,8 @@ def metrics(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(metrics=[_as_json(about) for about in declarations])
     elif name is not None:
-        _explain(declarations[0])
+        for about in declarations:
+            _explain(about)
     else:
         table(
             "Metrics",
