@@ -34,6 +34,12 @@ def shared() -> Path:
 
 
 @pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is not wrapped, whatever the width of the terminal that runs the tests."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def same_arithmetic() -> Iterator[None]:
     """Half precision may switch a library off for the process; later tests must not notice."""
     yield

@@ -46,7 +46,7 @@ def test_agrees_with_arviz(arviz, correlation, count, length):
         }
         for measure, value in expected.items():
             assert measure(x)[k] == pytest.approx(float(value), rel=1e-6), measure.__name__
-        assert hdi(column) == pytest.approx(arviz.hdi(column.ravel(), 0.89), abs=1e-12)
+        assert hdi(column, 0.89) == pytest.approx(arviz.hdi(column.ravel(), 0.89), abs=1e-12)
 
 
 def test_the_effective_size_of_an_autoregression_is_known():
