@@ -193,7 +193,7 @@ def part_of_the_design() -> Design:
 
 def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **settings) -> Findings:
     """The findings of the masked stages on a world, with fewer templates and draws than usual."""
-    monkeypatch.setattr(main, "loaded", lambda _: world)
+    monkeypatch.setattr(main, "loaded", lambda *_: world)
     monkeypatch.setattr(designs, "design", part_of_the_design)
     monkeypatch.setattr(phrase_metric, "RESAMPLES", 50)
     monkeypatch.setattr(phrase_metric, "PERMUTATIONS", 99)

@@ -111,7 +111,7 @@ def test_one_sentence_a_text_and_none_with_a_mask_of_its_own(tmp_path):
 
 
 def test_quick_leaves_fine_tuning_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(main, "loaded", lambda _: World())
+    monkeypatch.setattr(main, "loaded", lambda *_: World())
     quick, whole = (
         [stage.kind for stage in main.model_stages("w", Texts(PLAIN, options), options)]
         for options in (Options(quick=True, work=tmp_path), Options(work=tmp_path))
@@ -122,7 +122,7 @@ def test_quick_leaves_fine_tuning_out(tmp_path, monkeypatch):
 
 def test_another_model_or_other_data_make_other_keys(tmp_path, monkeypatch):
     def keys(world, data, **settings):
-        monkeypatch.setattr(main, "loaded", lambda _: world)
+        monkeypatch.setattr(main, "loaded", lambda *_: world)
         options = Options(work=tmp_path, **settings)
         return {s.kind: s.key({}) for s in main.model_stages("w", Texts(data, options), options)}
 

@@ -148,7 +148,10 @@ def test_what_the_parts_do_not_need_is_not_read(here, words):
         (["--vectors", "my-bert"], "my-bert: is a folder: expected a file of vectors"),
         (["--vectors", "not/my.vec"], "no such file, and no folder not"),
         (["--vectors", "hf:some"], "got a name of the hub"),
-        (["--model", "my-bret"], "no such folder: did you mean 'my-bert'? (embedded model: mini, tiny-causal)"),
+        (
+            ["--model", "my-bret"],
+            "no such folder: did you mean 'my-bert'? (embedded model: mini, tiny-causal)",
+        ),
         (["--model", "my.csv"], "my.csv: expected the folder of a model"),
         (["--data", "my.cvs"], "my.cvs: no such file: did you mean 'my.csv'?"),
         (["--data", "simulate"], "did you mean 'simulated'?"),

@@ -46,7 +46,7 @@ MEASURING = {
 OTHERS = {
     "ask": 'ask "The clerk lost [MASK] keys."',
     "audit": "audit --predictions pred.csv --group gender --out audit-out",
-    "cite": "cite weat",
+    "cite": "cite",  # entries of metrics are BibTeX, which is not wrapped
     "doctor": "doctor",
     "gate": "gate policy.toml results.json",
     "list metrics": "list metrics",

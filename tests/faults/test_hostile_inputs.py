@@ -124,7 +124,7 @@ def test_absurd_options_of_a_network(name, options):
 
     name = next(known for known in NAMES if known.startswith(name))
     with pytest.raises(InputError, match=r"network|expected"):
-        make(name, 256, **options)
+        make(name, 256, projection=options.pop("projection", None), settings=options)
 
 
 def test_absurd_options_of_a_run(capsys):

@@ -16,7 +16,8 @@ from evenhand.fewshot.networks import LOSSES, NAMES, make
 DIM, TOLD, WAYS, SHOTS, QUERIES = 12, 4, 4, 4, 4
 TARGETS = torch.arange(WAYS).repeat_interleave(QUERIES)
 PROJECTED = {name: {"projection": DIM} for name in NAMES if name.startswith(("matching", "proto"))}
-SETTINGS = PROJECTED | {"relation-ntl": {"slices": 8}, "induction": {"slices": 8}}
+SLICES = {"settings": {"slices": 8}}
+SETTINGS = PROJECTED | {"relation-ntl": SLICES, "induction": SLICES}
 
 
 def drawn(generator, episodes):

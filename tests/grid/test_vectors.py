@@ -89,7 +89,9 @@ def test_debiased_vectors_are_measured_with_where_bias_hides(small, workspace, m
     from evenhand.vectors import load
 
     rest = {"k": 1, "scale": "mean"} if method == "soft" else {}
-    chosen = settings(vectors=str(small), debias=method, metrics=["association"], **rest)
+    keys = {"k": "dimensions"}
+    given = {keys.get(name, name): value for name, value in rest.items()}
+    chosen = settings(vectors=str(small), debias=method, metrics=["association"], **given)
     result = TASK.compute(chosen, workspace)
     done = mitigate(load(small), lexicon.topic("gender"), method, **rest)
     assert result["mitigation"] == plain(done)

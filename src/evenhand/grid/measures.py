@@ -171,7 +171,12 @@ def report_jobs(jobs: Sequence[Job], workspace: Workspace) -> Iterator[Job]:
 
 # ---- word vectors
 
-DEBIAS_OPTIONS: Mapping[str, tuple[str, ...]] = {"none": (), **METHOD_OPTIONS}
+DEBIAS_KEYS = {option.name: option_keys(option)[-1] for option in options_of(DebiasSettings)}
+"""The key in a grid of each option of debiasing."""
+DEBIAS_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    **{method: tuple(DEBIAS_KEYS[name] for name in own) for method, own in METHOD_OPTIONS.items()},
+}
 
 
 class VectorSettings(MeasureSettings):
@@ -207,8 +212,8 @@ class VectorSettings(MeasureSettings):
         """The options of the debiasing method that were given."""
         return {
             name: value
-            for name in DEBIAS_OPTIONS[self.debias]
-            if (value := getattr(self, name)) is not None
+            for name in METHOD_OPTIONS.get(self.debias, ())
+            if (value := getattr(self, DEBIAS_KEYS[name])) is not None
         }
 
 
