@@ -78,7 +78,10 @@ def small(tmp_path_factory):
 
 
 def start(folder: Path, output: str, interval: float, *more: str) -> subprocess.Popen[str]:
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
+    flags = {"block": "max-length"}
+    options = [
+        f"--{flags.get(name, name.replace('_', '-'))}={value}" for name, value in OPTIONS.items()
+    ]
     command = [sys.executable, "run.py", str(interval), "masked", "finetune", "text.txt"]
     command += ["--model", "small", "--sentences", "masked.txt", "-o", output, *options, *more]
     return subprocess.Popen(

@@ -70,7 +70,7 @@ def test_coefficients_of_the_islam_words(religion):
 @pytest.mark.parametrize("model", CROSSED)
 def test_crossed_answers_the_question(religion, model):
     crossed = religion.fits[model]
-    measured = measure_contrasts(crossed)
+    measured = measure_contrasts(crossed, prob=0.89)
     delta = measured["associated-different"]
     assert delta.value == pytest.approx(-0.054, abs=0.01)
     assert (delta.low, delta.high) == pytest.approx((-0.090, -0.020), abs=0.006)
