@@ -39,10 +39,10 @@ def test_coverage(delta):
                 fit_thesis("coefficients", table, draws=1000, seed=seed),
             ]
             for result in fits:
-                for name, contrast in measure_contrasts(result).items():
+                for name, contrast in measure_contrasts(result, prob=0.89).items():
                     inside = contrast.low <= truth[name] <= contrast.high
                     held.setdefault((result.model, name), []).append(inside)
-            excluded += measure_contrasts(fits[0])["associated-different"].high < 0
+            excluded += measure_contrasts(fits[0], prob=0.89)["associated-different"].high < 0
     coverage = {key: float(np.mean(hits)) for key, hits in held.items()}
     for name in truth:
         tolerance = 0.04 + 2 * np.sqrt(0.89 * 0.11 / SETS)
