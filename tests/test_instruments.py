@@ -57,8 +57,8 @@ def measured(cls: Any) -> tuple[Measurement, ...]:
 
 
 def test_there_are_instruments_and_their_names_are_unique():
-    names = [about.name for about in all_declarations()]
-    assert {"weat", "mac", "association", "crows"} <= set(names)
+    names = [(about.subject, about.name) for about in all_declarations()]
+    assert {"weat", "mac", "association", "crows"} <= {name for _, name in names}
     assert len(names) == len(set(names))
     assert find("weat").declaration.subject == "vectors"
     assert find("no such metric") is None
