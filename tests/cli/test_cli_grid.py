@@ -195,8 +195,8 @@ def test_the_bar_tells_the_time_left(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     clock = [0.0]
     monkeypatch.setattr("evenhand.cli.grid.time.monotonic", lambda: clock[0])
-    with step_bars() as told:
-        pace = _Pace(told)
+    with step_bars() as show:
+        pace = _Pace(show)
         pace(10, 110, "")  # there before: no matter of the rate
         clock[0] = 100.0
         pace(35, 110, "")

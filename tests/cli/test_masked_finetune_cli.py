@@ -51,17 +51,17 @@ def text(tmp_path, monkeypatch, small):
 
 
 def test_one_command_trains_measures_and_draws(text, capsys):
-    told = json.loads(
+    printed = json.loads(
         output(capsys, "masked", "finetune", "text.txt", "-o", "even", *QUICK, "--json")
     )
-    assert told == json.loads((text / "even" / "results.json").read_text())
-    assert told["data"]["documents_read"] == len(TEXT)
-    assert told["data"]["sentences"] >= 10  # the structural filter on the held-out lines
-    names = [change["query"] for change in told["changes"]]
+    assert printed == json.loads((text / "even" / "results.json").read_text())
+    assert printed["data"]["documents_read"] == len(TEXT)
+    assert printed["data"]["sentences"] >= 10  # the structural filter on the held-out lines
+    names = [change["query"] for change in printed["changes"]]
     scores = ["mean bias", "mean |bias - .5|", "mean bias, top 10", "mean |bias - .5|, top 10"]
     both = [name for score in scores for name in (score, f"{score}, built-in sentences")]
     assert names == [*both, "pseudo-perplexity"]
-    for change in told["changes"]:
+    for change in printed["changes"]:
         if not change["paired"]:  # a random model may have no gender word in its top 10
             assert change["change"]["value"] is None
             continue
@@ -79,7 +79,7 @@ def test_one_command_trains_measures_and_draws(text, capsys):
     assert "120 built-in sentences, which are of another kind" in shown
     assert "on held-out sentences of the training text" in shown
     assert "on sentences of another kind (built-in)" in shown
-    assert f"{told['training']['steps']:,} steps" in shown
+    assert f"{printed['training']['steps']:,} steps" in shown
     score = output(capsys, "masked", "score", "masked.txt", "--model", "even/model", "--json")
     assert json.loads(score)["measurements"][0]["subject"] == "even/model"
 
@@ -92,19 +92,19 @@ def test_records_packed_files_and_given_sentences(text, capsys):
         "0,Women cannot drive.,Men cannot drive.,stereo,gender\n"
         "1,The men fixed it.,The women fixed it.,antistereo,gender\n"
     )
-    told = json.loads(
+    printed = json.loads(
         output(
             capsys, "masked", "finetune", "made.jsonl.bz2", "--text", "sentence", "--rewrite",
             "swap", "--sentences", "masked.txt", "--crows", "pairs.csv",
             "--control-training", *QUICK, "--json",
         )
     )  # fmt: skip
-    assert told["data"]["sentences"] == len(PEOPLE)
-    assert told["changes"][-1]["query"] == "CrowS stereotype share"
-    assert told["crows"]["details"]["unpaired"] == 0
-    assert told["data"]["pairs"] == 2
-    assert told["crows"]["before"]["notes"]
-    assert len(told["against_control"]) == len(told["changes"])
+    assert printed["data"]["sentences"] == len(PEOPLE)
+    assert printed["changes"][-1]["query"] == "CrowS stereotype share"
+    assert printed["crows"]["details"]["unpaired"] == 0
+    assert printed["data"]["pairs"] == 2
+    assert printed["crows"]["before"]["notes"]
+    assert len(printed["against_control"]) == len(printed["changes"])
     assert (text / "finetuned" / "control" / "model" / "model.safetensors").is_file()
 
 
@@ -114,9 +114,11 @@ def test_a_pipe_is_read_once(text, capsys):
     os.write(writing, (text / "text.txt").read_bytes())
     os.close(writing)
     pipe = f"/dev/fd/{reading}"
-    told = output(capsys, "masked", "finetune", pipe, "--sentences", "masked.txt", *QUICK, "--json")
+    printed = output(
+        capsys, "masked", "finetune", pipe, "--sentences", "masked.txt", *QUICK, "--json"
+    )
     os.close(reading)
-    assert json.loads(told)["data"]["documents_read"] == len(TEXT)
+    assert json.loads(printed)["data"]["documents_read"] == len(TEXT)
     inputs = json.loads((text / "finetuned" / "run.json").read_text())["inputs"]
     assert inputs[pipe.rpartition("/")[2]] is None
     assert len(inputs["masked.txt"]) == 64
@@ -137,16 +139,16 @@ def test_tuning_alone(text, capsys):
 
 def test_bad_input_is_one_line(text, capsys):
     assert "missing.txt" in failure(capsys, "masked", "finetune", "missing.txt")
-    told = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
-    assert "'swop' is not one of" in told
-    told = failure(capsys, "masked", "finetune", "text.txt", "--text", "x")
-    assert "--text needs a file ending in" in told
+    printed = failure(capsys, "masked", "finetune", "text.txt", "--rewrite", "swop")
+    assert "'swop' is not one of" in printed
+    printed = failure(capsys, "masked", "finetune", "text.txt", "--text", "x")
+    assert "--text needs a file ending in" in printed
     (text / "few.txt").write_text("A cat sleeps.\nIt rains.\n")
-    told = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
-    assert "held-out text: expected 2 or more sentences for the perplexity" in told
+    printed = failure(capsys, "masked", "finetune", "few.txt", *QUICK)
+    assert "held-out text: expected 2 or more sentences for the perplexity" in printed
     (text / "bad.txt").write_text("No mask here.\n")
-    told = failure(capsys, "masked", "finetune", "text.txt", "--sentences", "bad.txt")
-    assert "bad.txt, line 1: expected one [MASK]" in told
+    printed = failure(capsys, "masked", "finetune", "text.txt", "--sentences", "bad.txt")
+    assert "bad.txt, line 1: expected one [MASK]" in printed
     (text / "file").write_text("")
     assert "file" in failure(capsys, "masked", "finetune", "text.txt", "-o", "file")
     assert not (text / "finetuned").exists() or not any((text / "finetuned").glob("model*"))

@@ -87,8 +87,8 @@ def test_bad_input(capsys, tmp_path):
     assert "did you mean 'force'" in failure(capsys, "masked", "phrases", "--set", "forces")
     path = tmp_path / "own.toml"
     path.write_text("[sets.a.targets]\nx = ['a b', 'c d']")
-    told = failure(capsys, "masked", "phrases", "--set", str(path))
-    assert "sets.a.targets: expected two named lists, got 1" in told
+    printed = failure(capsys, "masked", "phrases", "--set", str(path))
+    assert "sets.a.targets: expected two named lists, got 1" in printed
     for old, new, key in (
         ("winds the yarn", "winds [MASK] yarn", "sets.tools.targets.yarn"),
         ("oils the gun", "oils <mask> gun", "sets.tools.targets.tools"),
@@ -96,10 +96,10 @@ def test_bad_input(capsys, tmp_path):
         ("\n[sets", "[attributes]\nx = ['he', 'a']\ny = ['she', '[MASK]']\n[sets", "attributes.y"),
     ):
         path.write_text(OWN.replace(old, new, 1))
-        told = failure(capsys, "masked", "phrases", "--set", str(path))
-        assert f"own.toml: {key}: expected a phrase without a mask, got '" in told
-    told = failure(capsys, "masked", "phrases", "--set", str(path), "--set", "b.toml")
-    assert "expected one file, got 2" in told
+        printed = failure(capsys, "masked", "phrases", "--set", str(path))
+        assert f"own.toml: {key}: expected a phrase without a mask, got '" in printed
+    printed = failure(capsys, "masked", "phrases", "--set", str(path), "--set", "b.toml")
+    assert "expected one file, got 2" in printed
 
 
 def test_phrases_of_filtered_sentences(capsys, tmp_path):
