@@ -1,6 +1,6 @@
 """Coverage, false positives and power of 89 % intervals, by model.
 
-    python benchmarks/posterior_calibration.py [--sets 200] [--jobs 2] [--figure FILE.svg]
+    python benchmarks/posterior_calibration.py [--sets 200] [--workers 2] [--figure FILE.svg]
 
 Tables of the size of the religion table of Dobrzeniecka (2021) (15 protected words, 11 stereotypes,
 27 human and 242 neutral words) are simulated from the crossed model with the scales of that table,
@@ -97,7 +97,7 @@ def assess_stereotypes(effect: float, seed: int) -> tuple[bool, bool]:
     )
 
 
-def further(sets: int, jobs: int, seed: int, more: int) -> Iterator[str]:
+def further(sets: int, workers: int, seed: int, more: int) -> Iterator[str]:
     """Lines on δ from stereotypes only: on the tables of the study, and on `more` others."""
     yield f"{'δ, stereotypes only':36}{'truth':>7}{'covered, nominal .89':>22}{'excluded 0':>22}"
     parts = {
@@ -105,7 +105,7 @@ def further(sets: int, jobs: int, seed: int, more: int) -> Iterator[str]:
         "the tables above, with δ": (EFFECT, seed + sets, sets),
         "further tables": (EFFECT, seed + 2 * sets, more),
     }
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(workers) as pool:
         for name, (effect, first, count) in parts.items():
             work = partial(assess_stereotypes, effect)
             outcomes = list(pool.map(work, range(first, first + count), chunksize=10))
@@ -116,10 +116,10 @@ def further(sets: int, jobs: int, seed: int, more: int) -> Iterator[str]:
             )
 
 
-def study(sets: int, jobs: int, seed: int) -> list[Cell]:
+def study(sets: int, workers: int, seed: int) -> list[Cell]:
     """Count over all tables; those with an effect are not those without."""
     cells: list[Cell] = []
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(workers) as pool:
         for part, effect in enumerate((0.0, EFFECT)):
             first = seed + part * sets
             work = pool.map(partial(assess_table, effect), range(first, first + sets))
@@ -207,21 +207,21 @@ def figure(cells: list[Cell]) -> Chart:
     )
 
 
-def main(sets: int, jobs: int, seed: int, more: int, path: Path | None) -> None:
+def main(sets: int, workers: int, seed: int, more: int, path: Path | None) -> None:
     """Run the study, print its table and write its figure."""
-    cells = study(sets, jobs, seed)
+    cells = study(sets, workers, seed)
     print(*lines(cells), sep="\n")
     if path:
         with replace_file(path) as file:
             file.write(to_svg(figure(cells)).encode())
-    for line in further(sets, jobs, seed, more):
+    for line in further(sets, workers, seed, more):
         print(line, flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sets", type=int, default=200, help="tables with and without an effect")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--more", type=int, default=1000, help="further tables, for δ only")
     parser.add_argument("--figure", dest="path", type=Path, metavar="FILE.svg")

@@ -1,6 +1,7 @@
 """Coverage, false alarms and power of δ by crossed, in worlds that the model does not assume.
 
-    python benchmarks/posterior_worlds.py [--sets 1000] [--chains 400] [--jobs 2] [--worlds 'A;B']
+    python benchmarks/posterior_worlds.py [--sets 1000] [--chains 400] [--workers 2]
+        [--worlds 'A;B']
 
 Tables are simulated with and without class × attribute effects (η), with normal and with
 heavy-tailed errors and effects (Student t, 3 degrees of freedom), with scales of the error that
@@ -143,7 +144,7 @@ def assess_chains(world: World, seed: int) -> list[tuple[bool, bool]]:
     return [(low <= world.delta <= high, not low <= 0 <= high)]
 
 
-def lines(sets: int, chains: int, jobs: int, worlds: str) -> Iterator[str]:
+def lines(sets: int, chains: int, workers: int, worlds: str) -> Iterator[str]:
     """One line per world: coverage, and the share of intervals that exclude 0."""
     names = [name.strip() for name in worlds.split(";")] if worlds else []
     known = dict.fromkeys(world.name for world in (*WORLDS, *ATTRIBUTE_WORLDS))
@@ -160,7 +161,7 @@ def lines(sets: int, chains: int, jobs: int, worlds: str) -> Iterator[str]:
     studies += [(assess_chains, w, chains) for w in CHAIN_WORLDS]
     studies += [(assess_stereotypes, w, sets) for w in ATTRIBUTE_WORLDS]
     studies += [(assess_chains, w, chains) for w in ATTRIBUTE_CHAIN_WORLDS]
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(workers) as pool:
         for assess, world, tables in studies:
             start = next(first)
             if not tables or (names and world.name not in names):
@@ -188,7 +189,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sets", type=int, default=1000, help="tables per world")
     parser.add_argument("--chains", type=int, default=400, help="tables fitted by chains")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--worlds", default="", metavar="NAME;…", help="only the worlds named so")
     for line in lines(**vars(parser.parse_args())):
         print(line, flush=True)

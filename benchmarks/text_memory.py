@@ -1,6 +1,6 @@
 """Memory and rate of a rewriting on a file larger than what may be held.
 
-    python benchmarks/text_memory.py [--gigabytes 1] [--jobs 2] [--command swap]
+    python benchmarks/text_memory.py [--gigabytes 1] [--workers 2] [--command swap]
 
 Writes a text of that size into a temporary folder, rewrites it by the command line and watches the
 memory of the process and its children together.
@@ -42,7 +42,7 @@ def main() -> None:
     """Print one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.0)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--command", default="swap")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,9 @@ def main() -> None:
                 number += 10_000
         start = time.perf_counter()
         command = ["text", options.command, str(source), "-o", str(out)]
-        run = subprocess.Popen([sys.executable, "-c", RUN, *command, f"--workers={options.jobs}"])
+        run = subprocess.Popen(
+            [sys.executable, "-c", RUN, *command, f"--workers={options.workers}"]
+        )
         peak = 0
         while run.poll() is None:
             try:
@@ -66,7 +68,7 @@ def main() -> None:
             time.sleep(0.2)
         seconds = time.perf_counter() - start
         print(
-            f"{options.command}, {size / 1e9:.2f} GB, {options.jobs} jobs: "
+            f"{options.command}, {size / 1e9:.2f} GB, {options.workers} workers: "
             f"{size / 1e6 / seconds:.1f} MB/s, at most {peak / 1e6:.0f} MB of memory"
         )
 

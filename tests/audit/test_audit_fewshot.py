@@ -162,7 +162,7 @@ def test_stages_depend_on_model_data_settings_and_seed(encoder, people, tmp_path
     }
     keys.add(fewshot_stages("mini", people, options, size=SMALL)[0].key({}))
     assert len(keys) == 6
-    same = fewshot_stages(encoder, people, replace(options, jobs=2), size=SMALL)[0].key({})
+    same = fewshot_stages(encoder, people, replace(options, workers=2), size=SMALL)[0].key({})
     assert same in keys
 
 

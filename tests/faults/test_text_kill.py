@@ -50,11 +50,12 @@ class Slow:
         return edits
 
 def main():
-    folder, output, form, jobs, seconds = sys.argv[1:]
+    folder, output, form, workers, seconds = sys.argv[1:]
     writing.INTERVAL = 0.02
     sources = sorted(str(path) for path in Path(folder).glob("in*"))
-    stream(sources, output, RewriteWork(Slow(float(seconds))), form=eval(form), jobs=int(jobs),
-           block_size=1 << 11, edits=output.replace("out", "edits"), fingerprint="slow",
+    stream(sources, output, RewriteWork(Slow(float(seconds))), form=eval(form),
+           workers=int(workers), block_size=1 << 11, edits=output.replace("out", "edits"),
+           fingerprint="slow",
            progress=lambda done, total: print(done, file=sys.stderr, flush=True))
 
 if __name__ == "__main__":
@@ -69,8 +70,8 @@ def files(folder: Path) -> list[str]:
 class Runs:
     """The same command, to be started again and again."""
 
-    def __init__(self, folder: Path, suffix: str, form: Form, jobs: int) -> None:
-        self.folder, self.suffix, self.form, self.jobs = folder, suffix, form, jobs
+    def __init__(self, folder: Path, suffix: str, form: Form, workers: int) -> None:
+        self.folder, self.suffix, self.form, self.workers = folder, suffix, form, workers
         (folder / "run.py").write_text(RUN)
         (folder / "data").mkdir()
         self.output = folder / f"out{suffix}"
@@ -78,7 +79,7 @@ class Runs:
 
     def start(self, output: Path, seconds: float) -> subprocess.Popen[str]:
         command = [sys.executable, "run.py", "data", output.name]
-        command += [repr(self.form), str(self.jobs), str(seconds)]
+        command += [repr(self.form), str(self.workers), str(seconds)]
         return subprocess.Popen(
             command,
             cwd=self.folder,
@@ -124,13 +125,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("suffix", "kind", "form", "jobs", "rounds"),
+    ("suffix", "kind", "form", "workers", "rounds"),
     [(*CASES[0], 2)] + [pytest.param(*case, 6, marks=pytest.mark.slow) for case in CASES],
 )
 def test_killed_again_and_again_the_output_is_the_same(
-    tmp_path: Path, suffix: str, kind: str, form: Form, jobs: int, rounds: int
+    tmp_path: Path, suffix: str, kind: str, form: Form, workers: int, rounds: int
 ) -> None:
-    runs = Runs(tmp_path, suffix, form, jobs)
+    runs = Runs(tmp_path, suffix, form, workers)
     text = {"txt": TEXT, "jsonl": JSONL, "csv": CSV}[kind.split(".")[0]].encode()
     pack = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.ZstdCompressor().compress}
     packed = pack.get(kind.split(".")[-1], bytes)

@@ -106,9 +106,9 @@ class TestTexts:
         whole = swap_gender(simulated.texts)
         monkeypatch.setattr("evenhand.fewshot.mitigation.BATCH", 20)
         assert swap_gender(simulated.texts) == whole
-        assert swap_gender(simulated.texts, jobs=2) == whole
-        with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
-            swap_gender(simulated.texts, jobs=0)
+        assert swap_gender(simulated.texts, workers=2) == whole
+        with pytest.raises(InputError, match="workers: expected 1 or more, got 0"):
+            swap_gender(simulated.texts, workers=0)
 
 
 class TestRows:

@@ -67,7 +67,7 @@ def test_processes_keep_the_order(plain: Path, tmp_path: Path) -> None:
         [plain],
         tmp_path / "out.gz",
         RewriteWork(Numbering()),
-        jobs=3,
+        workers=3,
         block_size=2000,
         edits=edits,
         progress=lambda done, total: seen.append((done, total)),
@@ -82,17 +82,17 @@ def test_processes_keep_the_order(plain: Path, tmp_path: Path) -> None:
     assert seen[-1] == (len(TEXT), len(TEXT))
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("how", "kind", "message"),
     [("file", FileError, "lexicon.csv, line 3: broken"), ("other", Exception, "by hand")],
 )
 def test_an_error_in_a_worker_is_raised_with_its_message(
-    plain: Path, tmp_path: Path, jobs: int, how: str, kind: type[Exception], message: str
+    plain: Path, tmp_path: Path, workers: int, how: str, kind: type[Exception], message: str
 ) -> None:
     work = RewriteWork(Failing("line 1500 ", how))
     with pytest.raises(kind, match=message):
-        stream([plain], tmp_path / "out", work, jobs=jobs, block_size=5000, resume=False)
+        stream([plain], tmp_path / "out", work, workers=workers, block_size=5000, resume=False)
     assert not (tmp_path / "out").exists()
     assert hidden(tmp_path) == []
 
@@ -189,8 +189,8 @@ def test_wrong_requests_are_named(tmp_path: Path, plain: Path) -> None:
         stream([tmp_path / "absent"], tmp_path / "out", work)
     with pytest.raises(InputError, match="no input"):
         stream([], tmp_path / "out", work)
-    with pytest.raises(InputError, match="at least one job"):
-        stream([plain], tmp_path / "out", work, jobs=0)
+    with pytest.raises(InputError, match="at least one worker"):
+        stream([plain], tmp_path / "out", work, workers=0)
     (tmp_path / "a").write_text("a\n")
     with pytest.raises(InputError, match="add or remove a line"):
         stream([tmp_path / "a"], tmp_path / "out", RewriteWork(_Breaking()))

@@ -218,7 +218,7 @@ class _Work:
                 splits=self.splits(),
                 cache=self._cache,
                 device=self.options.device,
-                jobs=self.options.jobs,
+                workers=self.options.workers,
                 prob=self.options.prob,
                 progress=report,
                 finish=_without_networks,
@@ -230,7 +230,7 @@ class _Work:
         from evenhand.fewshot.runs import draw_parts, prepare
 
         parts = draw_parts(self.fit.data, settings, self.splits())
-        texts = prepare(self.fit.data, settings, parts, jobs=self.options.jobs).texts
+        texts = prepare(self.fit.data, settings, parts, workers=self.options.workers).texts
         encode(
             self.model,
             texts,

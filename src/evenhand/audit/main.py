@@ -135,7 +135,7 @@ def audit(
     columns: dict[str, str | None] | None = None,
     seed: int = 0,
     prob: float = 0.95,
-    jobs: int = 1,
+    workers: int = 1,
     device: str = "auto",
     restart: bool = False,
     progress: Progress | None = None,
@@ -175,7 +175,7 @@ def audit(
         The columns of the data: text, label, gender, and the codes male and female.
     seed, prob : int and float
         The random seed, and the probability of intervals.
-    jobs : int
+    workers : int
         Processes that rewrite texts.
     device : str
         Where models run: auto, cpu, cuda, cuda:1 ….
@@ -217,7 +217,7 @@ def audit(
                 shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir(exist_ok=True)
         options = Options(
-            quick=quick, seed=seed, prob=prob, jobs=jobs, device=device, work=folder / "work"
+            quick=quick, seed=seed, prob=prob, workers=workers, device=device, work=folder / "work"
         )
         settings = {"seed": seed, "prob": prob}
         used = versions(*PACKAGES)

@@ -66,7 +66,7 @@ class Options:
     quick: bool = False
     seed: int = 0
     prob: float = 0.95
-    jobs: int = 1
+    workers: int = 1
     device: str = "auto"
     work: Path
 

@@ -195,7 +195,7 @@ def audit(
             columns=columns,
             seed=seed,
             prob=prob,
-            jobs=worker_count(workers),
+            workers=worker_count(workers),
             device=device,
             restart=restart,
             progress=None if show is None else _Stages(show),

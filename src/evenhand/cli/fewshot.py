@@ -178,7 +178,7 @@ def run(
             both_leanings=both_leanings,
             cache=cache or user_cache("embeddings"),
             device=device,
-            jobs=worker_count(workers),
+            workers=worker_count(workers),
             restart=restart,
             prob=prob,
             margin=margin,

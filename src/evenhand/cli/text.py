@@ -412,7 +412,7 @@ def _run(
             work,
             form=form,
             edits=given["edits"],
-            jobs=worker_count(given["workers"], sources),
+            workers=worker_count(given["workers"], sources),
             resume=not given["restart"],
             progress=progress,
             fingerprint=f"{work!r} {own_pairs!r}",
@@ -556,7 +556,7 @@ def filter_command(
             work,
             form=form_of(sources, field, form),
             edits=rejected,
-            jobs=worker_count(workers, sources),
+            workers=worker_count(workers, sources),
             resume=not restart,
             progress=progress,
         )

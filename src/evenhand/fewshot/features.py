@@ -65,7 +65,7 @@ class FeatureStore:
         Where texts and features are stored.
     pooling, limit, device
         As for `evenhand.fewshot.encoders.encode`.
-    jobs : int
+    workers : int
         Processes that rewrite texts.
     lock : callable, optional
         Holds a name against other processes; by default with lock files in the folder, which work
@@ -82,7 +82,7 @@ class FeatureStore:
         pooling: str = "mean",
         limit: int | None = None,
         device: str = "auto",
-        jobs: int = 1,
+        workers: int = 1,
         lock: Lock | None = None,
     ) -> None:
         from evenhand.masked.memory import is_path
@@ -92,7 +92,7 @@ class FeatureStore:
         self.model = load(encoder, device=device, head=False)
         self.encoder = str(encoder) if is_path(encoder) else self.model.name
         self.fingerprint = self.model.fingerprint
-        self.pooling, self.limit, self.jobs = pooling, limit, jobs
+        self.pooling, self.limit, self.workers = pooling, limit, workers
         self.lock = lock or _file_lock(self.folder / "locks")
         self._texts: dict[str, tuple[str, ...]] = {"plain": dataset.texts}
         self._mitigated: dict[tuple[bool, bool], Mitigated] = {}
@@ -213,11 +213,11 @@ class FeatureStore:
 
     def _rewrite(self, version: str) -> tuple[str, ...]:
         if version == "neutral":
-            return neutralize(self.dataset.texts, jobs=self.jobs)
+            return neutralize(self.dataset.texts, workers=self.workers)
         if version.startswith("neutral "):
-            return neutralize(self.texts(version.removeprefix("neutral ")), jobs=self.jobs)
+            return neutralize(self.texts(version.removeprefix("neutral ")), workers=self.workers)
         names = {"swapped": "fixed", "drawn": "random"}[version]
-        return swap_gender(self.dataset.texts, names=names, jobs=self.jobs)
+        return swap_gender(self.dataset.texts, names=names, workers=self.workers)
 
     def _joint(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(text for version in names for text in self.texts(version))

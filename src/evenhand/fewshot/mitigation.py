@@ -53,12 +53,12 @@ class Mitigation:
     def __str__(self) -> str:
         return self.name
 
-    def read(self, texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
+    def read(self, texts: Sequence[str], *, workers: int = 1) -> tuple[str, ...]:
         """Texts as a classifier with this mitigation reads them: neutralised, or as they are.
 
         The counterfactuals of test queries pass through here like every other text.
         """
-        return neutralize(texts, jobs=jobs) if self.neutralize else tuple(texts)
+        return neutralize(texts, workers=workers) if self.neutralize else tuple(texts)
 
 
 def parse(name: str) -> Mitigation:
@@ -120,7 +120,7 @@ def apply(
     *,
     seed: int = 0,
     names: str = "random",
-    jobs: int = 1,
+    workers: int = 1,
 ) -> Mitigated:
     """Apply a mitigation to the texts of a data set.
 
@@ -131,7 +131,7 @@ def apply(
         Such as "augment+neutralize".
     seed, names
         As for `swap_gender`.
-    jobs : int
+    workers : int
         Processes that rewrite texts.
 
     Returns
@@ -151,9 +151,9 @@ def apply(
     texts = dataset.texts
     swapped: tuple[str, ...] = ()
     if chosen.augment:
-        swapped = swap_gender(texts, names=names, seed=seed, jobs=jobs)
+        swapped = swap_gender(texts, names=names, seed=seed, workers=workers)
     unchanged = sum(text == other for text, other in zip(texts, swapped, strict=False))
-    return pool_texts(dataset, chosen, chosen.read((*texts, *swapped), jobs=jobs), unchanged)
+    return pool_texts(dataset, chosen, chosen.read((*texts, *swapped), workers=workers), unchanged)
 
 
 def pool_texts(
@@ -169,7 +169,7 @@ def pool_texts(
 
 
 def swap_gender(
-    texts: Sequence[str], *, names: str = "random", seed: int = 0, jobs: int = 1
+    texts: Sequence[str], *, names: str = "random", seed: int = 0, workers: int = 1
 ) -> tuple[str, ...]:
     """Every text with gendered words and first names of the other gender.
 
@@ -181,10 +181,10 @@ def swap_gender(
     """
     from evenhand.text.rewrite.swap import Swap
 
-    return _rewrite(texts, (Swap(names=names, seed=seed),), jobs)  # type: ignore[arg-type]
+    return _rewrite(texts, (Swap(names=names, seed=seed),), workers)  # type: ignore[arg-type]
 
 
-def neutralize(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
+def neutralize(texts: Sequence[str], *, workers: int = 1) -> tuple[str, ...]:
     """Every text with neutral words and without the names of persons.
 
     >>> neutralize(["Mr. James Reed is a spokesman. He loves his job."])
@@ -194,7 +194,7 @@ def neutralize(texts: Sequence[str], *, jobs: int = 1) -> tuple[str, ...]:
     from evenhand.text.rewrite.neutralize import Neutralize
 
     # names first: titles and pronouns help to recognise them
-    return _rewrite(texts, (Anonymize(), Neutralize(nouns="all")), jobs)
+    return _rewrite(texts, (Anonymize(), Neutralize(nouns="all")), workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,13 @@ class _Rewriting:
         return list(texts)
 
 
-def _rewrite(texts: Sequence[str], rewriters: tuple[Rewriter, ...], jobs: int) -> tuple[str, ...]:
-    if jobs < 1:
-        raise InputError(f"jobs: expected 1 or more, got {jobs}")
+def _rewrite(
+    texts: Sequence[str], rewriters: tuple[Rewriter, ...], workers: int
+) -> tuple[str, ...]:
+    if workers < 1:
+        raise InputError(f"workers: expected 1 or more, got {workers}")
     done: list[str] = []
-    for _, batch in ordered(_Rewriting(rewriters), _batches(texts), jobs):
+    for _, batch in ordered(_Rewriting(rewriters), _batches(texts), workers):
         done.extend(batch)
     return tuple(done)
 

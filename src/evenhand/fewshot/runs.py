@@ -421,7 +421,7 @@ def prepare(
     settings: RunSettings,
     parts: Sequence[Part],
     *,
-    jobs: int = 1,
+    workers: int = 1,
     store: FeatureStore | None = None,
 ) -> Material:
     """Rewrite the texts for the mitigation, and the test queries to counterfactuals.
@@ -442,12 +442,14 @@ def prepare(
         if known and settings.neutral:
             neutral_texts = store.texts("neutral")
     else:
-        mitigated = apply(dataset, settings.mitigation, jobs=jobs)
+        mitigated = apply(dataset, settings.mitigation, workers=workers)
         if known:
             texts = [dataset.texts[row] for row in queries]
-            swapped = tested.read(swap_gender(texts, names="fixed", jobs=jobs), jobs=jobs)
+            swapped = tested.read(
+                swap_gender(texts, names="fixed", workers=workers), workers=workers
+            )
             if settings.neutral:
-                neutral_texts = neutralize(texts, jobs=jobs)
+                neutral_texts = neutralize(texts, workers=workers)
         numbers = np.arange(len(queries))
     both = settings.mitigation.neutralize and not tested.neutralize
     unchanged = dataset.texts if both else ()
@@ -533,7 +535,7 @@ def run(
     both_leanings: bool = True,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
-    jobs: int = 1,
+    workers: int = 1,
     restart: bool = False,
     prob: float = 0.95,
     margin: float = 0.05,
@@ -564,7 +566,7 @@ def run(
     cache : path, optional
         A folder for the features of a frozen encoder and the vectors of the baseline.
     device : str
-    jobs : int
+    workers : int
         Processes that rewrite texts.
     restart : bool
         Whether an earlier run in the folder is cleared.
@@ -620,7 +622,7 @@ def run(
                     **(about or {}),
                 },
             )
-        work = _Work(place, dataset, chosen, parts, model, cache, jobs, progress, store)
+        work = _Work(place, dataset, chosen, parts, model, cache, workers, progress, store)
         work.save_episodes()
         work.train_and_test()
         work.answer_baseline()
@@ -687,7 +689,7 @@ class _Work:
     parts: tuple[Part, ...]
     model: Model
     cache: str | os.PathLike[str] | None
-    jobs: int
+    workers: int
     progress: StepProgress | None
     store: FeatureStore | None
 
@@ -711,7 +713,7 @@ class _Work:
             return
         self._report("rewriting", 0, 1)
         material = prepare(
-            self.dataset, self.settings, self.parts, jobs=self.jobs, store=self.store
+            self.dataset, self.settings, self.parts, workers=self.workers, store=self.store
         )
         source = self._source(material)
         for part, number in missing:

@@ -242,7 +242,7 @@ def stream(
     *,
     form: Form = Lines(),  # noqa: B008
     edits: str | Path | None = None,
-    jobs: int = 1,
+    workers: int = 1,
     resume: bool = True,
     block_size: int = 1 << 20,
     progress: Progress | None = None,
@@ -263,14 +263,14 @@ def stream(
         How documents are cut out of the files: `Lines()`, `Jsonl(field)` or `Csv(field)`.
     edits : path, optional
         Where the edits, or what else the work logs, are written.
-    jobs : int
+    workers : int
         The number of processes. The work is imported again in each: call this from a module, under
         `if __name__ == "__main__":` in a script.
     resume : bool
         Resume an interrupted run at its last checkpoint when the same is requested again: the same
         files, unchanged, and the same `fingerprint`. Input from stdin is read from the start.
     block_size : int
-        Bytes per block. The output does not depend on it, nor on `jobs`.
+        Bytes per block. The output does not depend on it, nor on `workers`.
     progress : callable, optional
     fingerprint : str, optional
         All that the output depends on; by default the `repr` of the work.
@@ -284,9 +284,9 @@ def stream(
     """
     names = [str(source) for source in sources]
     check(names, output, edits)
-    if jobs < 1 or block_size < 1:
+    if workers < 1 or block_size < 1:
         raise InputError(
-            f"expected at least one job and a block of one byte, got {jobs}, {block_size}"
+            f"expected at least one worker and a block of one byte, got {workers}, {block_size}"
         )
     known = all(name != STDIN and Path(name).is_file() for name in names)
     key = None
@@ -308,7 +308,7 @@ def stream(
             same_columns=isinstance(work, RewriteWork),
             prompt=names == [STDIN] and str(output) == STDOUT,
         )
-        with closing(ordered(task, pieces, jobs)) as results:
+        with closing(ordered(task, pieces, workers)) as results:
             for chunk, result in results:
                 target.add(chunk.after, *result)
                 if progress is not None:

@@ -26,25 +26,25 @@ AHEAD = 2  # pieces in progress in addition to one per worker
 
 
 def ordered(
-    task: Callable[[Piece], Result], pieces: Iterator[Piece], jobs: int
+    task: Callable[[Piece], Result], pieces: Iterator[Piece], workers: int
 ) -> Generator[tuple[Piece, Result], None, None]:
-    """Each piece with the task's result, in order; never more than `jobs` + 2 pieces are held.
+    """Each piece with the task's result, in order; never more than `workers` + 2 pieces are held.
 
-    With one job, or where there is but one piece, the work is done in this process.
+    With one worker, or where there is but one piece, the work is done in this process.
     """
-    ahead = list(islice(pieces, 2)) if jobs > 1 else []
+    ahead = list(islice(pieces, 2)) if workers > 1 else []
     pieces = chain(ahead, pieces)
     if len(ahead) < 2:
         for piece in pieces:
             yield piece, task(piece)
         return
-    workers = [_Worker(task) for _ in range(jobs)]
+    pool = [_Worker(task) for _ in range(workers)]
     try:
-        yield from _spread(workers, pieces)
-        for worker in workers:
+        yield from _spread(pool, pieces)
+        for worker in pool:
             worker.finish()
     finally:
-        for worker in workers:
+        for worker in pool:
             worker.stop()
 
 
