@@ -231,7 +231,7 @@ class VocabularySize:
 def test_other_packages_add_instruments_by_an_entry_point(monkeypatch, glove):
     entry = SimpleNamespace(name="vocabulary_size", load=lambda: VocabularySize)
     groups = {"evenhand.instruments": [entry]}
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: groups.get(group, []))
+    monkeypatch.setattr("evenhand.instruments.entry_points", lambda group: groups.get(group, []))
     monkeypatch.setattr("evenhand.instruments._LOADED", {})
     assert find("vocabulary_size") is VocabularySize
     assert "vocabulary_size" not in instruments("model")

@@ -42,6 +42,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overloa
 
 from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.registry import entry_points
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
 from evenhand.statistics.sizes import SizeKind
@@ -581,8 +582,6 @@ def instruments(subject: str) -> Mapping[str, Any]:
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
     if subject not in _LOADED:
-        from importlib.metadata import entry_points
-
         declared: dict[str, Any] = {}
         for package in map(import_module, PACKAGES[subject]):
             for module in pkgutil.iter_modules(package.__path__):
@@ -592,7 +591,7 @@ def instruments(subject: str) -> Mapping[str, Any]:
                         continue
                     if declaration.measures(subject):
                         declared[declaration.name] = cls
-        for entry in entry_points(group=ENTRY_POINTS):
+        for entry in entry_points(ENTRY_POINTS):
             cls = entry.load()
             if cls.declaration.measures(subject):
                 declared.setdefault(cls.declaration.name, cls)

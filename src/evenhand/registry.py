@@ -6,12 +6,24 @@ Other packages add names through entry points of a group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import UnknownNameError
 
-__all__ = ["Registry"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+__all__ = ["Registry", "entry_points"]
+
+
+@cache
+def entry_points(group: str) -> EntryPoints:
+    """The entry points of a group; the files of all installed packages are read once."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
 
 
 class Registry(Mapping[str, Any]):
@@ -35,10 +47,8 @@ class Registry(Mapping[str, Any]):
     def _all(self) -> dict[str, str]:
         if self.group is None:
             return self._locations
-        from importlib.metadata import entry_points
-
-        plugins = entry_points(group=self.group)
-        return {**{plugin.name: plugin.value for plugin in plugins}, **self._locations}
+        plugins = {plugin.name: plugin.value for plugin in entry_points(self.group)}
+        return {**plugins, **self._locations}
 
     def __getitem__(self, name: str) -> Any:
         location = self._locations.get(name) or self._all().get(name)

@@ -150,7 +150,7 @@ class _Test:
 
 def _tests(m: Measurement) -> list[_Test]:
     """The tests of a result: those that its instrument names, or the result itself."""
-    cls = find(_estimated().get(f"{m.metric} {m.query}", m.metric))
+    cls = find(m.metric) or find(_estimated().get(f"{m.metric} {m.query}", ""))
     about = None if cls is None else cls.declaration
     evidence: list[Evidence] = []
     if cls is not None and not m.by and m.metric == cls.declaration.name:
@@ -164,7 +164,7 @@ def _tests(m: Measurement) -> list[_Test]:
             p=each.measurement.p_value,
             general=each.general,
             clause="" if cls is None else clause_of(cls, each.measurement),
-            control=m.query.partition(":")[0] in _controls(),
+            control=m.query.partition(":")[0] in _controls(about),
         )
         for each in evidence or [Evidence(measurement=m)]
     ]
@@ -176,12 +176,12 @@ def _estimated() -> dict[str, str]:
     return {result: about.name for about in all_declarations() for result in about.estimates}
 
 
-@cache
-def _controls() -> frozenset[str]:
-    """The questions about harmless associations."""
+def _controls(about: Declaration | None) -> frozenset[str]:
+    """The questions about harmless associations, of the subjects that an instrument measures."""
     return frozenset(
         query
         for subject in PACKAGES
+        if about is None or about.measures(subject)
         for cls in instruments(subject).values()
         for query in getattr(cls, "controls", ())
     )

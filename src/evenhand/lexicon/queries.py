@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -142,9 +143,14 @@ def sentence_templates() -> tuple[str, ...]:
     return read_toml(data("sentence_templates.toml"), _SentenceTemplates).templates
 
 
+@cache
+def _weat_file() -> _WeatFile:
+    return read_toml(data("weat.toml"), _WeatFile)
+
+
 def weat_queries() -> tuple[Query, ...]:
     """Return the ten tests of Caliskan, Bryson & Narayanan (2017), in their order."""
-    content = read_toml(data("weat.toml"), _WeatFile)
+    content = _weat_file()
     return tuple(
         Query(
             name=query.name,

@@ -30,6 +30,8 @@ __all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
 
 _BLOCK = 256
 """So many words are scored at once: their vectors stay in the processor's cache."""
+_CHUNK = 2**16
+"""So many scores of draws are reduced at once, for the same reason."""
 _CACHED = 16
 _DRAWS: WeakKeyDictionary[Vectors, dict[tuple[Any, ...], tuple[Rows, Rows]]] = WeakKeyDictionary()
 """The last draws of random words from each vectors."""
@@ -146,8 +148,13 @@ def null_distribution(
         statistic.scores(v.raw(distinct[start : start + _BLOCK]))
         for start in range(0, distinct.size, _BLOCK)
     ]
-    scores = np.take(np.concatenate(blocks), positions, axis=0)
-    return Null(values=statistic.value(scores, labels), value=value, worse=worse)
+    scores = np.concatenate(blocks)
+    step = max(1, _CHUNK // (scores.shape[1] * rows.size))
+    values = [
+        statistic.value(np.take(scores, positions[start : start + step], axis=0), labels)
+        for start in range(0, draws, step)
+    ]
+    return Null(values=np.concatenate(values), value=value, worse=worse)
 
 
 def _replacements(
