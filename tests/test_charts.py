@@ -22,6 +22,7 @@ from evenhand.charts import (
     save_charts,
     scatter,
     to_svg,
+    to_svgs,
 )
 
 DATA = data(
@@ -204,7 +205,7 @@ def test_a_narrow_chart_has_the_same_marks_in_a_third_of_the_width(columns: int)
         for name in ("first", "second", "third")
     }
     chart = forests(parts, columns=columns, width=300, title="A title " * 20, text="label")
-    wide, narrow = to_svg(chart), to_svg(chart, narrow=True)
+    wide, narrow = to_svgs(chart)
     sizes = [
         float(re.search(r'width="([\d.]+)"', svg)[1])  # type: ignore[index]
         for svg in (wide, narrow)

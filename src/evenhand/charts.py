@@ -45,8 +45,8 @@ __all__ = [
     "panels",
     "save_charts",
     "scatter",
-    "style",
     "to_svg",
+    "to_svgs",
 ]
 
 Chart: TypeAlias = Any
@@ -79,13 +79,13 @@ def data(rows: Sequence[Row]) -> Any:
     import altair as alt
 
     return alt.Data(  # type: ignore[no-untyped-call]
-        values=[
+        values=tuple(  # which Altair does not copy with every change of a chart, as it does lists
             {
                 name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in row.items()
             }
             for row in rows
-        ]
+        )
     )
 
 
@@ -133,7 +133,7 @@ def rule(value: float, *, colour: str = GREY) -> Chart:
     import altair as alt
 
     line = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
-    return line.encode(x="at:Q")
+    return line.encode(x=alt.X("at:Q"))
 
 
 def look(
@@ -288,35 +288,43 @@ def forest(
     inner = "inner_low" in has
     layers: list[Chart] = []
     if "band_low" in has:
-        layers.append(base.mark_bar(color=PALE, height=13).encode(x="band_low:Q", x2="band_high:Q"))
+        layers.append(
+            base.mark_bar(color=PALE, height=13).encode(
+                x=alt.X("band_low:Q"), x2=alt.X2("band_high:Q")
+            )
+        )
     layers += _references(references, domain)
     if len(ideals) == 1:
         layers.append(rule(ideals.pop()))
     elif ideals:
-        layers.append(base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x="ideal:Q"))
+        layers.append(
+            base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x=alt.X("ideal:Q"))
+        )
     if points:
         layers += _points(points, line, order, tips or {}, axis("value"))
     if "before" in has:
         link = base.mark_rule(color="#b5b5b5", strokeWidth=1)
-        layers.append(link.encode(x="before:Q", x2="value:Q"))
+        layers.append(link.encode(x=alt.X("before:Q"), x2=alt.X2("value:Q")))
     layers.append(
         base.mark_rule(strokeWidth=1.4 if inner else 2.2).encode(
-            x=axis("begin"), x2="end:Q", strokeDash=dash, color=colours
+            x=axis("begin"), x2=alt.X2("end:Q"), strokeDash=dash, color=colours
         )
     )
     if inner:
         thick = base.mark_rule(strokeWidth=4.2)
-        layers.append(thick.encode(x="inner_low:Q", x2="inner_high:Q", color=colours))
+        layers.append(
+            thick.encode(x=alt.X("inner_low:Q"), x2=alt.X2("inner_high:Q"), color=colours)
+        )
     if "before" in has:
         hollow = base.mark_point(color=INK, size=60, strokeWidth=1.6, opacity=1)
-        layers.append(hollow.encode(x="before:Q"))
+        layers.append(hollow.encode(x=alt.X("before:Q")))
     if "tick" in has:
-        layers.append(base.mark_tick(thickness=1.5, size=10, color=GREY).encode(x="tick:Q"))
+        layers.append(base.mark_tick(thickness=1.5, size=10, color=GREY).encode(x=alt.X("tick:Q")))
     if "other" in has:
         diamond = base.mark_point(size=50, color=ORANGE, shape="diamond", strokeWidth=1.8)
-        layers.append(diamond.encode(x="other:Q", opacity=alt.value(1)))
+        layers.append(diamond.encode(x=alt.X("other:Q"), opacity=alt.value(1)))
     dots = base.mark_point(filled=True, size=64, opacity=1)
-    layers.append(dots.encode(x="value:Q", color=colours, **shape))
+    layers.append(dots.encode(x=alt.X("value:Q"), color=colours, **shape))
     if any(row["value"] is None for row in values):
         none = base.transform_filter("!isValid(datum.value)")
         layers.append(
@@ -326,7 +334,7 @@ def forest(
         )
     if text:
         right = base.mark_text(align="left", fontSize=11, color=INK)
-        layers.append(right.encode(x=alt.value(width + 8), text=f"{text}:N"))
+        layers.append(right.encode(x=alt.value(width + 8), text=alt.Text(f"{text}:N")))
     if text_title:
         head = alt.Chart(data([{}])).mark_text(align="left", fontSize=11, color=INK)
         layers.append(
@@ -579,7 +587,7 @@ def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Char
         if low is not None and high is not None:
             ends = {"low": max(low, domain[0]), "high": min(high, domain[1])}
             band = alt.Chart(data([ends])).mark_rect(color=colour, opacity=0.14)
-            layers.append(band.encode(x="low:Q", x2="high:Q"))
+            layers.append(band.encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")))
         layers.append(rule(row["value"], colour=colour))
     for index, row in enumerate(named):
         side: Any = (
@@ -588,7 +596,7 @@ def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Char
         label = alt.Chart(data([{"at": row["value"], "text": row["text"]}]))
         layers.append(
             label.mark_text(fontSize=11, color=row.get("colour", GREY), **side).encode(
-                x="at:Q", y=alt.value(-7), text="text:N"
+                x=alt.X("at:Q"), y=alt.value(-7), text=alt.Text("text:N")
             )
         )
     return layers
@@ -711,11 +719,13 @@ def curves(
     )
     layers: list[Chart] = []
     for mark in marks:
-        at = alt.Chart(data([dict(mark)])).encode(x=f"{x}:Q")
+        at = alt.Chart(data([dict(mark)])).encode(x=alt.X(f"{x}:Q"))
         layers.append(at.mark_rule(color=GREY, strokeDash=[4, 3]))
         if mark.get("text"):
             layers.append(
-                at.mark_text(align="left", dx=5, y=10, color=INK, fontSize=11).encode(text="text:N")
+                at.mark_text(align="left", dx=5, y=10, color=INK, fontSize=11).encode(
+                    text=alt.Text("text:N")
+                )
             )
     if area:
         layers.append(drawn.mark_area(opacity=0.1))
@@ -825,7 +835,9 @@ def scatter(
     )
     layers: list[Chart] = []
     if level is not None:
-        layers.append(alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
+        layers.append(
+            alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y=alt.Y("at:Q"))
+        )
     line = base.transform_regression(x, y)
     layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
     dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
@@ -840,7 +852,9 @@ def scatter(
     for name, align, shift in (("left", "left", 6), ("right", "right", -6)):
         if any(row.get(name) for row in rows):
             text: Any = {"align": align, "dx": shift}
-            layers.append(base.mark_text(fontSize=11, color=INK, **text).encode(text=f"{name}:N"))
+            layers.append(
+                base.mark_text(fontSize=11, color=INK, **text).encode(text=alt.Text(f"{name}:N"))
+            )
     return _plot(layers, width, height, title)
 
 
@@ -893,11 +907,11 @@ def histogram(
     layers: list[Chart] = []
     if band is not None:
         area = alt.Chart(data([{"low": band[0], "high": band[1]}]))
-        layers.append(area.mark_rect(color=PALE, opacity=0.6).encode(x=x_of, x2="high:Q"))
+        layers.append(area.mark_rect(color=PALE, opacity=0.6).encode(x=x_of, x2=alt.X2("high:Q")))
     drawn = alt.Chart(data(bars)).encode(tooltip=tooltips(tips or {"n": y or "n"}, bars))
     layers.append(
         drawn.mark_rect(color=BLUE, opacity=0.85, stroke="#ffffff", strokeWidth=0.7).encode(
-            x=x_of, x2="high:Q", y=y_of, y2=alt.datum(0)
+            x=x_of, x2=alt.X2("high:Q"), y=y_of, y2=alt.datum(0)
         )
     )
     if outline:
@@ -906,7 +920,7 @@ def histogram(
         line = alt.Chart(data(steps)).mark_line(
             interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
         )
-        layers.append(line.encode(x="at:Q", y="to:Q"))
+        layers.append(line.encode(x=alt.X("at:Q"), y=alt.Y("to:Q")))
     if middle is not None:
         layers.append(rule(middle))
     if mean is not None:
@@ -916,8 +930,8 @@ def histogram(
             y=alt.value(8), color=alt.value(INK), tooltip=tooltips(names, [row])
         )
         layers += [
-            dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
-            dot.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q"),
+            dot.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+            dot.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q")),
         ]
     return _plot(layers, width, height, title)
 
@@ -1012,10 +1026,10 @@ def heatmap(
         base.transform_filter(valid)
         .mark_rect()
         .encode(fill=alt.Fill("value:Q", legend=None, scale=scale)),
-        base.mark_text(fontSize=11).encode(text="shown:N", color=ink),
+        base.mark_text(fontSize=11).encode(text=alt.Text("shown:N"), color=ink),
         base.transform_filter("datum.mark != ''")
         .mark_text(fontSize=11, dx=wide / 2 - 7, dy=-high / 2 + 7)
-        .encode(text="mark:N", color=ink),
+        .encode(text=alt.Text("mark:N"), color=ink),
         width={"step": wide},
         height={"step": high},
         title=panel_heading(title) if title else alt.Undefined,
@@ -1087,22 +1101,22 @@ def chart_title(chart: Chart) -> str:
     return next((text for text in map(_heading_text, parts) if text), "")
 
 
-def style(chart: Chart) -> Chart:
-    """The chart with our fonts and colours."""
-    return chart.configure(**STYLE)
+def to_svg(chart: Chart) -> str:
+    """The chart as a stand-alone SVG file, without a browser or network."""
+    return _draw(describe(_specification(chart)))
 
 
-def to_svg(chart: Chart, *, narrow: bool = False) -> str:
-    """The chart as a stand-alone SVG file, without a browser or network.
+def to_svgs(chart: Chart) -> tuple[str, str]:
+    """The SVG file of the chart, and that of the chart redrawn for a phone, 340 pixels wide."""
+    spec = describe(_specification(chart))
+    narrow = _narrow(spec, _longest_label(spec))
+    narrow["config"] = {**spec["config"], **NARROW_STYLE}
+    return _draw(spec), _draw(narrow)
 
-    A `narrow` one is redrawn for a phone, about 340 pixels wide.
-    """
+
+def _draw(spec: dict[str, Any]) -> str:
     import vl_convert
 
-    spec = describe(_specification(chart))
-    if narrow:
-        spec = _narrow(spec, _longest_label(spec))
-        spec["config"] = {**spec["config"], **NARROW_STYLE}
     svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_version())
     return svg
 
@@ -1237,9 +1251,13 @@ def _version() -> str:
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
-    """The chart as JSON, all texts visible: a control character would abort the conversion."""
-    content: dict[str, Any] = map_texts(style(chart).to_dict(validate=False), visible)
-    return content
+    """The chart as JSON with our fonts and colours.
+
+    All texts are visible: a control character would abort the conversion.
+    """
+    content: dict[str, Any] = map_texts(chart.to_dict(validate=False), visible)
+    view = {**content["config"]["view"], **STYLE["view"]}
+    return {**content, "config": {**content["config"], **STYLE, "view": view}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,7 @@ def test_every_chart_of_the_page_is_valid(
     checked, specification = [], charts._specification
 
     def check(chart: charts.Chart) -> dict[str, object]:
-        checked.append(charts.style(chart).to_dict(validate=True))
+        checked.append(chart.configure(**charts.STYLE).to_dict(validate=True))
         return specification(chart)
 
     monkeypatch.setattr(charts, "_specification", check)

@@ -49,7 +49,7 @@ def saved(planted: World, tmp_path_factory: pytest.TempPathFactory) -> StageResu
 @pytest.fixture
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are made but not turned into pictures, which takes longest."""
-    monkeypatch.setattr("evenhand.report.blocks.to_svg", lambda _, **_how: "<svg/>")
+    monkeypatch.setattr("evenhand.report.blocks.to_svgs", lambda _: ("<svg/>", "<svg/>"))
 
 
 def findings(planted: World, *found: StageResult) -> Findings:

@@ -206,13 +206,15 @@ def axes_chart(
     )
     zero = alt.Chart(data([{"at": 0}]))
     layers: list[Chart] = [
-        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="at:Q"),
-        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="at:Q"),
+        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x=alt.X("at:Q")),
+        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=alt.Y("at:Q")),
     ]
     for side, look in SIDES.items():
         if any(row["side"] == side for row in drawn):
             near = base.transform_filter(f"datum.side == '{side}'")
-            layers.append(near.mark_text(fontSize=11, color=INK, **look).encode(text="word:N"))
+            layers.append(
+                near.mark_text(fontSize=11, color=INK, **look).encode(text=alt.Text("word:N"))
+            )
     tips = {"word": "", "x": "/".join(x), "y": "/".join(y)}
     dots = base.mark_point(filled=True, size=44, opacity=0.85, color=BLUE)
     layers.append(dots.encode(tooltip=tooltips(tips, drawn)))

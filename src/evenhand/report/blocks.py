@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.charts import Chart, finite, inline, to_svg
+from evenhand.charts import Chart, finite, inline, to_svgs
 from evenhand.errors import InputError
 from evenhand.files import replace_file
 from evenhand.wording import (
@@ -59,7 +59,8 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, chart: Chart, caption: str, words: str) -> Figure:
-        return cls(name, to_svg(chart), caption, words, to_svg(chart, narrow=True))
+        wide, narrow = to_svgs(chart)
+        return cls(name, wide, caption, words, narrow)
 
     @property
     def title(self) -> str:
@@ -330,9 +331,12 @@ class Prose:
 
         Without data to draw, a warning with the reason.
         """
+        from altair.utils.schemapi import debug_mode
+
         key = text or name.replace("-", "_")
         try:
-            chart = draw()
+            with debug_mode(False):  # charts are valid, as tests show; a check takes half the time
+                chart = draw()
         except InputError as error:
             return Text(f"No figure: {error}.", "warning")
         caption = getattr(self, f"caption_{key}")(**named)
@@ -364,6 +368,7 @@ FILTERS: Mapping[str, Any] = {
 }
 
 
+@cache
 def _environment(*, html: bool) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

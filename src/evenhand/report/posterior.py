@@ -564,17 +564,19 @@ def radial(table: Distances, word: str, *, controls: int = 5, seed: int = 0) -> 
         .encode(
             x=alt.X("x:Q", scale=scale, axis=None),
             y=alt.Y("y:Q", scale=scale, axis=None),
-            detail="ring:N",
-            order="step:Q",
+            detail=alt.Detail("ring:N"),
+            order=alt.Order("step:Q"),
         )
     )
     marks = alt.Chart(data([{"x": 0, "y": r, "text": f"{r:g}"} for r in RINGS])).encode(
-        x="x:Q", y="y:Q", text="text:N"
+        x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("text:N")
     )
-    centre = alt.Chart(data([{"x": 0, "y": 0, "text": word}])).encode(x="x:Q", y="y:Q")
+    centre = alt.Chart(data([{"x": 0, "y": 0, "text": word}])).encode(
+        x=alt.X("x:Q"), y=alt.Y("y:Q")
+    )
     base = alt.Chart().encode(
-        x="x:Q",
-        y="y:Q",
+        x=alt.X("x:Q"),
+        y=alt.Y("y:Q"),
         color=colour,
         tooltip=[
             alt.Tooltip("word:N"),
@@ -591,9 +593,9 @@ def radial(table: Distances, word: str, *, controls: int = 5, seed: int = 0) -> 
         base.transform_filter(f"datum.side == '{side}'")
         .mark_text(align="left" if side == "right" else "right", fontSize=11)
         .encode(
-            x="text_x:Q",
-            y="text_y:Q",
-            text="word:N",
+            x=alt.X("text_x:Q"),
+            y=alt.Y("text_y:Q"),
+            text=alt.Text("word:N"),
             color=alt.value(INK),
             angle=alt.Angle("angle:Q", scale=None),
         )
@@ -605,7 +607,9 @@ def radial(table: Distances, word: str, *, controls: int = 5, seed: int = 0) -> 
         centre.mark_point(filled=True, size=70, color=GREY, opacity=1),
         *names,
         dots,
-        centre.mark_text(fontSize=12, fontWeight=600, color=INK, dy=14).encode(text="text:N"),
+        centre.mark_text(fontSize=12, fontWeight=600, color=INK, dy=14).encode(
+            text=alt.Text("text:N")
+        ),
         data=data(chosen),
         width=ACROSS,
         height=ACROSS,

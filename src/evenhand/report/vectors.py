@@ -174,7 +174,9 @@ def occupation_axes(m: Measurement) -> Chart:
         y=alt.Y("y:Q", title=f"cosine with {second}", scale=scale),
     )
     colour, shape = look("group", looks)
-    line = alt.Chart(data([{"x": end, "y": end} for end in ends])).encode(x="x:Q", y="y:Q")
+    line = alt.Chart(data([{"x": end, "y": end} for end in ends])).encode(
+        x=alt.X("x:Q"), y=alt.Y("y:Q")
+    )
     names = [
         base.transform_filter(f"datum.side == '{side}'")
         .mark_text(
@@ -183,7 +185,7 @@ def occupation_axes(m: Measurement) -> Chart:
             fontSize=10,
             color=INK,
         )
-        .encode(y="text_y:Q", text="word:N")
+        .encode(y=alt.Y("text_y:Q"), text=alt.Text("word:N"))
         for side in ("right", "left")
     ]
     return alt.layer(
