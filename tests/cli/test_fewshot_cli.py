@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import html
 import io
 import json
 import math
@@ -39,13 +40,14 @@ MEASURES = ("association", "epsilon", "skew", "stereotype")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with an encoder and two finished runs, the first with its figures."""
+    """A folder with an encoder and two finished runs, the first with its figures and page."""
     folder = tmp_path_factory.mktemp("fewshot")
     save_small(folder / "small")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         assert run([*QUICK, "--out", "base"]) == 0
         patched.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
+        patched.setattr(charts_fewshot, "write_run", lambda *_: None)
         neutral = ("--mitigation", "neutralize", "--mitigate", "all")
         assert run([*QUICK, "--out", "neutral", *neutral]) == 0
     return folder
@@ -53,9 +55,10 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def here(made, monkeypatch):
-    """The working folder; figures, which take longest, are left out."""
+    """The working folder; figures and page, which take longest, are left out."""
     monkeypatch.chdir(made)
     monkeypatch.setattr(charts_fewshot, "run_charts", lambda *_: ChartSet())
+    monkeypatch.setattr(charts_fewshot, "write_run", lambda *_: None)
     return made
 
 
@@ -87,6 +90,7 @@ def test_a_run_leaves_all_in_its_folder(here):
     assert files == {
         "run.json",
         "results.json",
+        "report.html",
         "splits.json",
         "by_class.csv",
         "associations.csv",
@@ -104,6 +108,7 @@ def test_a_run_leaves_all_in_its_folder(here):
     }
     document = strict((here / "base" / "results.json").read_text())
     assert document["command"] == "fewshot run"
+    assert html.escape(document["sentence"], quote=False) in (base / "report.html").read_text()
     assert document["settings"]["episodes"] == "16/6/24"
     right, own, baseline = document["measurements"]
     assert [m["metric"] for m in document["measurements"]] == [
@@ -137,6 +142,8 @@ def test_a_finished_run_again_says_the_same(here, capsys):
     assert results.read_bytes() == before
     assert document == without_items(strict(before))
     found = summarise(read_run("base"))
+    assert document["sentence"] == found.sentence
+    assert " ".join(shown.split()).endswith(found.sentence)
     accuracy = found.accuracy
     assert f"{accuracy.value:.3f}" in shown
     assert f"[{accuracy.low:.3f}, {accuracy.high:.3f}]" in shown

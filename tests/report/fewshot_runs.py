@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,7 +15,8 @@ from evenhand.charts import Chart, to_svg
 from evenhand.fewshot.answers import Answers, Counterfactuals
 from evenhand.fewshot.metrics.accuracy import accuracy
 from evenhand.fewshot.metrics.bias import bias
-from evenhand.fewshot.runs import RunResults
+from evenhand.fewshot.runs import FewShotRun, RunResults
+from evenhand.fewshot.settings import RunSettings
 from evenhand.fewshot.training import Point
 from evenhand.instruments import compare
 from evenhand.report.findings import StageResult
@@ -76,6 +78,28 @@ class Measured:
 def measured(effect: float, seed: int = 0) -> Measured:
     both = counterfactuals(effect, seed)
     return Measured(both, accuracy(both), bias(both, permutations=60))
+
+
+def run_of(results: RunResults, name: str = "guilds.csv", **settings: Any) -> FewShotRun:
+    """A run with these results, as `run` returns it."""
+    counts = {
+        label: {"men": round(100 * (1 - share)), "women": round(100 * share), "leaning": leaning}
+        for (label, share), leaning in zip(SHARES.items(), LEANING, strict=True)
+    }
+    record = {
+        "data": {
+            "name": name,
+            "texts": 600,
+            "digest": "d1",
+            "left_out": {"no text": 3},
+            "classes": counts,
+        },
+        "encoder": {"source": "mini", "fingerprint": "e1"},
+        "versions": {"evenhand": "0"},
+        "arguments": ["fewshot", "run", "--data", name],
+    }
+    chosen = RunSettings(ways=3, shots=4, queries=4, **settings)
+    return FewShotRun(Path(), chosen, record, (), (), {"split 0, seed 0": curve(0.7)}, results)
 
 
 def with_parts(m: Any, *queries: str, details: dict[str, Any] | None = None, **fields: Any) -> Any:

@@ -82,7 +82,7 @@ def fewshot() -> None:
 
 @fewshot.command(short_help="Train a few-shot classifier and test it on new classes.")
 @folder_option(
-    "Folder for the network, its answers, the tables, the figures and the results.",
+    "Folder for the page, the network, its answers, the tables, the figures and the results.",
     default="fewshot-run",
 )
 @declared_options(DataSettings, *run_options(), SharedSettings)
@@ -185,16 +185,15 @@ def run(
             permutations=permutations,
             about={"arguments": public_arguments(sys.argv[1:])},
             progress=progress,
-            finish=lambda done: _draw_run(done, formats),
+            finish=lambda done: _show_run(done, formats),
         )
     if as_json:
         print_json(command="fewshot run", **finished.to_dict(items=False))
         return
     _print_run(finished)
-    say(f"written to {folder}: results.json, run.json, by_class.csv, figures/, split-…/")
-    results = finished.results
-    assert results is not None  # noqa: S101
-    print_finding([results.bias or results.accuracy])
+    say(f"written to {folder}: report.html, results.json, by_class.csv, figures/, split-…/")
+    assert finished.results is not None  # noqa: S101
+    say(finished.results.sentence)
 
 
 @contextmanager
@@ -295,13 +294,15 @@ def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
     ]
 
 
-def _draw_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
-    from evenhand.fewshot.runs import summarise
-    from evenhand.report.fewshot import run_charts
+def _show_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
+    """Write the figures and the page."""
+    from evenhand.fewshot.runs import PAGE
+    from evenhand.report.fewshot import run_charts, write_run
 
-    results = finished.results or summarise(finished)
-    charts = run_charts(results, finished.name, finished.curves)
+    assert finished.results is not None  # noqa: S101
+    charts = run_charts(finished.results, finished.name, finished.curves)
     save_figures(charts, finished.folder / "figures", formats)
+    write_run(finished, finished.folder / PAGE)
 
 
 def _draw_bias(

@@ -48,6 +48,7 @@ from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import document, public_name, save_json, to_json, versions
 from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.statistics.jackknife import Ints
+from evenhand.summary import summarize
 
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
@@ -59,6 +60,7 @@ __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
+PAGE = "report.html"
 BASELINE_NAME = "counting words (TF-IDF)"
 PURPOSES = {"train": "training", "valid": "validation", "test": "test"}
 
@@ -75,10 +77,10 @@ class RunFolder(files.RunFolder):
         f"split-[0-9]*/seed-*/{ANSWERS}",
         "split-[0-9]*/seed-*/*.safetensors",
     )
-    cleared = ("results.json", "splits.json", "split-[0-9]*", "figures", *TABLES)
+    cleared = ("results.json", PAGE, "splits.json", "split-[0-9]*", "figures", *TABLES)
     temporary = (
         *files.RunFolder.temporary,
-        *(f".{name}.*" for name in ("run.json", "results.json", "splits.json", *TABLES)),
+        *(f".{name}.*" for name in ("run.json", "results.json", PAGE, "splits.json", *TABLES)),
         "split-[0-9]*/.*",
         "split-[0-9]*/seed-*/.*",
         "figures/.*",
@@ -111,6 +113,11 @@ class RunResults(Result):
     above_baseline: Comparison
     bias: Measurement | None
 
+    @property
+    def sentence(self) -> str:
+        """What was found and how sure that is: of the bias, or of the accuracy without it."""
+        return summarize(self.bias or self.accuracy)
+
     def to_dict(self, *, items: bool = True) -> dict[str, Any]:
         """The measurements, comparisons and what was skipped, as `results.load` reads them."""
         measured = [self.accuracy, *([] if self.bias is None else [self.bias]), self.baseline]
@@ -120,6 +127,7 @@ class RunResults(Result):
             "measurements": [m.to_dict(items=items) for m in measured],
             "comparisons": [self.above_baseline.to_dict(items=items)],
             "skipped": [skipped] if self.bias is None else [],
+            "sentence": self.sentence,
         }
 
     def _headline(self) -> str:

@@ -1,6 +1,8 @@
-"""The report: what an audit saved in, one self-contained HTML page, its figures and cards out."""
+"""Results in, self-contained HTML pages, figures and cards out."""
 
+from evenhand.report.fewshot import write_run
 from evenhand.report.page import write_report
+from evenhand.report.scores import write_scores
 from evenhand.report.verdicts import Verdict
 
-__all__ = ["Verdict", "write_report"]
+__all__ = ["Verdict", "write_report", "write_run", "write_scores"]

@@ -390,17 +390,21 @@ def _texts() -> Environment:
     return _environment(html=False)
 
 
-def render_page(template: str, sections: Sequence[Section], **values: Any) -> str:
-    """One self-contained HTML file with a tab for each section.
+def render_page(
+    template: str, sections: Sequence[Section], start: Sequence[Section] = (), **values: Any
+) -> str:
+    """One self-contained HTML file: `start` on the first tab, then a tab for each section.
 
     A name that the template has and `values` lacks is an error.
     """
     templates = resources.files("evenhand.report") / "templates"
+    shown = lay_out([*start, *sections])
     return (
         _environment(html=True)
         .get_template(template)
         .render(
-            sections=lay_out(sections),
+            start=shown[: len(start)],
+            sections=shown[len(start) :],
             style=(templates / "style.css").read_text(encoding="utf-8"),
             script=(templates / "script.js").read_text(encoding="utf-8"),
             **values,
@@ -414,10 +418,24 @@ def write_results(
     summary: Sequence[str],
     sections: Iterable[Section],
     limits: str,
+    *,
+    start: Sequence[Section] = (),
+    notices: Sequence[str] = (),
 ) -> Path:
-    """Write the page of results that are no audit: a summary, then a tab for each section."""
-    shown = [section for section in sections if section.blocks or section.parts]
-    text = render_page("results.html", shown, title=title, summary=summary, limits=limits)
+    """Write the page of results that are no audit.
+
+    The first tab has notices, the summary, whose first sentence is the answer, and `start`; then
+    comes a tab for each section.
+    """
+    text = render_page(
+        "results.html",
+        [section for section in sections if section.blocks or section.parts],
+        start,
+        title=title,
+        summary=summary,
+        limits=limits,
+        notices=notices,
+    )
     with replace_file(path) as file:
         file.write(text.encode())
     return Path(path)

@@ -1,9 +1,14 @@
-"""What a report shows of few-shot classifiers: accuracy, gender bias, mitigations, classes."""
+"""What pages show of few-shot classifiers: accuracy, gender bias, mitigations, classes.
+
+An audit has a section on them, and a run (`evenhand fewshot run`) a page of its own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evenhand.charts import (
@@ -26,7 +31,8 @@ from evenhand.charts import (
     wrap,
 )
 from evenhand.errors import InputError
-from evenhand.fewshot.runs import RunResults
+from evenhand.fewshot.metrics.bias import LABELS, ORIGINALS, VERSIONS
+from evenhand.fewshot.runs import FewShotRun, RunResults, summarise
 from evenhand.report.blocks import (
     Block,
     Cell,
@@ -45,10 +51,12 @@ from evenhand.report.blocks import (
     share,
     span,
     value_columns,
+    write_results,
 )
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import best_mitigation
 from evenhand.results import Comparison, Measurement
+from evenhand.summary import summarize
 from evenhand.wording import interval, number, p_value, percent
 
 prose = Prose("fewshot")
@@ -111,10 +119,48 @@ class Network:
             details=stage.details,
         )
 
+    @classmethod
+    def of_run(cls, run: FewShotRun, results: RunResults) -> Network:
+        """The network of one run."""
+        data, settings = run.record["data"], run.settings
+        people = {
+            name: (counts["women"], counts["men"] + counts["women"])
+            for name, counts in data["classes"].items()
+        }
+        return cls(
+            name=settings.training.network,
+            runs={settings.mitigation.name: results},
+            changes={},
+            details={
+                "task": {
+                    "ways": settings.ways,
+                    "shots": settings.shots,
+                    "splits": settings.splits,
+                    "tokens": settings.limit,
+                },
+                "data": data,
+                "share_of_women": {
+                    name: women / known if known else None
+                    for name, (women, known) in people.items()
+                },
+            },
+        )
+
+    @property
+    def first(self) -> RunResults:
+        """The run without mitigation; of a network with one run, that."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def how(self) -> str:
+        """With what mitigation the first run was made, in words."""
+        name = next(iter(self.runs))
+        return "without mitigation" if name == "none" else f"with {name}"
+
     @property
     def bias(self) -> Measurement:
-        """The bias without mitigation."""
-        bias = self.runs["none"].bias
+        """The bias of the first run."""
+        bias = self.first.bias
         assert bias is not None  # noqa: S101
         return bias
 
@@ -553,7 +599,7 @@ def fewshot_section(findings: Findings) -> Section:
             "task",
             task=first.details["task"],
             data=first.details["data"],
-            tested=first.runs["none"].accuracy.details["classes"],
+            tested=first.first.accuracy.details["classes"],
             networks=[network.name for network in networks],
             model=str(findings.model.get("name", "the model")),
         ),
@@ -584,7 +630,7 @@ def _runs(networks: Iterable[Network]) -> Iterator[tuple[str, str, RunResults]]:
 
 def _accuracy(networks: Sequence[Network]) -> Section:
     runs = {run_name(name, mitigation): run.accuracy for name, mitigation, run in _runs(networks)}
-    first = networks[0].runs["none"]
+    first = networks[0].first
     figure = prose.figure(
         "fewshot-accuracy", lambda: accuracies(runs, baseline=first.baseline), runs=runs
     )
@@ -623,6 +669,7 @@ def _bias(networks: Sequence[Network]) -> Section:
             for network in networks
             for name, m in measures(network.bias).items()
         ],
+        how=networks[0].how,
     )
     ends = f"{percent(networks[0].bias.prob)} interval, new classes"
     table = result_table(
@@ -697,18 +744,25 @@ def _changes(networks: Sequence[Network]) -> Section:
 
 
 def _classes(networks: Sequence[Network]) -> Section:
+    return Section(
+        "fewshot-classes-part",
+        "Class by class",
+        [*_associations(networks), _class_table(networks)],
+    )
+
+
+def _associations(networks: Sequence[Network]) -> list[Block]:
     first = networks[0]
-    women = first.details["share_of_women"]
     figure = prose.figure(
         "fewshot-associations",
-        lambda: associations(first.bias, women),
+        lambda: associations(first.bias, first.details["share_of_women"]),
         network=first.name,
         measured=[
             (f"{part.query}, {own.query}", own) for part, own in by_class_and_gender(first.bias)
         ],
     )
-    listed = result_table(
-        prose.table_associations(),
+    table = result_table(
+        prose.table_associations(first.how),
         ("Class", "Leans", "Texts of", "Network"),
         (
             (
@@ -725,15 +779,15 @@ def _classes(networks: Sequence[Network]) -> Section:
         words=True,
         folded=True,
     )
-    return Section(
-        "fewshot-classes-part", "Class by class", [figure, listed, _class_table(networks, women)]
-    )
+    return [figure, table]
 
 
-def _class_table(networks: Sequence[Network], women: Mapping[str, float]) -> Table:
+def _class_table(networks: Sequence[Network]) -> Table:
+    women = networks[0].details["share_of_women"]
+
     def rows() -> Iterator[tuple[Any, ...]]:
         for network in networks:
-            accuracy = network.runs["none"].accuracy
+            accuracy = network.first.accuracy
             f1 = accuracy.part("f1", by="score")
             for part in accuracy.select("class"):
                 about = (part.details["leaning"] or "neither", share(women[part.query]))
@@ -745,7 +799,7 @@ def _class_table(networks: Sequence[Network], women: Mapping[str, float]) -> Tab
                 )
 
     return result_table(
-        "Accuracy class by class, without mitigation",
+        f"Accuracy class by class, {networks[0].how}",
         ("Class", "Leans", "Women", "Network"),
         rows(),
         {
@@ -759,3 +813,133 @@ def _class_table(networks: Sequence[Network], women: Mapping[str, float]) -> Tab
         words=True,
         folded=True,
     )
+
+
+# ------------------------------------------------------------------------------- page of a run
+
+
+def write_run(run: FewShotRun, path: str | os.PathLike[str]) -> Path:
+    """Write the page of a few-shot run, one HTML file that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    run : FewShotRun
+        Its `results` are shown; a run without them is measured.
+    path : path
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    """
+    results = run.results or summarise(run)
+    networks = [Network.of_run(run, results)]
+    simulated = str(run.record["data"]["name"]).startswith("simulated")
+    return write_results(
+        path,
+        f"Few-shot classifier {run.name}",
+        [results.sentence, summarize(results.above_baseline)],
+        [_run_classes(networks, results), _training(run, results), _setup(run, networks[0])],
+        "Intervals are for new classes of the same kind, and say nothing about other data.",
+        start=[_accuracy(networks), _run_bias(networks, results)],
+        notices=[prose.simulated()] if simulated else [],
+    )
+
+
+def _run_bias(networks: Sequence[Network], results: RunResults) -> Section:
+    """The bias by its measures, then further readings of it."""
+    if results.bias is None:
+        return Section("fewshot-bias-part", prose.title_bias(), [Text(prose.no_bias(), "warning")])
+    bias, section = results.bias, _bias(networks)
+    parts = [(LABELS[name], bias.part(name, by="original")) for name in ORIGINALS]
+    parts += [(f"association, {VERSIONS[part.query]}", part) for part in bias.select("version")]
+    further = result_table(
+        prose.table_further(), ("Measure",), parts, {**value_columns(bias.prob), **P}, folded=True
+    )
+    left = {reason: count for reason, count in bias.details["left_out"].items() if count}
+    texts = [prose.text("versions"), prose.text("robust", bias=bias, left=left)]
+    return Section(section.name, section.title, [*texts, *section.blocks, further])
+
+
+def _run_classes(networks: Sequence[Network], results: RunResults) -> Section:
+    figure = prose.figure(
+        "fewshot-classes", lambda: by_class(results.accuracy), accuracy=results.accuracy
+    )
+    parts = [Section("classes-accuracy", "Accuracy", [figure, _class_table(networks)])]
+    if results.bias is not None:
+        parts.append(Section("classes-association", "Association", _associations(networks)))
+    return Section("classes", "Class by class", parts=parts)
+
+
+def _training(run: FewShotRun, results: RunResults) -> Section:
+    blocks: list[Block] = [
+        prose.figure("fewshot-curves", lambda: learning_curves(run.curves), curves=run.curves)
+    ]
+    if run.settings.splits > 1 or run.settings.seeds > 1:
+        blocks.append(
+            result_table(
+                "SD that each source gives the accuracy of one run",
+                ("Source",),
+                ((part.query, part) for part in results.accuracy.select("component")),
+                value_columns(results.accuracy.prob, "SD"),
+            )
+        )
+    return Section("training", "Training", blocks)
+
+
+def _setup(run: FewShotRun, network: Network) -> Section:
+    """What was run, on what and how."""
+    data, encoder, mitigation = run.record["data"], run.record["encoder"], run.settings.mitigation
+    accuracy, command = network.first.accuracy, run.record.get("arguments", ())
+    left_out = "; ".join(f"{reason}: {n:,}" for reason, n in data["left_out"].items())
+    facts = {
+        "Data": f"{data['name']}: {data['texts']:,} texts in {len(data['classes'])} classes",
+        "Left out": left_out or "–",
+        "Encoder": encoder["source"],
+        "Test": f"{accuracy.details['episodes']:,} episodes over {accuracy.n} classes",
+        "Command": " ".join(("evenhand", *command)) if command else "called from Python",
+    }
+    settings = run.settings.to_dict()
+    details = {
+        **{name: value for name, value in settings.items() if name != "training"},
+        **settings["training"],
+        "digest of the data": data["digest"],
+        "digest of the encoder": encoder["fingerprint"],
+        **{f"version of {name}": text for name, text in run.record["versions"].items()},
+    }
+    blocks: list[Block] = [
+        prose.text(
+            "task",
+            **{name: network.details[name] for name in ("task", "data")},
+            tested=accuracy.details["classes"],
+            networks=[network.name],
+            model=encoder["source"],
+            finetune=run.settings.finetune,
+        )
+    ]
+    if mitigation.name != "none":
+        blocks.append(prose.text("mitigated", name=mitigation.name, scope=run.settings.mitigate))
+    return Section(
+        "setup",
+        "Set-up",
+        [
+            *blocks,
+            Table.of("The run", ("What", "Value"), list(facts.items())),
+            Table.of(
+                "Settings, digests and versions",
+                ("What", "Value"),
+                [(name.replace("_", " "), _setting(value)) for name, value in details.items()],
+                folded=True,
+            ),
+        ],
+    )
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name}={item}" for name, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "–" if value in (None, "") else str(value)

@@ -1,0 +1,116 @@
+"""The page of a few-shot run: its answer comes first, and its numbers are those of the run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+from fewshot_runs import NAMES, SHARES, measured, run_of
+
+import evenhand as eh
+from evenhand.fewshot.metrics.bias import LABELS
+from evenhand.fewshot.runs import RunResults
+from evenhand.report.fewshot import MEASURES, write_run
+
+
+@pytest.fixture(scope="module")
+def results() -> RunResults:
+    return measured(2.0).results(measured(0.0))
+
+
+@pytest.fixture(scope="module")
+def page(results: RunResults, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    assert eh.report.write_run(run_of(results), path) == path
+    return path.read_text(encoding="utf-8")
+
+
+def text_of(page: str) -> str:
+    body = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def values_of(page: str, caption: str) -> list[list[float]]:
+    """The numbers of a table, as they are without rounding."""
+    (table,) = (
+        part
+        for part in re.findall(r"<table.*?</table>", page, flags=re.DOTALL)
+        if re.search(rf"<caption[^>]*>{caption}", part)
+    )
+    rows = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
+    return [[float(value) for value in re.findall(r'data-value="([^"]+)"', row)] for row in rows]
+
+
+def test_the_answer_comes_first_and_the_set_up_last(page: str, results: RunResults) -> None:
+    text = text_of(page)
+    sentence = " ".join(results.sentence.split())
+    assert eh.summary.summarize(results.bias) == results.sentence
+    places = [
+        text.index(part)
+        for part in (
+            sentence,
+            "Accuracy on classes never trained on, and how much better",
+            "Gender bias by its measures (0",
+            "the share of the test texts of a class",
+            "the accuracy should rise",
+            "given 4 texts of each of 3 classes",
+        )
+    ]
+    assert places == sorted(places)
+    assert "The texts are simulated" not in text
+    assert "evenhand fewshot run --data guilds.csv" in text
+
+
+def test_numbers_are_those_of_the_run(page: str, results: RunResults) -> None:
+    bias, right, above = results.bias, results.accuracy, results.above_baseline
+    assert bias is not None
+    [row] = values_of(page, "Accuracy on classes never trained on")
+    f1 = right.part("f1", by="score").value
+    ends = (right.value, right.low, right.details["naive_low"], results.baseline.value)
+    change = (above.change.value, above.change.low, above.p_value, f1, len(NAMES))
+    assert row == pytest.approx([*ends, *change])
+    rows = values_of(page, "Gender bias by its measures")
+    assert len(rows) == len(MEASURES)
+    for name, row in zip(MEASURES, rows, strict=True):
+        m = bias.part(name, by="measure")
+        tested = (m.p_value, m.details["null_high"], m.details["null_p"])
+        assert row == pytest.approx([m.value, m.low, *tested, m.n, m.details["classes"]])
+    further = values_of(page, "Further readings of the bias")
+    assert further[0][0] == pytest.approx(bias.part("mu_skew", by="original").value)
+    assert LABELS["mu_skew"] in unescape(page)
+    classes = values_of(page, "Accuracy class by class, without mitigation")
+    parts = right.select("class")
+    assert [row[1] for row in classes] == pytest.approx([part.value for part in parts])
+    assert [row[0] for row in classes] == pytest.approx([SHARES[part.query] for part in parts])
+    gap = bias.part("epsilon", by="measure").details
+    assert f"a gap (ε) of {gap['size']:.3f}" in text_of(page)
+    assert f"ε-robust at 0.05: {bias.details['verdict']}." in text_of(page)
+
+
+def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
+    assert "default-src 'none'" in page
+    links = re.findall(r'\b(?:src|href|action|data|poster)="([^"]*)"', page)
+    assert links
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert not re.search(r"@import|url\(", page)
+
+
+def test_mitigation_simulated_data_and_missing_bias_are_said(
+    results: RunResults, tmp_path: Path
+) -> None:
+    run = run_of(
+        replace(results, bias=None), "simulated:leak=1", mitigation="neutralize", finetune=True
+    )
+    text = text_of(write_run(run, tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert text.index("The texts are simulated") < text.index(str(results.accuracy.value)[:5])
+    assert text.count("Gender bias was not measured: no test text") == 1
+    assert "Gender bias by its measures" not in text
+    assert "without mitigation" not in text
+    assert "Accuracy class by class, with neutralize" in text
+    assert "the test texts are as they are" in text
+    assert "in all texts" not in text
+    assert "The classes are divided once" in text
+    assert "mini reads the texts and is trained too" in text
