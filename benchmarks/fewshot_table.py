@@ -1,4 +1,4 @@
-"""Every network against counting words, on class splits: the table of docs/guides/fewshot.md.
+"""Every network against counting words, on class splits: the table of docs/experiments/fewshot.md.
 
     python benchmarks/fewshot_table.py DATA [--splits-from FOLDER] [--splits 5] [--shots 1 5]
         [--encoder mini] [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]

@@ -7,7 +7,7 @@ Each argument is NAME=FILE; a CSV file has its text in the column `text`, and th
 there is one, identifies a row. Text after @ is FIRST:LAST, the lines to read (from 1), for files
 with several corpora in turn; a NAME that is there twice is one corpus in two files. Lines are cut
 into sentences. --megabytes limits what is read of each file (0: everything). Prints the tables of
-docs/guides/text.md. OUT gets funnel.json, the accepted sentences of each corpus (NAME.jsonl,
+docs/data/implicit.md. OUT gets funnel.json, the accepted sentences of each corpus (NAME.jsonl,
 repeated ones once) and, with --sample, a sheet of that many of them, drawn at random, to be
 judged (NAME.csv, as `evenhand text annotate sheet` writes it).
 """

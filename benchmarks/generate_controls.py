@@ -30,7 +30,7 @@ outcome excludes 0 and the mean bias is not on the other side of .5.
 Every run is made with a fixed amount of training, and again with training stopped where the mean
 bias of other sentences of --held-out passes .5 (`stop="ideal"`). OUT gets the edits, texts, one
 folder per run, runs.csv and results.json; --docs DOCS writes the section of
-DOCS/guides/generate.md and DOCS/results/generate-controls.csv. The same command resumes.
+DOCS/experiments/generate.md and DOCS/results/generate-controls.csv. The same command resumes.
 """
 
 from __future__ import annotations
@@ -460,8 +460,8 @@ def answer(result: Row, title: str) -> str:
 
 
 def write_docs(description: str, out: Path, docs: Path) -> None:
-    """Put the description into guides/generate.md, the runs into results/generate-controls.csv."""
-    page = docs / "guides" / "generate.md"
+    """Put the description into experiments/generate.md, the runs into results/generate-controls.csv."""
+    page = docs / "experiments" / "generate.md"
     begin, end = "<!-- results of generate_controls.py -->", "<!-- end of results -->"
     head, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, found, tail = rest.partition(end)

@@ -1,4 +1,4 @@
-"""The experiment of docs/guides/generate.md: its texts and tables, and a run of a few sentences."""
+"""The experiment of docs/experiments/generate.md: its texts and tables, and a run of a few sentences."""
 
 import csv
 import json
@@ -137,12 +137,12 @@ def test_a_small_run_resumes_and_writes_one_row_per_run(tmp_path, monkeypatch, c
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert set(results["loss"]["differences"]["plain"]) == set(study.OUTCOMES)
     monkeypatch.setattr(study, "finetune", None)  # everything is there already
-    (tmp_path / "docs" / "guides").mkdir(parents=True)
-    page = Path(__file__).resolve().parents[2] / "docs" / "guides" / "generate.md"
-    (tmp_path / "docs" / "guides" / "generate.md").write_text(page.read_text())
+    (tmp_path / "docs" / "experiments").mkdir(parents=True)
+    page = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "generate.md"
+    (tmp_path / "docs" / "experiments" / "generate.md").write_text(page.read_text())
     sys.argv += ["--docs", "docs"]
     study.main()
-    written = (tmp_path / "docs" / "guides" / "generate.md").read_text()
+    written = (tmp_path / "docs" / "experiments" / "generate.md").read_text()
     assert shown[shown.index("\n\nBefore the training") :].strip() in written
     assert written.count("<!-- end of results -->") == 1
     assert (tmp_path / "docs" / "results" / "generate-controls.csv").read_text() == content
