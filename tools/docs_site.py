@@ -114,7 +114,7 @@ def _metric(about: Any) -> str:
         facts.append(("Material", about.material))
     parts = [f"## {_escaped(about.label)} {{ #{about.name} }}", f"**{_escaped(about.question)}**"]
     if about.formula:
-        parts.append(f"```text\n{about.formula}\n```")
+        parts.append(f"``` {{ .text .wrap }}\n{about.formula}\n```")
     if about.reading:
         parts.append(_escaped(about.reading))
     parts.append(_table(("", ""), facts))
@@ -345,25 +345,30 @@ def notebook(document: dict[str, Any]) -> str:
 def _output(output: dict[str, Any]) -> str:
     """One output of a cell: a picture, a page's part, or text."""
     if output["output_type"] == "stream":
-        return _fenced("".join(output["text"]))
+        return _printed("".join(output["text"]))
     if output["output_type"] == "error":
-        return _fenced(f"{output['ename']}: {output['evalue']}")
+        return _printed(f"{output['ename']}: {output['evalue']}")
     data = output.get("data", {})
     if "image/svg+xml" in data:
         drawing = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
-        return f'<img alt="Chart" src="data:image/svg+xml;base64,{drawing}">'
+        return _picture(f"data:image/svg+xml;base64,{drawing}")
     if "image/png" in data:
-        return f'<img alt="Chart" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">'
+        return _picture(f"data:image/png;base64,{''.join(data['image/png']).strip()}")
     page = "".join(data.get("text/html", ()))
     if page and "<script" not in page:
+        page = re.sub(r"<style.*?</style>", "", page, flags=re.DOTALL)
         page = re.sub(r"\n\s*\n", "\n", page)  # an empty line would end the HTML
         return f'<div class="output">{page}</div>'
-    return _fenced("".join(data.get("text/plain", ())))
+    return _printed("".join(data.get("text/plain", ())))
 
 
-def _fenced(text: str) -> str:
+def _picture(address: str) -> str:
+    return f'<div class="output"><img alt="Chart" src="{address}"></div>'
+
+
+def _printed(text: str) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()
-    return f"```text\n{text}\n```" if text else ""
+    return f'<div class="output" markdown="1">\n\n```text\n{text}\n```\n\n</div>' if text else ""
 
 
 # --------------------------------------------------------------------------------------- hooks
