@@ -460,7 +460,7 @@ def answer(result: Row, title: str) -> str:
 
 
 def write_docs(description: str, out: Path, docs: Path) -> None:
-    """Put the description into experiments/generate.md, the runs into results/generate-controls.csv."""
+    """Put the description into experiments/generate.md, and the runs beside the other results."""
     page = docs / "experiments" / "generate.md"
     begin, end = "<!-- results of generate_controls.py -->", "<!-- end of results -->"
     head, _, rest = page.read_text(encoding="utf-8").partition(begin)

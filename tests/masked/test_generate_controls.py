@@ -1,4 +1,4 @@
-"""The experiment of docs/experiments/generate.md: its texts and tables, and a run of a few sentences."""
+"""The experiment of docs/experiments/generate.md: texts, tables, and a run of a few sentences."""
 
 import csv
 import json
