@@ -45,6 +45,11 @@ def select(document, metric, model):
 
 
 @pytest.mark.slow
+def ends_with(text, sentence):
+    """Whether the closing sentence of a command is this one, whatever its lines."""
+    return bool(sentence) and " ".join(text.split()).endswith(sentence)
+
+
 def test_fit_as_json(capsys, path, table):
     arguments = ("posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     document = json.loads(output(capsys, *arguments))
@@ -138,6 +143,7 @@ def test_words_of_one_class(capsys, path, chosen):
     """No attribute is both associated and different: the contrasts compare other attributes."""
     arguments = ("posterior", "fit", path, "--draws", "160", "--family", "crossed", *chosen)
     document = json.loads(output(capsys, *arguments, "--json"))
+    assert ends_with(output(capsys, *arguments), document["sentence"])
     contrasts = select(document, "posterior_contrast", "crossed")
     assert list(contrasts) == [
         "associated-different",
@@ -186,6 +192,7 @@ def test_compare(capsys, table, path, tmp_path):
     document = json.loads(output(capsys, *arguments, "--json", "-o", str(tmp_path / "c")))
     assert document["rows"] == table.rows
     assert document["unpaired"] == {"before": 0, "after": 0}
+    assert ends_with(output(capsys, *arguments), document["sentence"])
     comparisons = {c["query"]: c for c in document["comparisons"]}
     assert list(comparisons)[:4] == LEVELS
     delta = comparisons["associated-different"]
@@ -205,10 +212,13 @@ def test_describe(capsys, path, table):
     for word in ("associated", "mac", "association"):
         assert word in text
     document = json.loads(output(capsys, "posterior", "describe", path, "--json"))
+    assert ends_with(text, document["sentence"])
     assert document["rows"] == table.rows
     assert [m["metric"] for m in document["measurements"]] == ["mac", "association"]
     arguments = ("posterior", "describe", path, path, "--class", "class1", "--json")
-    several = json.loads(output(capsys, *arguments))["tables"]
+    shown = json.loads(output(capsys, *arguments))
+    assert ends_with(output(capsys, *arguments[:-1]), shown["sentence"])
+    several = shown["tables"]
     assert list(several) == ["d", "d 2"]
     assert [m["metric"] for m in several["d"]["measurements"]] == ["mac"]
     assert "two classes" in several["d"]["skipped"]["association"]

@@ -40,6 +40,8 @@ def test_json_has_models_pairs_and_ranks(table, capsys):
     assert shown["ranking"][0]["query"] == "four"
     assert {m["by"] for m in shown["agreement"]} == {"template", "group"}
     assert shown["comparisons"][0]["details"]["p_holm"] <= 1
+    assert run(["scores", str(table)]) == 0
+    assert " ".join(capsys.readouterr().out.split()).endswith(shown["sentence"])
 
 
 def test_the_tables_and_the_last_line_say_what_was_found(table, capsys):

@@ -170,7 +170,7 @@ def test_models_without_common_items_are_not_compared():
     found = analyze(frame)
     assert not found.comparisons
     assert "1 pairs of models share fewer than two items" in found.notes[0]
-    assert found.summary.startswith("2 of 2 models could be first")
+    assert found.sentence.startswith("2 of 2 models could be first")
 
 
 def test_it_reads_itself_back_and_plots(tmp_path):

@@ -36,6 +36,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.cli.progress import bar, progress_bar
+from evenhand.summary import summarize
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
@@ -97,6 +98,17 @@ def _read(
     if words:
         data = data.select_words(list(words))
     return data
+
+
+def _print_contents(
+    contents: Sequence[Mapping[str, Any]],
+    names: Iterable[str],
+    deciding: Iterable[Measurement | Comparison],
+) -> None:
+    """Print the JSON of one table, or of several by their names, with the closing sentence."""
+    several = {"tables": dict(zip(names, contents, strict=True))}
+    content = contents[0] if len(contents) == 1 else several
+    print_json(**content, sentence=summarize(deciding))
 
 
 def _stems(sources: Iterable[str]) -> list[str]:
@@ -172,12 +184,9 @@ def describe(
     described = [
         describe_table(_read(path, "drop", words, classes), seed=seed, prob=prob) for path in tables
     ]
+    measured = [m for d in described for m in d.measurements]
     if as_json:
-        contents = [description.to_dict() for description in described]
-        if len(contents) == 1:
-            print_json(**contents[0])
-        else:
-            print_json(tables=dict(zip(_stems(tables), contents, strict=True)))
+        _print_contents([d.to_dict() for d in described], _stems(tables), measured)
         return
     for d in described:
         table(
@@ -192,7 +201,7 @@ def describe(
         _print_dropped(d.source, d.dropped)
         for name, reason in d.skipped.items():
             say(f"not measured: {name}: {reason}")
-    print_finding(m for d in described for m in d.measurements)
+    print_finding(measured)
 
 
 @posterior.command(short_help="Fit models to a distance table.")
@@ -319,23 +328,20 @@ def fit(
         if len(assessed) > 1:
             fits = {name: {"before": a.fitted.fits} for name, a in assessed.items()}
             save_figures(topic_charts(fits, prob), folder / "figures", formats)
+    deciding = [
+        crossed["associated-different"]
+        for assessment in assessed.values()
+        if "associated-different" in (crossed := assessment.contrasts().get("crossed", {}))
+    ]
     if as_json:
-        contents = [assessment.to_dict() for assessment in assessed.values()]
-        if len(contents) == 1:
-            print_json(**contents[0])
-        else:
-            print_json(tables=dict(zip(assessed, contents, strict=True)))
+        _print_contents([a.to_dict() for a in assessed.values()], assessed, deciding)
         return
     for assessment in assessed.values():
         _print_assessment(assessment)
     if folder:
         each = f" ({', '.join(assessed)})" if len(assessed) > 1 else ""
         say(f"written to {folder}{each}: results.json, contrasts.csv, levels.csv, draws/, figures/")
-    print_finding(
-        crossed["associated-different"]
-        for assessment in assessed.values()
-        if "associated-different" in (crossed := assessment.contrasts().get("crossed", {}))
-    )
+    print_finding(deciding)
 
 
 @posterior.command(short_help="Before against after debiasing.")
@@ -412,11 +418,8 @@ def compare(
             }
             save_figures(topic_charts(fits, prob), folder / "figures", formats)
     if as_json:
-        contents = {name: change.to_dict(prob) for name, change in changes.items()}
-        if len(contents) == 1:
-            print_json(**next(iter(contents.values())))
-        else:
-            print_json(tables=contents)
+        contents = [change.to_dict(prob) for change in changes.values()]
+        _print_contents(contents, changes, _head(changes.values(), prob))
         return
     for change, before, after in zip(changes.values(), tables[::2], tables[1::2], strict=True):
         _print_change(change, prob, {"before": before, "after": after})

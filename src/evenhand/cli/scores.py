@@ -151,7 +151,7 @@ def scores(
     print_notes([*analysis.notes, *(note for c in analysis.comparisons for note in c.notes)])
     if output is not None:
         say(f"written: {output}")
-    say(analysis.summary)
+    say(analysis.sentence)
 
 
 def _print_tables(analysis: ScoreAnalysis) -> None:

@@ -33,7 +33,7 @@ def write_scores(analysis: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
     return write_results(
         path,
         "Models compared by item scores",
-        [analysis.summary],
+        [analysis.sentence],
         score_sections(analysis),
         "Intervals are for other items of the same kind, and say nothing about items of another "
         "kind.",

@@ -59,7 +59,7 @@ class ScoreAnalysis(Result):
     notes: tuple[str, ...] = ()
 
     @property
-    def summary(self) -> str:
+    def sentence(self) -> str:
         """What was found, in one sentence."""
         names = [m.query for m in self.ranking if m.details["could_be_first"]]
         best, models = self.ranking[0], len(self.ranking)
@@ -84,7 +84,7 @@ class ScoreAnalysis(Result):
             "ranking": rows(self.ranking),
             "agreement": rows(self.agreement),
             "notes": list(self.notes),
-            "summary": self.summary,
+            "sentence": self.sentence,
         }
 
     @classmethod
@@ -111,7 +111,7 @@ class ScoreAnalysis(Result):
         )
 
     def _headline(self) -> str:
-        return self.summary
+        return self.sentence
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return self.measurements._rows()
