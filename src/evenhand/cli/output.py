@@ -135,14 +135,14 @@ LOCATIONS = ("folder", "out", "output", "report")
 def print_json(with_items: bool = False, /, **content: Any) -> None:
     """Print one JSON document on stdout; results go without their items, which `--items` writes.
 
-    Where it has measurements or comparisons, `sentence` says what was found.
+    Where it has measurements or comparisons, `sentence` says what was found, if it is not given.
     """
     measured, compared = ([*content.get(key, ())] for key in ("measurements", "comparisons"))
     measured = [m for m in measured if isinstance(m, Measurement)]
     compared = [c for c in compared if isinstance(c, Comparison)]
     named = {name: _summary(value, with_items) for name, value in content.items()}
     where = {name: value for name, value in named.items() if name in LOCATIONS}
-    if measured or compared:
+    if (measured or compared) and "sentence" not in named:
         named["sentence"] = summarize(measured, compared)
     if (record := _RECORD.get()) is not None:
         record.measurements += measured
