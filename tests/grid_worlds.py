@@ -51,8 +51,8 @@ def tallies(
     association = (pro[0] - anti[0]) * 0.3
     counts = np.stack([asked, pro[0], pro[1]], axis=2)
     both = np.stack([asked, association, *pro, *anti], axis=2)
-    told = f"{draw} {ways} {queries} {episodes} {splits}"
-    return Tallies(counts, both, classes, NAMES, LEANING, told, splits, 1)
+    name = f"{draw} {ways} {queries} {episodes} {splits}"
+    return Tallies(counts, both, classes, NAMES, LEANING, name, splits, 1)
 
 
 def effect(network: str, mitigation: str) -> tuple[float, float]:

@@ -28,8 +28,8 @@ TASKS = Path(__file__).parents[1] / "grid"
 @pytest.fixture
 def grid(tmp_path, monkeypatch):
     """Write a grid of a task of our own."""
-    told = os.pathsep.join([str(TASKS), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setenv("PYTHONPATH", told)
+    paths = os.pathsep.join([str(TASKS), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", paths)
     monkeypatch.syspath_prepend(str(TASKS))
 
     def written(numbers, **fixed):
@@ -50,21 +50,28 @@ def test_a_run_its_status_and_its_report(grid, tmp_path, capsys, monkeypatch):
     assert "3 cells: 0 already present, 3 to compute" in plan
     assert re.search(r"number +3 +1, 2, 3", plan)
     assert not Path(out).exists()
-    told = output(capsys, "grid", "run", file, "--out", out, "--workers", "1")
-    assert re.search(r"\n +3 +3 +0 +0 +0 +0:00:\d\d", told)
-    assert f"next: evenhand grid report {out}" in told
+    text = output(capsys, "grid", "run", file, "--out", out, "--workers", "1")
+    assert re.search(r"\n +3 +3 +0 +0 +0 +0:00:\d\d", text)
+    assert f"next: evenhand grid report {out}" in text
     again = json.loads(output(capsys, "grid", "run", grid([1, 2, 3, 4]), "--out", out, "--json"))
     assert (again["cells"], again["computed"], again["present"]) == (4, 1, 3)
     assert (again["failed"], again["waiting"]) == ([], 0)
     planned = json.loads(output(capsys, "grid", "run", file, "--out", out, "--dry-run", "--json"))
     assert (planned["cells"], planned["present"], planned["missing"]) == (4, 4, 0)
     assert planned["axes"] == {"number": [1, 2, 3, 4], "seed": [0]}
+    restart = ("grid", "run", file, "--out", out, "--workers", "1", "--restart")
+    plan = output(capsys, *restart, "--dry-run")
+    assert "4 cells: 4 already present and to be removed, 4 to compute" in plan
+    assert run(list(restart)) == 0
+    captured = capsys.readouterr()
+    assert f"restart: removed 4 of 4 results in {out}\n" in captured.err
+    assert re.search(r"\n +4 +4 +0 +0 +0 +0:", captured.out)
     assert re.search(r"\n +4 +4 +0 +0 +0 +0:00:00", output(capsys, "grid", "status", out))
     found = json.loads(output(capsys, "grid", "status", out, "--json"))
     assert (found["command"], found["done"], found["time_left"]) == ("grid status", 4, 0)
-    told = output(capsys, "grid", "report", out)
-    assert "4 of 4 cells have a result" in told
-    assert re.search(r"\n +3 +0 +9\n", told)
+    text = output(capsys, "grid", "report", out)
+    assert "4 of 4 cells have a result" in text
+    assert re.search(r"\n +3 +0 +9\n", text)
     with Path(out, "report", "results.csv").open(newline="") as file_:
         assert [row["value"] for row in csv.DictReader(file_)] == ["1", "4", "9", "16"]
     assert "| 3 | 0 | 9 |" in Path(out, "report", "report.md").read_text()
@@ -78,17 +85,17 @@ def test_cells_that_fail_are_all_named_and_tried_again(grid, tmp_path, capsys):
     out = str(tmp_path / "out")
     file = grid([1, 2, 3, 4], fails=[2, 4])
     code = run(["grid", "run", file, "--out", out, "--workers", "1"])
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code == 1
-    assert told.err.startswith("error: 2 of 4 cells failed")
-    assert told.err.count("\n") == 1
+    assert captured.err.startswith("error: 2 of 4 cells failed")
+    assert captured.err.count("\n") == 1
     for number in (2, 4):
-        assert f"ZeroDivisionError: cannot do {number}\n  number {number}, seed 0\n" in told.out
-    assert re.search(r"\n +4 +2 +0 +2 +0 +0:", told.out)
+        assert f"ZeroDivisionError: cannot do {number}\n  number {number}, seed 0\n" in captured.out
+    assert re.search(r"\n +4 +2 +0 +2 +0 +0:", captured.out)
     code = run(["grid", "run", file, "--out", out, "--workers", "1", "--json"])
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code == 1
-    found = json.loads(told.out)
+    found = json.loads(captured.out)
     assert (found["computed"], found["present"]) == (0, 2)
     assert [one["cells"] for one in found["failed"]] == [["number 2, seed 0"], ["number 4, seed 0"]]
     shown = output(capsys, "grid", "report", out)
@@ -107,13 +114,13 @@ def test_what_is_wrong_is_one_line(grid, tmp_path, capsys):
     file = grid([1])
     assert "no.yaml" in failure(capsys, "grid", "run", "no.yaml", "--out", out)
     assert "--out" in failure(capsys, "grid", "run", file)
-    told = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition")
-    assert "--option: expected NAME=VALUE, got 'partition'" in told
-    told = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition=gpu")
-    assert "--option: local processes have none, got 'partition=gpu'" in told
+    message = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition")
+    assert "--option: expected NAME=VALUE, got 'partition'" in message
+    message = failure(capsys, "grid", "run", file, "--out", out, "--option", "partition=gpu")
+    assert "--option: local processes have none, got 'partition=gpu'" in message
     twice = ("--on", "ray", "--option", "address=a", "--option", "address=b")
-    told = failure(capsys, "grid", "run", file, "--out", out, *twice)
-    assert "expected 'address' once" in told
+    message = failure(capsys, "grid", "run", file, "--out", out, *twice)
+    assert "expected 'address' once" in message
     assert "--device" in failure(capsys, "grid", "run", file, "--out", out, "--device", ",")
     assert not Path(out).exists()
     assert "expected the folder of a grid" in failure(capsys, "grid", "status", str(tmp_path))
@@ -135,9 +142,9 @@ def test_damaged_results_are_computed_anew_with_a_word(grid, tmp_path, capsys):
     store.file(store.cells()[0].key).write_text("{")
     assert "1 cells without a result (its file is damaged" in output(capsys, "grid", "report", out)
     assert run(["grid", "run", file, "--out", out, "--workers", "1", "--json"]) == 0
-    told = capsys.readouterr()
-    assert "computed again" in told.err
-    assert json.loads(told.out)["computed"] == 1
+    captured = capsys.readouterr()
+    assert "computed again" in captured.err
+    assert json.loads(captured.out)["computed"] == 1
 
 
 def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
@@ -175,8 +182,8 @@ def test_stopped_by_hand_it_ends_cleanly_and_goes_on(grid, tmp_path, capsys):
     assert said == ""
     done = len(list(out.glob("cells/*/*.json")))
     assert 1 <= done < 6
-    told = json.loads(output(capsys, *command[3:], "--json"))
-    assert (told["present"], told["computed"]) == (done, 6 - done)
+    document = json.loads(output(capsys, *command[3:], "--json"))
+    assert (document["present"], document["computed"]) == (done, 6 - done)
 
 
 def test_a_second_launcher_is_one_line(grid, tmp_path, capsys):
@@ -214,9 +221,9 @@ def shots(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
-    told = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
-    assert "20 of 24 cells have a result" in told
-    assert "4 cells without a result (not computed yet): network proto, ways 3" in told
+    text = output(capsys, "grid", "report", str(shots), "--figures", str(tmp_path / "figures"))
+    assert "20 of 24 cells have a result" in text
+    assert "4 cells without a result (not computed yet): network proto, ways 3" in text
     for title in (
         "accuracy, mitigation none",
         "association, mitigation none",
@@ -224,8 +231,8 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
         "Networks, mean over their tasks: accuracy",
         "What mitigations change, mean over all settings",
     ):
-        assert title in told
-    assert "intervals: 95%, for new classes and trainings" in told
+        assert title in text
+    assert "intervals: 95%, for new classes and trainings" in text
     place = shots / "report"
     assert {path.name for path in place.iterdir()} == {
         "report.html",
@@ -259,10 +266,14 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_report_as_json(shots, capsys):
-    told = json.loads(output(capsys, "grid", "report", str(shots), "--json", "--prob", "0.9"))
-    assert (told["command"], told["task"], told["prob"]) == ("grid report", "fewshot", 0.9)
-    assert len(told["missing"]) == 4
-    assert told["results"][0]["accuracy"]["prob"] == 0.9
+    document = json.loads(output(capsys, "grid", "report", str(shots), "--json", "--prob", "0.9"))
+    assert (document["command"], document["task"], document["prob"]) == (
+        "grid report",
+        "fewshot",
+        0.9,
+    )
+    assert len(document["missing"]) == 4
+    assert document["results"][0]["accuracy"]["prob"] == 0.9
 
 
 def test_many_figures_of_a_cell_stand_below_each_other():

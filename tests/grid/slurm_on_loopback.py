@@ -119,7 +119,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _idle(environment: dict[str, str]) -> bool:
-    told = subprocess.run(
+    state = subprocess.run(
         ["sinfo", "--noheader", "--format=%t"],
         env=environment,
         capture_output=True,
@@ -127,7 +127,7 @@ def _idle(environment: dict[str, str]) -> bool:
         timeout=20,
         check=False,
     )
-    return told.stdout.strip() == "idle"
+    return state.stdout.strip() == "idle"
 
 
 def _until(ready, folder: Path) -> None:

@@ -205,7 +205,7 @@ class TestSettings:
         assert all(each.description for each in TASK.settings.model_fields.values())
 
     @pytest.mark.parametrize(
-        ("more", "told"),
+        ("more", "message"),
         [
             ({"network": "protos"}, "did you mean 'proto-soft'"),
             ({"mitigation": "neutralise"}, "did you mean 'neutralize'"),
@@ -221,13 +221,13 @@ class TestSettings:
             ({"text": "bio"}, "text: simulated data have no columns"),
         ],
     )
-    def test_errors_before_anything_runs(self, encoder, more, told):
+    def test_errors_before_anything_runs(self, encoder, more, message):
         settings = asked(encoder, **more)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             TASK.check(settings)
 
     @pytest.mark.parametrize(
-        ("more", "told"),
+        ("more", "message"),
         [
             ({"episodes": "9/9"}, "episodes: expected TRAIN/VALID/TEST"),
             ({"shares": "1/2"}, "shares: expected three numbers"),
@@ -236,8 +236,8 @@ class TestSettings:
             ({"way": 3}, "Extra inputs"),
         ],
     )
-    def test_wrong_values(self, encoder, more, told):
-        with pytest.raises(ValidationError, match=told):
+    def test_wrong_values(self, encoder, more, message):
+        with pytest.raises(ValidationError, match=message):
             asked(encoder, **more)
 
     def test_it_is_known_by_name(self):
@@ -274,9 +274,9 @@ class TestIdentity:
             for scope in ("train", "all")
         )
         assert first != second
-        told = to_json(base)
-        assert str(tmp_path) not in told
-        assert encoder not in told
+        text = to_json(base)
+        assert str(tmp_path) not in text
+        assert encoder not in text
 
     def test_files_are_read_again_when_they_change(self, encoder, tmp_path):
         file = tmp_path / "people.csv"

@@ -38,6 +38,24 @@ def test_all_cells_are_computed_once_and_existing_results_stay(squares, files, t
     assert not (tmp_path / "launcher.json").exists()
 
 
+def test_restart_computes_all_cells_again_and_leaves_those_of_other_grids(squares, files, tmp_path):
+    run(squares(6), tmp_path, workers=1)
+    complete = files(tmp_path)
+    store = Store(tmp_path)
+    paths = [store.file(cell.key) for cell in store.cells()]
+    stamps = [path.stat().st_mtime_ns for path in paths]
+    begun = store.work(store.cells()[0].key)
+    begun.mkdir(parents=True)
+    messages: list[str] = []
+    launch = run(squares(4), tmp_path, workers=1, restart=True, notify=messages.append)
+    assert (launch.cells, launch.present) == (4, 0)
+    assert messages == [f"restart: removed 4 of 4 results in {tmp_path}"]
+    again = [path.stat().st_mtime_ns for path in paths]
+    assert [new == old for new, old in zip(again, stamps, strict=True)] == [False] * 4 + [True] * 2
+    assert files(tmp_path) == complete
+    assert not begun.exists()
+
+
 def test_failures_hide_nothing_and_are_reported_together(squares, tmp_path):
     with pytest.raises(PartialFailure) as caught:
         run(squares(6, fails=[1, 4]), tmp_path, workers=2)

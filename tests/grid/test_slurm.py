@@ -232,7 +232,7 @@ def test_real_slurm_runs_an_array_of_jobs(squares, files, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("how", ["cancelled", "killed", "told", "timed out"])
+@pytest.mark.parametrize("how", ["cancelled", "killed", "signalled", "timed out"])
 def test_real_slurm_continues_after(how, squares, files, tmp_path):
     seconds, minutes = (4, 1) if how == "timed out" else (0.5, 60)
     grid, done = squares(9 if how == "timed out" else 6, seconds=seconds), []
@@ -243,7 +243,11 @@ def test_real_slurm_continues_after(how, squares, files, tmp_path):
         for job in queued("%i", "%T"):
             number, state = job.split()
             if state == "RUNNING":
-                extra = {"cancelled": [], "killed": ["--signal=KILL"], "told": ["--signal=USR2"]}
+                extra = {
+                    "cancelled": [],
+                    "killed": ["--signal=KILL"],
+                    "signalled": ["--signal=USR2"],
+                }
                 subprocess.run(["scancel", *extra[how], number], check=True, timeout=60)
                 done.append(number)
 
@@ -251,7 +255,7 @@ def test_real_slurm_continues_after(how, squares, files, tmp_path):
     run(grid, tmp_path / "a", on="slurm", workers=1, options=options, progress=progress)
     assert done or how == "timed out"
     requeued = printed(tmp_path / "a").count("Requeued job")
-    assert requeued == (how == "told") or (how == "timed out" and requeued >= 1)
+    assert requeued == (how == "signalled") or (how == "timed out" and requeued >= 1)
     shares = min(len(grid.cells), slurm.SHARES_PER_WORKER)
     assert count_jobs(tmp_path / "a") == shares + (how in ("cancelled", "killed"))
     times = Store(tmp_path / "a").log.glob("*.jsonl")

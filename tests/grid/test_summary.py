@@ -1,4 +1,4 @@
-"""What came of grids, told from folders whose truth is known."""
+"""What came of grids, computed from folders whose truth is known."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def test_mitigations_over_all_settings(summary):
     singles = [row for row in summary.content["effects"] if row["mitigation"] == "swap"]
     for figure in ("accuracy", "association", "epsilon", "skew", "stereotype"):
         for part in ("before", "after", "change"):
-            told = np.mean([row[figure][part] for row in singles])
-            assert swap[figure][part] == pytest.approx(told)
+            mean = np.mean([row[figure][part] for row in singles])
+            assert swap[figure][part] == pytest.approx(mean)
     assert swap["epsilon"]["low"] < -0.2 < swap["epsilon"]["high"]
     assert swap["epsilon"]["effect"].startswith("nearer the ideal")
     idle = only(rows, network="all", mitigation="idle")
@@ -160,23 +160,25 @@ def test_missing_and_failed_cells_are_named_and_the_rest_is_told(tmp_path):
     damaged = next(cell for cell in store.cells() if cell.axes["network"] == "proto")
     store.file(damaged.key).write_text("{")
     found = summarize(tmp_path)
-    told = found.to_dict()
-    assert (told["cells"], told["done"]) == (36, 30)
-    assert len(told["missing"]) == 6
-    reasons = [each["reason"] for each in told["missing"]]
+    document = found.to_dict()
+    assert (document["cells"], document["done"]) == (36, 30)
+    assert len(document["missing"]) == 6
+    reasons = [each["reason"] for each in document["missing"]]
     assert sorted(reason.partition(":")[0] for reason in reasons) == [
         "failed",
         "its file is damaged",
         *["not computed yet"] * 4,
     ]
-    assert damaged.name in [each["cell"] for each in told["missing"]]
-    row = only(told["results"], network="match", ways=3, mitigation="swap")
+    assert damaged.name in [each["cell"] for each in document["missing"]]
+    row = only(document["results"], network="match", ways=3, mitigation="swap")
     assert (row["seeds"], row["missing_seeds"]) == ([1], [2])
     # what is compared has the seeds that both have, and what is averaged the same ones
-    assert only(told["effects"], network="match", ways=3, shots=4, mitigation="swap")["seeds"] == 1
-    assert only(told["mitigations"], network="match", mitigation="swap")["settings"] == 2
+    assert (
+        only(document["effects"], network="match", ways=3, shots=4, mitigation="swap")["seeds"] == 1
+    )
+    assert only(document["mitigations"], network="match", mitigation="swap")["settings"] == 2
     assert any("averaged over 2 of 3 settings" in note for note in found.notes)
-    assert {row["tasks"] for row in told["networks"]} == {1}
+    assert {row["tasks"] for row in document["networks"]} == {1}
     assert sum("networks are averaged over 1 of 3 tasks" in note for note in found.notes) == 2
 
 
@@ -211,11 +213,11 @@ def test_data_without_genders_have_accuracy_alone(tmp_path):
 
 def test_trainings_that_two_cells_share_count_once(tmp_path):
     store = grid_worlds.folder(tmp_path, networks=("proto",), seeds=(1, 2, 3))
-    told = store.grid()
+    saved = store.grid()
     cells = [replace(cell, settings={**cell.settings, "seeds": 2}) for cell in store.cells()]
     store.save_grid(
         {
-            **{name: told[name] for name in ("task", "version", "source")},
+            **{name: saved[name] for name in ("task", "version", "source")},
             "cells": [cell.to_dict() for cell in cells],
         }
     )

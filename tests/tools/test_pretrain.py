@@ -171,9 +171,9 @@ def test_from_train_to_export_by_the_commands(toy, tmp_path, capsys, recwarn):
     assert pretrain.main([*train, "--steps", "30", "--minutes", "-1"]) == 0
     assert "to be continued: step 0" in capsys.readouterr().out
     assert pretrain.main([*train, "--steps", "30"]) == 0
-    told = capsys.readouterr().out
-    assert "going on from step 0" in told
-    assert "finished: step 30 of 30" in told
+    text = capsys.readouterr().out
+    assert "going on from step 0" in text
+    assert "finished: step 30 of 30" in text
 
     assert (
         pretrain.main(["export", f"{tmp_path}/back", f"--tokenizer={words}", f"--out={made}"]) == 0
@@ -196,9 +196,9 @@ def test_from_train_to_export_by_the_commands(toy, tmp_path, capsys, recwarn):
     lists = ["--occupations", str(tmp_path), "--sentences", str(toy / "toy.txt")]
     out = tmp_path / "evaluation.json"
     assert pretrain.main(["evaluate", str(made), *place, *lists, f"--out={out}", "--draws=1"]) == 0
-    told = json.loads(out.read_text())
-    assert told["validation, 80/10/10"]["every"] < np.log(loaded.config.vocab_size)
-    assert 0 <= told["pronouns"]["auc"] <= 1
+    document = json.loads(out.read_text())
+    assert document["validation, 80/10/10"]["every"] < np.log(loaded.config.vocab_size)
+    assert 0 <= document["pronouns"]["auc"] <= 1
 
 
 def test_probe_prints_one_table(toy, capsys):
@@ -223,10 +223,10 @@ def test_probe_prints_one_table(toy, capsys):
 def test_bad_input_gets_one_line(toy, tmp_path, capsys, arguments, message):
     place = ["--data", f"{toy}/data", "--tokenizer", f"{toy}/tokenizer"]
     assert pretrain.main(["train", *place, f"--checkpoint={tmp_path}", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert message in told
-    assert told.count("\n") == 1
+    text = capsys.readouterr().err
+    assert text.startswith("error: ")
+    assert message in text
+    assert text.count("\n") == 1
 
 
 def test_missing_or_broken_files_get_one_line(tmp_path, capsys):

@@ -186,13 +186,13 @@ def _words(path: Path) -> list[str]:
 
 def plain(reader: Reader, count: int = 5) -> dict[str, list[tuple[str, float]]]:
     """The likeliest pieces, with their probabilities, for each plain sentence."""
-    told = {}
+    likeliest = {}
     sentences = reader.texts(PLAIN_SENTENCES)
     for sentence, scores in zip(sentences, reader.masked(sentences), strict=True):
         best = scores.topk(count)
         words = [str(reader.tokenizer.id_to_token(token)) for token in best.indices.tolist()]
-        told[sentence] = list(zip(words, best.values.exp().tolist(), strict=True))
-    return told
+        likeliest[sentence] = list(zip(words, best.values.exp().tolist(), strict=True))
+    return likeliest
 
 
 @dataclass(frozen=True)

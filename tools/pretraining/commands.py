@@ -132,19 +132,19 @@ def evaluate(options: argparse.Namespace, place: Place) -> None:
     reader = (CausalReader if causal else Reader)(model, load_tokenizer(place.tokenizer))
     prepared = place.prepared()
     if causal:
-        told = _causal_validation(model, prepared, place.pieces())
+        results = _causal_validation(model, prepared, place.pieces())
     else:
-        told = _validation(model, prepared, options.draws)
-    told["plain"] = plain(reader)
-    for sentence, best in told["plain"].items():
+        results = _validation(model, prepared, options.draws)
+    results["plain"] = plain(reader)
+    for sentence, best in results["plain"].items():
         say(f"{sentence:48} " + "  ".join(f"{word} {chance:.2f}" for word, chance in best))
     if not causal:
-        firsts = [word for best in told["plain"].values() for word, _ in best]
-        told["pieces within words in the top 5"] = sum(word.startswith("##") for word in firsts)
-        say(f"pieces within words in the top 5: {told['pieces within words in the top 5']}")
+        firsts = [word for best in results["plain"].values() for word, _ in best]
+        results["pieces within words in the top 5"] = sum(word.startswith("##") for word in firsts)
+        say(f"pieces within words in the top 5: {results['pieces within words in the top 5']}")
     if options.occupations:
         found = pronouns(reader, options.occupations)
-        told["pronouns"] = dataclasses.asdict(found)
+        results["pronouns"] = dataclasses.asdict(found)
         say(f"pronouns: AUC {found.auc:.3f}, both together {found.probability:.3f}")
         ranked = sorted(found.leaning.items(), key=lambda item: item[1])
         say("  " + ", ".join(f"{word} {value:+.1f}" for word, value in ranked))
@@ -153,14 +153,14 @@ def evaluate(options: argparse.Namespace, place: Place) -> None:
     if options.sentences:
         perplexity = pseudo_perplexity(reader, options.sentences)
         name = "perplexity" if causal else "pseudo-perplexity"
-        told[name] = dataclasses.asdict(perplexity)
+        results[name] = dataclasses.asdict(perplexity)
         say(
             f"{name} {perplexity.value:.2f} "
             f"({perplexity.sentences:,} sentences, {perplexity.tokens:,} tokens)"
         )
     if options.out:
         with replace_file(options.out) as file:
-            file.write((json.dumps(told, indent=2) + "\n").encode())
+            file.write((json.dumps(results, indent=2) + "\n").encode())
 
 
 def _validation(model: Model, prepared: Prepared, draws: int) -> dict[str, Any]:
@@ -173,18 +173,18 @@ def _validation(model: Model, prepared: Prepared, draws: int) -> dict[str, Any]:
         ("validation, all [MASK]", held, True),
         ("seen in training, 80/10/10", _sample(prepared, len(held.documents)), False),
     )
-    told: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     vocabulary, longest = model.recipe.vocabulary, model.recipe.max_positions
     for name, text, only_mask in texts:
         tasks = validation_tasks(text, vocabulary, longest, draws=draws, only_mask=only_mask)
         found = losses(model, tasks)
-        told[name] = dataclasses.asdict(found)
+        results[name] = dataclasses.asdict(found)
         say(
             f"{name}, 15 % hidden: loss {found.full:.4f} on full rows "
             f"(perplexity {math.exp(found.full):.2f}), {found.every:.4f} on all; "
             f"{found.tokens:,} tokens"
         )
-    return told
+    return results
 
 
 def _causal_validation(model: Model, prepared: Prepared, pieces: list[str]) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _causal_validation(model: Model, prepared: Prepared, pieces: list[str]) -> d
         raise InputError("expected held-out documents in the prepared text, got none")
     sizes = np.array([0, *map(len, pieces[1:])])
     begins = np.array([piece.startswith(SPACE) for piece in pieces])
-    told: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     vocabulary, longest = model.recipe.vocabulary, model.recipe.max_positions
     texts = (
         ("validation", held),
@@ -210,7 +210,7 @@ def _causal_validation(model: Model, prepared: Prepared, pieces: list[str]) -> d
         nats = found.every * found.tokens
         words = nats / int(begins[labels].sum())
         bits = nats / math.log(2) / int(sizes[labels].sum())
-        told[name] = {
+        results[name] = {
             **dataclasses.asdict(found),
             "perplexity": math.exp(found.every),
             "perplexity per word": math.exp(min(words, 700.0)),
@@ -218,10 +218,10 @@ def _causal_validation(model: Model, prepared: Prepared, pieces: list[str]) -> d
         }
         say(
             f"{name}: loss {found.every:.4f} on all rows (perplexity {math.exp(found.every):.2f} "
-            f"per token, {told[name]['perplexity per word']:.1f} per word, {bits:.3f} bits per "
+            f"per token, {results[name]['perplexity per word']:.1f} per word, {bits:.3f} bits per "
             f"byte), {found.full:.4f} on full rows; {found.tokens:,} tokens"
         )
-    return told
+    return results
 
 
 def _sample(prepared: Prepared, count: int) -> Text:

@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     json_option,
     parse_pairs,
     prob_option,
+    restart_option,
     workers_option,
 )
 from evenhand.cli.output import (
@@ -101,6 +102,7 @@ def grid() -> None:
     show_default=True,
     help="Refuse grids of more combinations.",
 )
+@restart_option
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and compute nothing.")
 @json_option
 def run_command(
@@ -112,6 +114,7 @@ def run_command(
     threads: int,
     options: tuple[str, ...],
     max_cells: int,
+    restart: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -121,7 +124,8 @@ def run_command(
     of the files they name. Interrupt it, kill it, or let it fail: the same command resumes. One
     launcher at a time works in a folder; a second one is refused. Cells that fail do not keep the
     others from being computed; they are listed at the end (exit 1), and the next run tries them
-    again.
+    again. --restart removes the results of this grid's cells first, and says how many; results of
+    other grids in DIR and the caches stay.
 
     \b
     A grid:
@@ -160,9 +164,10 @@ def run_command(
                 devices=names,
                 threads=threads,
                 options=engine_options,
+                restart=restart,
             )
     if dry_run:
-        _print_plan(grid, folder, as_json)
+        _print_plan(grid, folder, restart, as_json)
     else:
         launch.finish()
 
@@ -263,13 +268,13 @@ def _step(progress: StepProgress | None, name: str) -> Callable[[int, int], None
     return None if progress is None else lambda done, total: progress(name, done, total, "")
 
 
-def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
+def _print_plan(grid: Grid, folder: Path, restart: bool, as_json: bool) -> None:
     from evenhand.grid import Store
     from evenhand.grid.spec import format_value
 
     store = Store(folder)
     present = sum(store.has(cell.key) for cell in grid.cells)
-    missing = len(grid.cells) - present
+    missing = len(grid.cells) - (0 if restart else present)
     axes: dict[str, list[Any]] = {}
     for cell in grid.cells:
         for name, value in cell.axes.items():
@@ -293,7 +298,8 @@ def _print_plan(grid: Grid, folder: Path, as_json: bool) -> None:
         for name, values in axes.items()
     ]
     table(f"A grid of {grid.task_name}", ("axis", "n", "values"), rows)
-    say(f"{len(grid.cells)} cells: {present} already present, {missing} to compute")
+    removed = " and to be removed" if restart and present else ""
+    say(f"{len(grid.cells)} cells: {present} already present{removed}, {missing} to compute")
 
 
 # ---- grid status

@@ -127,7 +127,6 @@ class RunResults(Result):
             "measurements": [m.to_dict(items=items) for m in measured],
             "comparisons": [self.above_baseline.to_dict(items=items)],
             "skipped": [skipped] if self.bias is None else [],
-            "sentence": self.sentence,
         }
 
     def _headline(self) -> str:
@@ -205,6 +204,7 @@ class FewShotRun(Result):
             "data": self.record.get("data"),
             "encoder": self.record.get("encoder"),
             **results.to_dict(items=items),
+            "sentence": results.sentence,
             "curves": dict(self.curves),
         }
 

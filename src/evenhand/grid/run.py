@@ -86,6 +86,7 @@ def run(
     devices: Sequence[str] = ("auto",),
     threads: int = 1,
     options: Mapping[str, Any] | None = None,
+    restart: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Launch:
@@ -107,10 +108,14 @@ def run(
         Threads of each worker.
     options
         Options of the engine, as in `SlurmOptions` and `RayOptions`.
+    restart
+        Whether the results of the grid's cells in the folder are removed first, and all cells
+        computed again. Results of other grids and the caches stay.
     progress
         Called with the number of settled cells, their total, and further text.
     notify
-        Called with a line of text for each damaged result that is computed again.
+        Called with a line of text for each damaged result that is computed again, and for what
+        `restart` removes.
 
     Returns
     -------
@@ -136,6 +141,10 @@ def run(
         with store.lock_folder(launch):
             store.save_grid(grid.to_dict())
             store.remove_partial()
+            if restart:
+                removed = store.clear([cell.key for cell in grid.cells])
+                if notify is not None:
+                    notify(f"restart: removed {removed} of {len(grid.cells)} results in {out}")
             found = _inspect(store, grid, notify)
             store.clear_failures([cell.key for cell in grid.cells])
             missing = [cell for cell in grid.cells if not store.has(cell.key)]

@@ -160,6 +160,16 @@ class Store:
         """Remove a result, so that it is computed again."""
         self.file(key).unlink(missing_ok=True)
 
+    def clear(self, keys: Sequence[str]) -> int:
+        """Remove the results of cells and what was begun of them; how many results there were."""
+        removed = 0
+        for key in keys:
+            removed += self.has(key)
+            self.remove(key)
+            if self.running(key) is None:
+                shutil.rmtree(self.work(key), ignore_errors=True)
+        return removed
+
     # failures
 
     def fail(self, cell: Cell, reason: str, trace: str = "") -> None:
