@@ -57,6 +57,13 @@ def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks.Prose, "figure", lambda *_, **__: blocks.Text("No figure."))
 
 
+@pytest.fixture
+def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the files of figures, not of what they show."""
+    svg = '<svg width="9" height="9" viewBox="0 0 9 9"></svg>'
+    monkeypatch.setattr(blocks, "to_svgs", lambda _: (svg, svg))
+
+
 def forbid(patch: pytest.MonkeyPatch, *names: str) -> None:
     def refuse(*_: Any) -> dict[str, Any]:
         raise RuntimeError("computed again")
@@ -225,6 +232,7 @@ def test_same_seed_same_bytes(finished: Audit, tmp_path: Path, biased: World) ->
         assert (again.out / name).read_bytes() == (finished.out / name).read_bytes(), name
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_files_of_a_topic_no_longer_chosen_are_removed(copied: Path, biased: World) -> None:
     fields = {name: getattr(biased.topic, name) for name in biased.topic.__slots__}
     second = Topic(**{**fields, "name": "second"})
@@ -280,6 +288,7 @@ def arguments(biased: World, tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_the_command_prints_verdicts_and_the_page(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

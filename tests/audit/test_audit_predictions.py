@@ -6,6 +6,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.cli import run
+from evenhand.report import blocks
 from evenhand.report.comparison import compare_audits, write_comparison
 from evenhand.simulate.predictions import biased_predictions
 
@@ -20,12 +21,20 @@ def biased(tmp_path_factory):
     return eh.audit(predictions=predictions(0.3), out=tmp_path_factory.mktemp("audits") / "biased")
 
 
-def test_a_large_gap_is_strong_evidence_and_none_is_not_found(biased, tmp_path):
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory):
+    """Without figures, which take longest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks.Prose, "figure", lambda *_, **__: blocks.Text("No figure."))
+        out = tmp_path_factory.mktemp("audits") / "fair"
+        return eh.audit(predictions=predictions(0.0, seed=2), out=out)
+
+
+def test_a_large_gap_is_strong_evidence_and_none_is_not_found(biased, fair):
     [verdict] = biased.verdicts
     assert (verdict.subject, verdict.topic) == ("predictions", "gender")
     assert verdict.level == "strong evidence"
     assert "Classes are not recognised equally often" in verdict.sentence
-    fair = eh.audit(predictions=predictions(0.0, seed=2), out=tmp_path / "fair")
     [verdict] = fair.verdicts
     assert verdict.level == "none found"
     assert "With a power of 80 %" in verdict.sentence
@@ -43,9 +52,8 @@ def test_the_page_shows_classes_and_what_was_not_measured(biased):
     assert saved["subjects"]["predictions"]["texts"] == 900
 
 
-def test_two_audits_are_compared(biased, tmp_path):
-    other = eh.audit(predictions=predictions(0.0), out=tmp_path / "other")
-    page = write_comparison(compare_audits([biased.out, other.out]), tmp_path / "comparison.html")
+def test_two_audits_are_compared(biased, fair, tmp_path):
+    page = write_comparison(compare_audits([biased.out, fair.out]), tmp_path / "comparison.html")
     assert "True-positive gap" in page.read_text()
 
 

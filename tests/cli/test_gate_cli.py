@@ -10,15 +10,17 @@ import pytest
 from cli_shell import failure, output
 
 from evenhand.cli import run
+from evenhand.lexicon import topic
+from evenhand.vectors.mitigation import debias_topic
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def saved(tmp_path_factory, glove):
     """Gender bias of embedded GloVe, and of its debiased vectors, with items."""
     folder = tmp_path_factory.mktemp("gate")
     fair = str(folder / "fair.npz")
     measure = ["--topic", "gender", "--metric", "association", "-o"]
-    assert run(["vectors", "debias", "glove", "--topic", "gender", "-o", fair, "--json"]) == 0
+    debias_topic(glove, topic("gender")).vectors.save(fair)
     assert run(["vectors", "measure", "glove", *measure, str(folder / "old.json")]) == 0
     assert run(["vectors", "measure", fair, *measure, str(folder / "new.json")]) == 0
     return folder

@@ -277,6 +277,7 @@ CASES = (
         "fewshot/default leaning",
         "training",
         Step(f"{DEFAULT_FEWSHOT} --data simulated:per_class=16,leak=1 --out base", "fewshot"),
+        slow=True,
     ),
     case(
         "fewshot/three mitigations",
