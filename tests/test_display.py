@@ -180,3 +180,11 @@ def test_mitigations_and_changes_are_shown():
     change = eh.posterior.compare_tables(*tables, draws=200)
     check_shown(change)
     assert change.plot().to_dict()["config"]
+
+
+def test_the_heading_of_several_results_is_whole():
+    measured = eh.measure(eh.vectors.load("glove", limit=5000), "gender", "direct_bias")
+    assert measured._repr_html_().count(">Measurements of 1: ") == 1
+    answers = eh.ask("The clerk lost [MASK] keys.")
+    assert ">ResultList of 1 × Answer: mini" in answers._repr_html_()
+    assert ">mini" in answers[0]._repr_html_()

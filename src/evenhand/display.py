@@ -47,7 +47,8 @@ class Shown:
         return f"<{type(self).__name__} {line}>"
 
     def _repr_html_(self) -> str:
-        return html_of(self._headline(), self._rows(), self._notes())
+        several = f"{type(self).__name__} " if isinstance(self, Sequence) else ""  # "… of 3"
+        return html_of(several + self._headline(), self._rows(), self._notes())
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame of pandas."""
