@@ -26,6 +26,7 @@ import argparse
 import gzip
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -414,7 +415,7 @@ def print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
         if row[ends[0]] is None:
             return ""
         texts = ["–" if row[end] is None else f"{row[end]:.3f}" for end in ends]
-        value, low, high = (text.replace("0.", ".", 1) for text in texts)
+        value, low, high = (re.sub(r"^(-?)0\.", r"\1.", text) for text in texts)
         return f"{value} [{low}, {high}]"
 
     shown = ("value", "change", "to_original")

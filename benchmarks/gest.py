@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def read(folder: Path, name: str) -> np.ndarray:
 
 def cell(estimate: tuple[float, float, float], digits: int = 3) -> str:
     """A value and its interval as text."""
-    value, low, high = (f"{x:.{digits}f}".replace("0.", ".", 1) for x in estimate)
+    value, low, high = (re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in estimate)
     return f"{value} [{low}, {high}]"
 
 

@@ -16,6 +16,7 @@ import csv
 import gzip
 import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def _number(cell: str) -> str:
     text = f"{float(cell):.3f}".replace("-", "−")
     if float(text.replace("−", "-")) == 0:
         return ".000"
-    return text.replace("0.", ".", 1)
+    return re.sub(r"^(−?)0\.", r"\1.", text)
 
 
 def _p(cell: str) -> str:
@@ -198,7 +199,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.publish is not None:
         publish(given.publish, given.folder)
-    tables = [measure_table, task_table, network_table, mitigation_table]
+    tables = [measure_table, task_table, mitigation_table]
+    if (given.folder / "networks.csv.gz").exists():  # a grid of one network has none
+        tables.insert(2, network_table)
     if len({row["seeds"] for row in read(given.folder, "results")}) > 1:
         tables = [seed_table]
     for table in tables:

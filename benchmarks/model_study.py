@@ -1,12 +1,14 @@
 """Every measure on a zoo of language models: do the measures agree? (docs/results-models.md)
 
     python benchmarks/model_study.py measure OUT NAME=SOURCE[@FAMILY] … --data DATA
-    python benchmarks/model_study.py tables OUT [--publish docs/results/models.csv.gz]
+    python benchmarks/model_study.py publish OUT docs/results/models
+    python benchmarks/model_study.py tables docs/results/models
 
 DATA has the benchmarks as their authors publish them (stereoset/, crows/, gest/, bbq/,
 holisticbias/, winogender/). Each model is measured by every measure that fits its kind, StereoSet,
 CrowS-Pairs and GEST also with their controls; one JSON file per model and measure, so that a run
 goes on where it ended. Models of one FAMILY (checkpoints, fine-tuned copies) are sampled together.
+`publish` writes two compressed tables (values, controls), from which `tables` prints the page.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import argparse
 import csv
 import gzip
 import io
-import json
+import math
+import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -26,10 +29,11 @@ from evenhand.cache import Cache
 from evenhand.errors import EvenhandError
 from evenhand.files import document, read_document, save_json
 from evenhand.instruments import Run, instruments
-from evenhand.language.control import check_control, mark_control
+from evenhand.language.control import check_control
 from evenhand.language.models import load
 from evenhand.results import Measurement
 from evenhand.statistics.correlation import kendall
+from evenhand.statistics.intervals import jackknife
 
 FILES = {
     "stereoset": "stereoset/stereoset_dev.jsonl.gz",
@@ -48,6 +52,11 @@ CONTROLLED = {
     "gest": ("negate",),
 }
 """Controls that fit the items of a benchmark: CrowS-Pairs and GEST compare the swapped texts."""
+MANY_GROUPS = ("bbq, ambiguous", "crows", "holisticbias", "sss", "stereoset")
+"""Measures whose items are about many groups; all others are about women and men."""
+OUTCOMES = ("survives", "responds", "undecided", "no effect")
+FEWEST = 5
+"""Models that two measures must have in common to be compared."""
 
 
 def material(instrument: Any, data: Path) -> Any:
@@ -93,15 +102,29 @@ def measure(options: argparse.Namespace) -> None:
             try:
                 found = instrument.measure(model, read[metric], run)
                 results = found if isinstance(found, list) else [found]
-                for control in CONTROLLED.get(metric, ()):
-                    check = check_control(instrument, model, read[metric], control, run)
-                    results = [mark_control(results[0], check), *results[1:]]
+                checks = [
+                    check_control(instrument, model, read[metric], control, run)
+                    for control in CONTROLLED.get(metric, ())
+                ]
             except EvenhandError as error:
                 print(f"{name} {metric}: {error}", flush=True)
                 continue
             rows = [m.to_dict(items=False) for m in results]
             kind = model.subject_kind
             content = {"model": name, "family": family, "kind": kind, "measurements": rows}
+            content["controls"] = [
+                {
+                    "control": check.details["control"],
+                    "items": check.before.n,
+                    **{
+                        f"{when}{end}": getattr(m, end or "value")
+                        for when, m in (("before", check.before), ("after", check.after))
+                        for end in ("", "low", "high")
+                    },
+                    "outcome": check.details["outcome"],
+                }
+                for check in checks
+            ]
             save_json(path, document(**content))
             taken = time.perf_counter() - begun
             print(f"{name} {metric}: {results[0]} ({taken:.0f} s)", flush=True)
@@ -112,9 +135,11 @@ def headline(metric: str, results: Sequence[Measurement]) -> Iterator[tuple[str,
     first = results[0]
     if metric == "professions":
         yield "professions, contrast", next(iter(first.select("contrast")), first)
+    elif metric == "pronouns":  # a model without a decided sentence has a value too
+        yield "pronouns", first.part("all sentences", by="subset")
     elif metric == "seat":
         for m in results:
-            if m.query in ("weat-6", "weat-7", "weat-8") or m.query.endswith(("6", "7", "8")):
+            if m.query in ("weat-6", "weat-7", "weat-8"):
                 yield f"SEAT {m.query}", m
     elif metric == "bbq":
         yield "bbq, ambiguous", first
@@ -122,66 +147,124 @@ def headline(metric: str, results: Sequence[Measurement]) -> Iterator[tuple[str,
         yield metric, first
 
 
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    """One row per model and number: model, family, kind, measure, value, low, high, outcome."""
-    rows = []
-    for path in sorted(folder.glob("*.json")):
+def publish(options: argparse.Namespace) -> None:
+    """Write one row per model and number, and one per model, benchmark and control."""
+    values, controls = [], []
+    for path in sorted(options.out.glob("*.json")):
         content = read_document(path)
-        results = [Measurement.from_dict(m) for m in content["measurements"]]
+        about = {key: content[key] for key in ("model", "family", "kind")}
         metric = path.name.removesuffix(".json").rpartition(".")[2]
+        controls += [{**about, "measure": metric, **row} for row in content["controls"]]
+        results = [Measurement.from_dict(m) for m in content["measurements"]]
         for name, m in headline(metric, results):
-            controls = results[0].details.get("controls") or results[0].details.get("control")
-            rows.append(
-                {
-                    "model": content["model"],
-                    "family": content["family"],
-                    "kind": content["kind"],
-                    "measure": name,
-                    "value": m.value,
-                    "low": m.low,
-                    "high": m.high,
-                    "n": m.n,
-                    "controls": json.dumps(controls) if controls else "",
-                }
+            numbers = {"value": m.value, "low": m.low, "high": m.high, "n": m.n}
+            values.append({**about, "measure": name, **numbers})
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("values", values), ("controls", controls)):
+        if rows:
+            text = io.StringIO()
+            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(
+                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+                for row in rows
             )
-    return rows
+            packed = gzip.compress(text.getvalue().encode(), mtime=0)
+            (options.folder / f"{name}.csv.gz").write_bytes(packed)
+
+
+def read_published(path: Path) -> list[dict[str, str]]:
+    """The rows of a published table; none where there is no file."""
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def tables(options: argparse.Namespace) -> None:
-    """Print values with intervals, and the agreement of every two measures."""
-    rows = read_results(options.out)
+    """Print values with intervals, the agreement of measures, and what the controls showed."""
+    rows = read_published(options.folder / "values.csv.gz")
     models = list(dict.fromkeys(row["model"] for row in rows))
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     family = {row["model"]: row["family"] for row in rows}
     found = {(row["model"], row["measure"]): row for row in rows}
-    print(f"| model | {' | '.join(measures)} |\n|{' --- |' * (len(measures) + 1)}")
-    for model in models:
-        cells = [found.get((model, measure)) for measure in measures]
-        shown = [f"{c['value']:.3f} [{c['low']:.3f}, {c['high']:.3f}]" if c else "–" for c in cells]
-        print(f"| {model} | {' | '.join(shown)} |")
-    print("\n| measures | models | τ | 95 %, models sampled | families sampled |")
+    value = {key: float(row["value"]) for key, row in found.items()}
+    value = {key: number for key, number in value.items() if math.isfinite(number)}
+    of_many = [m for m in measures if m in MANY_GROUPS]
+    of_gender = [m for m in measures if m not in MANY_GROUPS]
+    for group in (of_gender, of_many):
+        print(f"| model | {' | '.join(group)} |\n|{' --- |' * (len(group) + 1)}")
+        for model in models:
+            cells = [show(found.get((model, measure))) for measure in group]
+            print(f"| {model} | {' | '.join(cells)} |")
+        print()
+
+    def agreement(one: str, two: str, left_out: str = "") -> list[str]:
+        return [
+            m for m in models if (m, one) in value and (m, two) in value and family[m] != left_out
+        ]
+
+    print("| measures | models | τ | 95 %, models sampled | families sampled |")
     print("| --- | ---: | ---: | --- | --- |")
     for one, two in combinations(measures, 2):
-        both = [m for m in models if (m, one) in found and (m, two) in found]
-        if len(both) < 5:
+        both = agreement(one, two)
+        if len(both) < FEWEST:
             continue
-        values = [[found[m, each]["value"] for m in both] for each in (one, two)]
-        tau, low, high = kendall(*values)
-        _, wide_low, wide_high = kendall(*values, clusters=[family[m] for m in both])
+        scores = [[value[m, each] for m in both] for each in (one, two)]
+        tau, low, high = kendall(*scores)
+        _, wide_low, wide_high = kendall(*scores, clusters=[family[m] for m in both])
         print(
             f"| {one}, {two} | {len(both)} | {tau:.2f} | [{low:.2f}, {high:.2f}] | "
             f"[{wide_low:.2f}, {wide_high:.2f}] |"
         )
-    if options.publish:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        options.publish.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+    def mean_tau(pairs: Sequence[tuple[str, str]], left_out: str = "") -> float:
+        taus = [
+            kendall(*([value[m, each] for m in both] for each in pair))[0]
+            for pair in pairs
+            if len(both := agreement(*pair, left_out)) >= FEWEST
+        ]
+        taus = [tau for tau in taus if math.isfinite(tau)]
+        return sum(taus) / len(taus) if taus else math.nan
+
+    print("\n| pairs | number | mean τ | 95 %, families left out in turn |")
+    print("| --- | ---: | ---: | --- |")
+    kinds = {
+        "both about gender": list(combinations(of_gender, 2)),
+        "both about many groups": list(combinations(of_many, 2)),
+        "one of each": [(one, two) for one in of_gender for two in of_many],
+    }
+    for name, pairs in kinds.items():
+        pairs = [pair for pair in pairs if len(agreement(*pair)) >= FEWEST]
+        if not pairs:
+            continue
+        tau = mean_tau(pairs)
+        without = [mean_tau(pairs, left_out) for left_out in dict.fromkeys(family.values())]
+        low, high = jackknife(tau, [t for t in without if math.isfinite(t)])
+        print(f"| {name} | {len(pairs)} | {tau:.2f} | [{low:.2f}, {high:.2f}] |")
+
+    outcomes: dict[tuple[str, str], dict[str, int]] = {}
+    for row in read_published(options.folder / "controls.csv.gz"):
+        counts = outcomes.setdefault((row["measure"], row["control"]), dict.fromkeys(OUTCOMES, 0))
+        counts[row["outcome"]] += 1
+    print(f"\n| benchmark | control | {' | '.join(OUTCOMES)} |")
+    print("| --- | --- " + "| ---: " * len(OUTCOMES) + "|")
+    for (measure_name, control), counts in outcomes.items():
+        print(f"| {measure_name} | {control} | {' | '.join(map(str, counts.values()))} |")
+
+
+def show(row: dict[str, str] | None) -> str:
+    """A value with its interval."""
+    if row is None or not math.isfinite(float(row["value"])):
+        return "–"
+    value, low, high = (
+        re.sub(r"^(-?)0\.", r"\1.", f"{float(row[key]):.2f}") for key in ("value", "low", "high")
+    )
+    return f"{value} [{low}, {high}]"
 
 
 def main() -> None:
-    """Run one of the two commands."""
+    """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("measure")
@@ -192,10 +275,13 @@ def main() -> None:
     run.add_argument("--device", default="auto")
     run.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     run.set_defaults(call=measure)
-    show = commands.add_parser("tables")
-    show.add_argument("out", type=Path)
-    show.add_argument("--publish", type=Path)
-    show.set_defaults(call=tables)
+    write = commands.add_parser("publish")
+    write.add_argument("out", type=Path)
+    write.add_argument("folder", type=Path)
+    write.set_defaults(call=publish)
+    printed = commands.add_parser("tables")
+    printed.add_argument("folder", type=Path)
+    printed.set_defaults(call=tables)
     options = parser.parse_args()
     options.call(options)
 

@@ -31,23 +31,29 @@ def test_models_are_named_with_source_and_family():
 
 
 def test_measures_that_rank_models_alike_agree(tmp_path, capsys, monkeypatch):
+    checked = {"control": "negate", "items": 4, "before": 0.1, "outcome": "survives"}
     for i in range(6):
-        for metric, value in (("stereoset", i), ("crows", 2 * i), ("gest", -i)):
-            rows = [result(metric, float(value)).to_dict(items=False)]
+        for metric, value in (("stereoset", i), ("crows", 2 * i), ("gest", -i), ("disco", 0)):
             content = {"model": f"m{i}", "family": f"f{i // 2}", "kind": "causal"}
-            path = tmp_path / f"m{i}.{metric}.json"
-            save_json(path, document(**content, measurements=rows))
-    out = tmp_path / "models.csv.gz"
-    monkeypatch.setattr(
-        sys, "argv", ["model_study.py", "tables", str(tmp_path), "--publish", str(out)]
-    )
+            content["measurements"] = [result(metric, float(value)).to_dict(items=False)]
+            content["controls"] = [checked] if metric == "crows" else []
+            save_json(tmp_path / f"m{i}.{metric}.json", document(**content))
+    out = tmp_path / "models"
+    monkeypatch.setattr(sys, "argv", ["model_study.py", "publish", str(tmp_path), str(out)])
+    model_study.main()
+    monkeypatch.setattr(sys, "argv", ["model_study.py", "tables", str(out)])
     model_study.main()
     shown = capsys.readouterr().out
+    assert "| m3 | .00 [-1.00, 1.00] | -3.00 [-4.00, -2.00] |" in shown
+    assert "| m3 | 6.00 [5.00, 7.00] | 3.00 [2.00, 4.00] |" in shown
     assert "| crows, gest | 6 | -1.00 |" in shown
     assert "| crows, stereoset | 6 | 1.00 |" in shown
-    with gzip.open(out, "rt", newline="") as file:
+    assert "| both about many groups | 1 | 1.00 |" in shown
+    assert "| one of each | 4 | -1.00 |" in shown  # those with equal values have no rank
+    assert "| crows | negate | 6 | 0 | 0 | 0 |" in shown
+    with gzip.open(out / "values.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 18
+    assert len(rows) == 24
     assert {row["family"] for row in rows} == {"f0", "f1", "f2"}
 
 
