@@ -23,6 +23,9 @@ def script():
         ("wikibios-mini", ["network", "mitigation"]),
         ("events-minilm", ["network", "mitigation"]),
         ("wikibios-seeds", ["seed"]),
+        ("wikibios-minilm-tuned", ["network", "mitigation"]),
+        ("wikibios-minilm-tuned-corners", ["mitigation"]),
+        ("simulated", ["network", "mitigation"]),
     ],
 )
 def test_the_tables_of_the_page_are_those_of_the_published_results(script, grid, tables):
@@ -38,6 +41,9 @@ def test_the_tables_of_the_page_are_those_of_the_published_results(script, grid,
         ("wikibios-mini", 9 * 4 * 4 * 3, "5"),
         ("events-minilm", 9 * 4 * 7, "4"),
         ("wikibios-seeds", 2 * 2 * 4 * 4, "5"),
+        ("wikibios-minilm-tuned", 9 * 2, "3"),
+        ("wikibios-minilm-tuned-corners", 2 * 2 * 7, "3"),
+        ("simulated", 9 * 4 * 4 * 4, "5"),
     ],
 )
 def test_every_cell_of_the_grids_is_published(script, grid, cells, splits):
