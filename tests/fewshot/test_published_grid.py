@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import re
 import runpy
 from pathlib import Path
 
@@ -83,3 +86,21 @@ def test_published_files_are_rounded_copies_of_a_report(script, tmp_path):
 def test_numbers_are_written_without_a_leading_zero(script):
     row = {"x": "-0.0304", "x_low": "-0.0004", "x_high": "1.25"}
     assert script["shown"](row, "x") == "−.030 [.000, 1.250]"
+
+
+def test_the_page_of_corpus_versions_has_the_published_numbers():
+    page = (ROOT / "docs" / "experiments" / "corpus-versions.md").read_text(encoding="utf-8")
+    path = RESULTS / "corpus-versions" / "results.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    checked = 0
+    for row in rows:
+        on_page = row["metric"] in ("accuracy", "pronouns") or row["query"] == "association"
+        contrast = row["query"].startswith("male-leaning")
+        if (on_page and row["data"] in ("", "original")) or contrast:
+            names = ("value", "low", "high")
+            numbers = [re.sub(r"^(-?)0\.", r"\1.", f"{float(row[name]):.3f}") for name in names]
+            value, low, high = (text.replace("-", "−") for text in numbers)
+            assert f"{value} [{low}, {high}]" in page, row
+            checked += 1
+    assert checked == 6 + 6 + 2 * 2 * 6  # contrast, pronouns; accuracy, association of two networks
