@@ -459,7 +459,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:  # noqa
 
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|tools|benchmarks|[A-Z]+)[^)]*\)")
-DATA = re.compile(r"\[([^\]]+)\]\((?:[^)]*\.(?:xz|gz)|results/[^).]*)\)")
+DATA = re.compile(r"\[([^\]]+)\]\((?:[^)]*\.(?:xz|gz)|(?:\.\./)?results/[^).]*)\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
