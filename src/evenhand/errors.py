@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
 from os import PathLike, fspath
 
@@ -29,8 +31,46 @@ __all__ = [
     "SmallDataError",
     "UnknownNameError",
     "VocabularyError",
+    "in_shell",
+    "parameter",
     "require_models",
 ]
+
+_IN_SHELL: ContextVar[bool] = ContextVar("in_shell", default=False)
+
+
+@contextmanager
+def in_shell() -> Iterator[None]:
+    """Let messages name parameters as options of the command line."""
+    token = _IN_SHELL.set(True)
+    try:
+        yield
+    finally:
+        _IN_SHELL.reset(token)
+
+
+def parameter(name: str, *, python: str = "", option: str = "") -> str:
+    """Name a parameter in a message as the user gives it: in Python, or on the command line.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python.
+    python, option : str, optional
+        What the user would write, where it is not `name=` and `--name`.
+
+    Examples
+    --------
+    >>> parameter("each_gender")
+    'each_gender='
+    >>> with in_shell():
+    ...     parameter("each_gender")
+    '--each-gender'
+
+    """
+    if _IN_SHELL.get():
+        return option or f"--{name.replace('_', '-')}"
+    return python or f"{name}="
 
 
 class EvenhandError(Exception):

@@ -40,8 +40,8 @@ def test_columns_are_recognised_or_named():
     ("change", "settings", "message"),
     [
         ({}, {"group": "gendr"}, "unknown column 'gendr': did you mean 'gender'"),
-        ({}, {}, "which column is the group of people. Name it with --group"),
-        ({"yhat": "z"}, {"group": "gender"}, "which column is the prediction. Name it with --pred"),
+        ({}, {}, "which column is the group of people. Name it with group="),
+        ({"yhat": "z"}, {"group": "gender"}, "which column is the prediction. Name it with pred="),
         ({"label": "z"}, {"group": "gender"}, "which column is the true class"),
         ({}, {"group": "gender", "score": {"x": "gender"}}, "row 1: 'gender': expected a number"),
         ({}, {"group": "gender", "pred": "gender"}, "row 2: 'gender': expected a value, got none"),

@@ -209,10 +209,15 @@ def test_of_a_table_only_the_column_of_texts_is_rewritten(shell):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a,b\nshe,he\n", "in.csv: which column is the text? Name it with --text (columns: a, b)"),
+        (
+            "a,b\nshe,he\n",
+            "in.csv: which column is the text? Name it with --text; --input-format lines takes "
+            "every line as it is (columns: a, b)",
+        ),
         (
             "id,title,text\n1,She and a dog there,He ran all the way\n",
-            "in.csv: which is the text: title, text? Name it with --text (columns: id, title,",
+            "in.csv: which is the text: title, text? Name it with --text; --input-format lines "
+            "takes every line as it is (columns: id, title,",
         ),
     ],
 )

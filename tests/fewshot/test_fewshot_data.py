@@ -246,7 +246,9 @@ class TestRead:
         path.write_text("bio,profession,gender\na,0,F\nb,1,M\n")
         assert read(path, text="bio").classes == ("0", "1")
         path.write_text("bio,profession,gender\na,x,0\nb,y,1\n")
-        with pytest.raises(FileError, match=r"row 1: gender: expected M or F.*named with .*male="):
+        with pytest.raises(
+            FileError, match=r"row 1: gender: expected M or F.*named with male= and female="
+        ):
             read(path, text="bio")
         assert read(path, text="bio", male="1", female="0").genders.tolist() == [1, 0]
 

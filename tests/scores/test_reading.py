@@ -154,8 +154,8 @@ def test_folders_of_lines_with_and_without_templates(tmp_path):
     ("change", "settings", "message"),
     [
         ({}, {"score": "scroe"}, "unknown column 'scroe': did you mean 'score'"),
-        ({"item": "name"}, {}, "which column is the item. Name it with --item"),
-        ({"score": "number"}, {}, "which column is the score. Name it with --score"),
+        ({"item": "name"}, {}, "which column is the item. Name it with item="),
+        ({"score": "number"}, {}, "which column is the score. Name it with score="),
         ({}, {"group": "score"}, "column 'score': expected one role, got several"),
         ({}, {"cluster": ["document", "templat"]}, "unknown column 'templat'"),
     ],
@@ -172,7 +172,7 @@ def test_wrong_cells_are_located(tmp_path):
         read(path)
     path.write_text("item,model,score\nq1,a,1\nq1,a,0\n")
     with pytest.raises(
-        FileError, match=r"row 2: item 'q1' has several scores of model 'a'.*--cluster"
+        FileError, match=r"row 2: item 'q1' has several scores of model 'a'.*cluster="
     ):
         read(path)
     path.write_text("item,model,score\nq1,,1\n")

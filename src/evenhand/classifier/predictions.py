@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.display import Shown
-from evenhand.errors import FileError, InputError, require_models
+from evenhand.errors import FileError, InputError, parameter, require_models
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
 from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
@@ -194,12 +194,12 @@ def read_predictions(
         for name in (*wanted, *by_class.values(), *([cluster] if cluster else [])):
             table.column(name)
         if columns["pred"] is None and not by_class:
-            raise FileError(table.name, _which("prediction", "--pred", table))
+            raise FileError(table.name, _which("prediction", "pred", table))
         counterfactual = columns["version"] is not None and columns["item"] is not None
         if not wanted and not counterfactual:
-            raise FileError(table.name, _which("group of people", "--group", table))
+            raise FileError(table.name, _which("group of people", "group", table))
         if columns["true"] is None and not counterfactual:
-            raise FileError(table.name, _which("true class", "--true", table))
+            raise FileError(table.name, _which("true class", "true", table))
         used = list(
             dict.fromkeys(
                 name
@@ -393,9 +393,9 @@ def _score_columns(table: Table, pattern: str) -> dict[str, str]:
     return by_class
 
 
-def _which(what: str, option: str, table: Table) -> str:
+def _which(what: str, name: str, table: Table) -> str:
     columns = ", ".join(table.columns)
-    return f"which column is the {what}? Name it with {option} (columns: {columns})"
+    return f"which column is the {what}? Name it with {parameter(name)} (columns: {columns})"
 
 
 def _complete(cells: Iterable[str | None], column: str, name: str) -> Labels:

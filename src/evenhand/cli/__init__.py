@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from evenhand import __version__, threads
 from evenhand.cli.commands import Group
-from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure
+from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure, in_shell
 from evenhand.wording import encodable, visible
 
 __all__ = ["command", "main", "run"]
@@ -97,7 +97,8 @@ def command(threads: int | None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors become one line on stderr."""
     try:
-        code = command.main(list(arguments), prog_name="evenhand", standalone_mode=False)
+        with in_shell():
+            code = command.main(list(arguments), prog_name="evenhand", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)

@@ -532,7 +532,8 @@ def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form
     if form is None and field is None and _is_table(sources[0]):
         from evenhand.text.tables import text_column
 
-        field = text_column(sources[0])
+        lines = "--input-format lines takes every line as it is"
+        field = text_column(sources[0], f"Name it with --text; {lines}")
         click.echo(f"{sources[0]}: the text is in '{field}' (--text names another)", err=True)
     if form is None and field is not None:
         form = _form_by_ending(sources[0])

@@ -349,7 +349,7 @@ def counterfactuals(
     if output is None:
         raise click.UsageError("-o: name the file that the texts are written to")
     check_row_format(output)
-    chosen = column or text_column(source)
+    chosen = column or text_column(source, "Name it with --text")
     names = list(versions)
     counts: Counter[str] = Counter()
     with open_table(source) as table, open_rows(output) as write:

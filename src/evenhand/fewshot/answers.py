@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, parameter
 from evenhand.fewshot.data import NEITHER
 from evenhand.files import replace_file
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -817,8 +817,8 @@ def check_same_queries(first: Counts, second: Counts) -> None:
         raise InputError(
             "expected the same test queries, got other ones: both need the same ways, queries, "
             "number of test episodes and class splits; and calibrate needs other queries where "
-            "a class has fewer than shots / 2 + queries texts of one gender (--each-gender, in "
-            "Python each_gender=, leaves such classes out)"
+            "a class has fewer than shots / 2 + queries texts of one gender "
+            f"({parameter('each_gender')} leaves such classes out)"
         )
 
 

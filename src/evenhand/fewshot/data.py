@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.display import Shown
-from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError, parameter
 from evenhand.statistics.odds import (
     Leaning,
     LeaningRule,
@@ -364,8 +364,8 @@ def gender_code(value: object, male: str | None = None, female: str | None = Non
     elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN, NEITHER):
         return int(value)
     raise InputError(
-        "gender: expected M or F, male or female (other codes are named with --male and --female, "
-        f"in Python male= and female=), got {value!r}"
+        "gender: expected M or F, male or female (other codes are named with "
+        f"{parameter('male')} and {parameter('female')}), got {value!r}"
     )
 
 
@@ -552,8 +552,8 @@ def _layout(table: Table, text: str | None, label: str | None, gender: str | Non
             return replace(chosen, gender=column, labels=known.labels if own else ())
     raise FileError(
         table.name,
-        f"expected columns {', '.join(_expected(text, label))}, or others named with --text and "
-        "--label (in Python text= and label=); the columns are "
+        f"expected columns {', '.join(_expected(text, label))}, or others named with "
+        f"{parameter('text')} and {parameter('label')}; the columns are "
         f"{', '.join(table.columns) or 'none'}",
     )
 

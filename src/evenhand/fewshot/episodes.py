@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError, SmallDataError
+from evenhand.errors import FileError, InputError, SmallDataError, parameter
 from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.files import replace_file, to_json
 
@@ -323,16 +323,21 @@ def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) 
     small = [i for i in indices.tolist() if dataset.sizes[i] < texts]
     if small:
         names = ", ".join(f"'{dataset.classes[i]}' ({dataset.sizes[i]})" for i in small)
+        at_least = parameter("at_least", python=f"at_least({texts})", option=f"--at-least {texts}")
         raise SmallDataError(
             f"{dataset.name}: expected {texts} texts per class for an episode, fewer in {names}; "
-            f"--at-least {texts} (in Python at_least({texts})) leaves such classes out"
+            f"{at_least} leaves such classes out"
         )
     few = [i for i in indices.tolist() if dataset.gender_sizes[i].min() < each]
     if few:
         counts = [(dataset.classes[i], *dataset.gender_sizes[i, [MALE, FEMALE]]) for i in few]
         names = ", ".join(f"'{name}' ({men} men, {women} women)" for name, men, women in counts)
+        at_least = parameter(
+            "at_least",
+            python=f"at_least({texts}, each_gender={each})",
+            option=f"--at-least {texts} --each-gender {each}",
+        )
         raise SmallDataError(
             f"{dataset.name}: expected {each} texts of each gender per class, fewer in {names}; "
-            f"--at-least {texts} --each-gender {each} "
-            f"(in Python at_least({texts}, each_gender={each})) leaves such classes out"
+            f"{at_least} leaves such classes out"
         )

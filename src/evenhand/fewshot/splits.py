@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError, SmallDataError
+from evenhand.errors import FileError, InputError, SmallDataError, parameter
 from evenhand.fewshot.data import Dataset
 from evenhand.files import document, save_json
 
@@ -334,20 +334,21 @@ def _apportion(
 
 
 def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Sequence[int]) -> None:
+    waived = parameter("both_leanings", python="both_leanings=False", option="--any-leaning")
     for side, indices in strata.items():
         if len(indices) < len(PARTS):
             names = ", ".join(f"'{dataset.classes[index]}'" for index in indices)
             raise SmallDataError(
                 f"{dataset.name}: expected at least three classes that lean {side}, one for each "
                 f"part, got {len(indices)}{': ' + names if names else ''} "
-                "(not needed with --any-leaning, in Python both_leanings=False; more classes lean "
-                "by --leaning point or share)"
+                f"(not needed with {waived}; more classes lean by {parameter('leaning')} point or "
+                "share)"
             )
     if min(counts) < 2:
         raise SmallDataError(
             f"expected at least two classes in each part, one that leans male and one that leans "
             f"female, got {', '.join(map(str, counts))} "
-            "(not needed with --any-leaning, in Python both_leanings=False)"
+            f"(not needed with {waived})"
         )
 
 

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from evenhand.display import Shown
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError, parameter
 from evenhand.files import parse_json, read_limited
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import open_content, source_name, text_lines
@@ -177,8 +177,8 @@ def _refuse_repeated(known: Iterable[tuple[_Part, _Row]], factors: Sequence[str]
             raise FileError(
                 part.name,
                 f"{row.where}item '{row.item}' has several scores of model "
-                f"'{row.model}'{other}: name the column that distinguishes them with --cluster, or "
-                "average them",
+                f"'{row.model}'{other}: name the column that distinguishes them with "
+                f"{parameter('cluster')}, or average them",
             )
         seen.add(key)
 
@@ -246,7 +246,7 @@ def _from_table(
             if columns[role] is None:
                 raise FileError(
                     table.name,
-                    f"which column is the {role}? Name it with --{role} (columns: "
+                    f"which column is the {role}? Name it with {parameter(role)} (columns: "
                     f"{', '.join(table.columns)})",
                 )
         recognised = table.column(None, NAMES["cluster"])
@@ -356,7 +356,7 @@ def _from_harness(path: Path, wanted: str | None) -> _Part:
         if not rule and len(rules) > 1:
             raise FileError(
                 path,
-                f"which filter? Name it as --score {name},FILTER (filters: "
+                f"which filter? Name it with {parameter('score')} as {name},FILTER (filters: "
                 f"{', '.join(sorted(rules))})",
             )
     if not rows:
@@ -382,7 +382,7 @@ def _chosen(
     if usual is not None:
         return usual
     shown = ", ".join(known) or "none with a number"
-    raise FileError(path, f"which {kind}? Name it with --score ({shown})", line=line)
+    raise FileError(path, f"which {kind}? Name it with {parameter('score')} ({shown})", line=line)
 
 
 def _from_inspect(path: Path, wanted: str | None) -> _Part:

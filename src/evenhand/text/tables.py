@@ -144,8 +144,8 @@ WORDS = 4
 """A column is taken for text where half of its cells have so many words or more."""
 
 
-def text_column(source: Source) -> str:
-    """The only column of a table that looks like text; with none or several, an error.
+def text_column(source: Source, advice: str = "Give that column alone") -> str:
+    """The only column of a table that looks like text; with none or several, an error with advice.
 
     >>> import pandas as pd
     >>> text_column(pd.DataFrame({"id": ["1"], "bio": ["She has sung for years."]}))
@@ -165,8 +165,7 @@ def text_column(source: Source) -> str:
     problem = f"which is the text: {', '.join(long)}" if long else "which column is the text"
     raise FileError(
         name,
-        f"{problem}? Name it with --text (columns: {', '.join(columns)}); --input-format lines "
-        "takes every line as it is",
+        f"{problem}? {advice} (columns: {', '.join(columns)})",
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, parameter
 from evenhand.instruments import READABLE, Declaration, Evidence, Exhibit, Run, instrument, option
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
@@ -123,7 +123,7 @@ class Odds:
             missing = "men and women" if not known else "women" if total[0] else "men"
             reason = f"the data have no text with the gender of {missing}"
             if not known:
-                reason += " (name a column that is not called gender with --gender)"
+                reason += f" (name a column that is not called gender with {parameter('gender')})"
         elif len(known) < 2:
             reason = f"expected two classes or more with genders, got only '{known[0]}'"
         if reason:
