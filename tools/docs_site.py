@@ -475,7 +475,7 @@ def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(headers) + " |", "| " + " | ".join("---" for _ in headers) + " |"]
     for row in rows:
         cells = [cell if cell[:1] in "`[" else _escaped(cell) for cell in row]
-        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
+        cells = [" ".join(cell.split()) for cell in cells]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -483,5 +483,6 @@ def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def _escaped(text: str) -> str:
     """Text whose signs are not Markdown; what stands in backticks stays code."""
     parts = re.split(r"(`[^`]*`)", text)
-    escaped = [re.sub(r"([*_\[\]<>{}\\])", r"\\\1", html.unescape(part)) for part in parts[::2]]
+    escaped = [re.sub(r"([*_\[\]{}\\|])", r"\\\1", html.unescape(part)) for part in parts[::2]]
+    escaped = [html.escape(part, quote=False) for part in escaped]
     return "".join(text for pair in zip(escaped, [*parts[1::2], ""], strict=True) for text in pair)

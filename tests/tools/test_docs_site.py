@@ -147,3 +147,11 @@ def test_examples_within_a_docstring_become_code(site):
     assert site.fence_doctests(text) == "Add.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
     section = "Add.\n\nExamples\n--------\n>>> 1 + 1\n2"
     assert site.fence_doctests(section) == section
+
+
+def test_cells_show_their_signs(site):
+    markdown = pytest.importorskip("markdown")
+    rows = [("`--case [a|b]`", "0<x<1, a|b *and* `c|d`")]
+    page = markdown.markdown(site._table(("Option", "Meaning"), rows), extensions=["tables"])
+    assert "<td><code>--case [a|b]</code></td>" in page
+    assert "<td>0&lt;x&lt;1, a|b *and* <code>c|d</code></td>" in page
