@@ -199,10 +199,12 @@ def binomial_test(successes: int, n: int) -> float:
     >>> binomial_test(9, 10)
     0.021484375
     """
-    from scipy.special import betainc
+    fewer = min(successes, n - successes)
+    if n > 200:
+        from scipy.special import bdtr
 
-    larger = max(successes, n - successes)
-    return min(1.0, 2 * float(betainc(larger, n - larger + 1, 0.5))) if n and larger else 1.0
+        return min(1.0, 2 * float(bdtr(fewer, n, 0.5)))
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(fewer + 1)) / 2**n)
 
 
 def sign_counts(x: ArrayLike) -> tuple[int, int]:
@@ -217,11 +219,8 @@ def sign_test(x: ArrayLike) -> float:
     >>> round(sign_test([0.1] * 8 + [-0.3] * 2 + [0.0]), 4)
     0.1094
     """
-    from scipy.special import bdtr
-
     above, below = sign_counts(x)
-    n = above + below
-    return min(1.0, 2 * float(bdtr(min(above, below), n, 0.5))) if n else 1.0
+    return binomial_test(above, above + below)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
