@@ -2,8 +2,8 @@
 
     python benchmarks/load.py [--words 100000] [--dim 300]
 
-Prints the best of the repeats as seconds and as a ratio to pandas. "first load" includes writing
-the cache, "text alone" does not; "cached load" is every later one.
+Prints the best of the repeats as seconds of the processor and as a ratio to pandas. "first load"
+includes writing the cache, "text alone" does not; "cached load" is every later one.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def with_gensim(path: Path) -> object:
 
 def seconds(way: Callable[[], object]) -> float:
     """How long one run takes."""
-    start = time.perf_counter()
+    start = time.process_time()
     way()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -308,7 +308,7 @@ def test_importing_it_is_cheap():
     ("name", "cells", "digest"),
     [
         ("simulated", 576, "233db698dea6c5c4"),
-        ("wikibios-mini", 432, "8ac681b06ad80fa1"),
+        pytest.param("wikibios-mini", 432, "8ac681b06ad80fa1", marks=pytest.mark.slow),
     ],
 )
 def test_the_keys_of_the_published_grids_stay_the_same(name, cells, digest, request, monkeypatch):

@@ -80,7 +80,9 @@ def test_the_bootstrap_interval_depends_on_the_seed_alone():
     assert wide[1] < narrow[1] < narrow[2] < wide[2]
 
 
-@pytest.mark.parametrize(("above", "below"), [(8, 2), (5, 5), (0, 7), (0, 0), (600, 500), (520, 480), (400, 600)])
+@pytest.mark.parametrize(
+    ("above", "below"), [(8, 2), (5, 5), (0, 7), (0, 0), (600, 500), (520, 480), (400, 600)]
+)
 def test_sign_test_is_the_exact_binomial_test(above, below):
     from scipy.stats import binomtest
 

@@ -204,7 +204,7 @@ def binomial_test(successes: int, n: int) -> float:
         from scipy.special import bdtr
 
         return min(1.0, 2 * float(bdtr(fewer, n, 0.5)))
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(fewer + 1)) / 2**n)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(fewer + 1)) / (1 << n))
 
 
 def sign_counts(x: ArrayLike) -> tuple[int, int]:
