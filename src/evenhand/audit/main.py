@@ -46,6 +46,7 @@ from evenhand.lexicon import Topic
 from evenhand.report.answer import Answer, Finding
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
+from evenhand.report.interactive import check_embeddable, embed, save_embedded
 from evenhand.report.page import write_report
 from evenhand.report.vectors import HIDING
 from evenhand.report.verdicts import Verdict, verdicts
@@ -138,6 +139,7 @@ def audit(
     workers: int = 1,
     device: str = "auto",
     restart: bool = False,
+    interactive: bool = False,
     progress: Progress | None = None,
     read_from: str | os.PathLike[str] | None = None,
     command: Sequence[str] = (),
@@ -181,6 +183,10 @@ def audit(
         Where models run: auto, cpu, cuda, cuda:1 ….
     restart : bool
         Compute all stages again, also those of an earlier audit in `out`.
+    interactive : bool
+        Embed the audited model in the page, which then answers for any sentence, as `ask` does,
+        without a server. For masked models of the family bert and of the size of `mini`; others are
+        an error before the work starts.
     progress : Progress, optional
         Receives the stages and steps.
     read_from : str or path, optional
@@ -211,6 +217,7 @@ def audit(
         device=device,
     )
     _check_words(given, chosen)
+    embedded = _embed(given, device) if interactive else None
     with RunFolder.working(folder):
         for name in ("stages", "work"):
             if restart:
@@ -258,6 +265,7 @@ def audit(
         save_json(folder / "results.json", findings.to_dict())
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
+        save_embedded(folder, embedded)
         page, *figures = write_report(folder)
         files = [
             path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
@@ -273,6 +281,18 @@ def audit(
             out=folder,
             report=page,
         )
+
+
+def _embed(given: Inputs, device: str) -> dict[str, Any]:
+    """The audited model for the page."""
+    if KINDS["model"] not in given.parts:
+        raise InputError(
+            "interactive: expected the audit of a masked model, such as mini, got an audit of "
+            f"{', '.join(given.parts)}"
+        )
+    model = loaded(given.model, device)
+    check_embeddable(model)
+    return embed(model)
 
 
 def _save_model(model: Any, out: Path) -> Path:

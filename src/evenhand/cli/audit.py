@@ -108,6 +108,14 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
     help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot,"
     " predictions.",
 )
+@click.option(
+    "--interactive/--no-interactive",
+    default=False,
+    show_default=True,
+    help="Embed the model in the page: whoever opens it can type a sentence and see the pronouns"
+    " that the model expects, without a server. For BERT models of the size of mini; the page then"
+    " has up to 15 MB.",
+)
 @folder_option("Folder for the page, results, tables and figures.", default="audit-out")
 @device_option()
 @workers_option
@@ -129,6 +137,7 @@ def audit(
     topics: tuple[str, ...],
     quick: bool,
     skip: tuple[str, ...],
+    interactive: bool,
     device: str,
     restart: bool,
     folder: Path,
@@ -155,6 +164,7 @@ def audit(
     Examples:
       evenhand audit
       evenhand audit --quick -o first-look
+      evenhand audit --interactive -o to-share
       evenhand audit --vectors my.vec --topic gender,mine.toml -o my-audit
       evenhand audit --model ./my-bert -o my-model
       evenhand audit --model ./SmolLM2-135M.gguf -o my-causal-model
@@ -198,6 +208,7 @@ def audit(
             workers=worker_count(workers),
             device=device,
             restart=restart,
+            interactive=interactive,
             progress=None if show is None else _Stages(show),
             command=["evenhand", *public_arguments(sys.argv[1:])],
         )

@@ -149,7 +149,7 @@ def ask(
 
 def answer(model: Any, texts: Sequence[str], compared: Floats, cache: Cache) -> list[Answer]:
     """The answers of a loaded model, each compared with the biases of other sentences."""
-    table = _probabilities(model, texts, cache)
+    table = pronoun_probabilities(model, texts, cache)
     answers = []
     for text, row in zip(texts, table, strict=True):
         slot = _slot(row)
@@ -168,13 +168,15 @@ def answer(model: Any, texts: Sequence[str], compared: Floats, cache: Cache) -> 
     return answers
 
 
-def built_in_biases(model: Any, cache: Cache) -> Floats:
+def built_in_biases(model: Any, cache: Cache | None = None) -> Floats:
     """The bias of each built-in sentence, with which answers are compared."""
-    table = _probabilities(model, pronoun_sentences().sentences, cache)
+    table = pronoun_probabilities(model, pronoun_sentences().sentences, cache)
     return np.array([_bias(row, _slot(row)) for row in table])
 
 
-def _probabilities(model: Any, texts: Sequence[str], cache: Cache) -> Floats:
+def pronoun_probabilities(
+    model: Any, texts: Sequence[str], cache: Cache | None = None
+) -> Floats:
     """The probability of every pronoun at the mask (texts, words)."""
     parts = []
     for text in texts:

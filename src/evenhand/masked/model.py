@@ -102,6 +102,12 @@ class Model:
         return self.__dict__["_networks"].core
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration of the network."""
+        settings: dict[str, Any] = self.__dict__["_networks"].settings()
+        return settings
+
+    @property
     def device(self) -> torch.device:
         device: torch.device = self.core.device
         return device

@@ -33,6 +33,7 @@ from evenhand.report.blocks import (
 from evenhand.report.brief import render_brief, render_methods
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
+from evenhand.report.interactive import read_embedded
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
 from evenhand.report.predictions import predictions_section
@@ -91,8 +92,11 @@ def with_verdicts(findings: Findings, built: Iterable[Section]) -> list[Section]
     return [*shown, *others.values()]
 
 
-def render(findings: Findings, built: list[Section]) -> str:
-    """The page as HTML."""
+def render(
+    findings: Findings, built: list[Section], embedded: Mapping[str, Any] | None = None
+) -> str:
+    """The page as HTML, with the model that it embeds."""
+    facts = {name: value for name, value in (embedded or {}).items() if name != "weights"}
     return render_page(
         "page.html",
         with_verdicts(findings, built),
@@ -103,6 +107,8 @@ def render(findings: Findings, built: list[Section]) -> str:
         verdicts=findings.verdicts,
         subjects=SUBJECTS,
         rules=rules(findings),
+        embedded=embedded,
+        embedded_facts=facts,
     )
 
 
@@ -122,7 +128,7 @@ def write_report(folder: str | os.PathLike[str]) -> list[Path]:
     built = sections(findings)
     target = Path(folder)
     (target / "figures").mkdir(exist_ok=True)
-    contents = {target / "report.html": render(findings, built)}
+    contents = {target / "report.html": render(findings, built, read_embedded(folder))}
     contents |= {
         target / "figures" / f"{figure.name}.svg": figure.svg
         for section in built
