@@ -192,7 +192,7 @@ def _weights(model: Model) -> dict[str, Any]:
     """The weights by name, each once, without those that are tied to others."""
     return {
         name: tensor
-        for name, tensor in model.core.state_dict().items()
+        for name, tensor in sorted(model.core.state_dict().items())
         if not name.startswith(TIED)
     }
 
