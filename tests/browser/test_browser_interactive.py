@@ -19,7 +19,7 @@ from evenhand.masked.scoring import encode
 from evenhand.report.findings import read_findings
 from evenhand.report.interactive import embed
 from evenhand.report.page import render
-from interactive_world import rounded, sentences
+from interactive_world import ROOM, rounded, sentences
 
 Open = Callable[..., Page]
 MASK = "[MASK]"
@@ -36,7 +36,7 @@ def mini() -> Model:
 
 @pytest.fixture(scope="module")
 def facts(mini: Model) -> dict[str, Any]:
-    return embed(mini)
+    return embed(mini, ROOM)
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ from evenhand.lexicon import Topic
 from evenhand.report.answer import Answer, Finding
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.interactive import check_embeddable, embed, save_embedded
+from evenhand.report.interactive import Embed, check_embeddable, embed, save_embedded
 from evenhand.report.page import write_report
 from evenhand.report.vectors import HIDING
 from evenhand.report.verdicts import Verdict, verdicts
@@ -217,7 +217,7 @@ def audit(
         device=device,
     )
     _check_words(given, chosen)
-    embedded = _embed(given, device) if interactive else None
+    embedding = _embedding(given, device) if interactive else None
     with RunFolder.working(folder):
         for name in ("stages", "work"):
             if restart:
@@ -265,8 +265,8 @@ def audit(
         save_json(folder / "results.json", findings.to_dict())
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
-        save_embedded(folder, embedded)
-        page, *figures = write_report(folder)
+        save_embedded(folder, None)
+        page, *figures = write_report(folder, embedding)
         files = [
             path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
         ]
@@ -283,16 +283,15 @@ def audit(
         )
 
 
-def _embed(given: Inputs, device: str) -> dict[str, Any]:
-    """The audited model for the page."""
+def _embedding(given: Inputs, device: str) -> Embed:
+    """What embeds the audited model in the page; an error if it cannot be embedded."""
     if KINDS["model"] not in given.parts:
         raise InputError(
             "interactive: expected the audit of a masked model, such as mini, got an audit of "
             f"{', '.join(given.parts)}"
         )
-    model = loaded(given.model, device)
-    check_embeddable(model)
-    return embed(model)
+    check_embeddable(loaded(given.model, device))
+    return lambda room: embed(loaded(given.model, device), room)
 
 
 def _save_model(model: Any, out: Path) -> Path:

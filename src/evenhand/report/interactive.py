@@ -1,150 +1,95 @@
-"""A masked model within the page: packed weights for `interactive.js`, which runs the model there.
-
-Each matrix is rounded to whole numbers of some bits with one scale per row. The whole numbers are
-stored as bytes of their lowest 8 bits, then the remaining bits of all of them; see `pack`.
-"""
+"""A masked model within the page: what the script of the page needs to answer as `ask` does."""
 
 from __future__ import annotations
 
-import base64
-import copy
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.errors import FileError, InputError
 from evenhand.files import document, read_document, replace_file
 from evenhand.language.asking import FORMS, WORDS, built_in_biases, pronoun_probabilities
-from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+from evenhand.lexicon import professions
+from evenhand.lexicon.professions import template_set
+from evenhand.lexicon.pronoun_sentences import MASK, pronoun_sentences
 
 if TYPE_CHECKING:
     from evenhand.masked.model import Model
 
-__all__ = ["check_embeddable", "embed", "pack", "read_embedded", "save_embedded", "unpack"]
+__all__ = ["check_embeddable", "embed", "read_embedded", "save_embedded", "template_sentences"]
 
-Floats = NDArray[np.float32]
 Facts = dict[str, Any]
+Embed = Callable[[int], Facts]
+"""The facts of a model for a page that has room for so many bytes."""
 
 FILE = "interactive.json"
 """What an audit saves for the page, beside `results.json`."""
-LARGEST = 13_700_000
-"""Characters that the packed weights of a model may have: the page stays under 15 MB."""
-BITS = (10, 9, 8)
-"""Bits of a weight, the first that fits is taken; 8 alone move the probabilities of `mini` by .04."""
+PAGE_BYTES = 15_000_000
+"""The size that a page with a model stays under, where the coarsest rounding allows it."""
+MOST_WEIGHTS = 10_000_000
+BITS = ((10, 10), (9, 10), (9, 9), (8, 9), (8, 8))
+"""Bits of the word embeddings and of the layers; a page gets the finest that it has room for."""
 FINE_BITS = 16
 """Bits of vectors and of the small matrices on which the probabilities depend most."""
 FINE = ("position_embeddings", "token_type_embeddings", "predictions.transform")
-TIED = ("cls.predictions.decoder.", "bert.pooler.", "bert.embeddings.position_ids")
+UNUSED = ("cls.predictions.decoder.", "bert.pooler.", "bert.embeddings.position_ids")
 """Weights that are those of another name, and what a masked model does not use."""
-TOLERANCE = 0.02
-"""How much rounding may change a probability or a bias in any built-in sentence."""
-
-
-def pack(matrix: Floats, bits: int) -> bytes:
-    """Round a matrix to whole numbers of 8, 9, 10, 12 or 16 bits, with one scale per row.
-
-    Parameters
-    ----------
-    matrix : array (rows, columns)
-    bits : int
-
-    Returns
-    -------
-    bytes
-        The scales as float32, little-endian; for each number, increased by 2^(bits - 1), its lowest
-        8 bits as a byte; then its other bits, several numbers in a byte, the first in the lowest
-        bits; then zeros up to a multiple of 3 bytes, so that base64 needs no padding.
-
-    Examples
-    --------
-    >>> round(float(unpack(pack(np.array([[1.0, -0.5]], np.float32), 8), (1, 2), 8)[0, 1]), 3)
-    -0.504
-    """
-    top = 2 ** (bits - 1) - 1
-    scales = np.abs(matrix).max(axis=1, keepdims=True).astype("<f4") / np.float32(top)
-    scales[scales == 0] = 1
-    numbers = np.rint(matrix / scales).clip(-top, top).astype(np.int32).ravel() + top + 1
-    high = bits - 8
-    per_byte = 8 // high if high else 1
-    rest = np.zeros(-(-numbers.size // per_byte) * per_byte, dtype=np.int32)
-    rest[: numbers.size] = numbers >> 8
-    shifted = rest.reshape(-1, per_byte) << (high * np.arange(per_byte))
-    content = scales.tobytes() + (numbers & 255).astype(np.uint8).tobytes()
-    if high:
-        content += shifted.sum(axis=1).astype(np.uint8).tobytes()
-    return content + bytes(-len(content) % 3)
-
-
-def unpack(content: bytes, shape: tuple[int, int], bits: int) -> Floats:
-    """The rounded matrix, as the script of the page reads it."""
-    rows, size, high = shape[0], shape[0] * shape[1], bits - 8
-    scales = np.frombuffer(content, "<f4", rows)
-    numbers = np.frombuffer(content, np.uint8, size, 4 * rows).astype(np.int32)
-    if high:
-        per_byte = 8 // high
-        stored = np.frombuffer(content, np.uint8, -(-size // per_byte), 4 * rows + size)
-        rest = (stored[:, None] >> (high * np.arange(per_byte))) & (2**high - 1)
-        numbers |= rest.ravel()[:size].astype(np.int32) << 8
-    whole = (numbers - 2 ** (bits - 1)).astype(np.float32).reshape(shape)
-    return np.asarray(whole * scales[:, None], dtype=np.float32)
 
 
 def check_embeddable(model: Any) -> None:
-    """Raise an error that says what fits if a model cannot be run in a page."""
-    weights = _weights(model) if _kind(model) == "bert" else {}
-    fits = _bits(weights) is not None
-    if not weights or not fits or not _has_bert_tokenizer(model):
-        total = sum(tensor.numel() for tensor in weights.values())
-        size = f", {total:,} weights" if weights else ""
+    """Raise an error that says what can be embedded if a model cannot."""
+    settings: Mapping[str, Any] = getattr(model, "settings", {})
+    family = str(settings.get("model_type", "of another kind"))
+    weights = sum(tensor.numel() for tensor in _weights(model).values()) if settings else 0
+    if (
+        family != "bert"
+        or settings.get("hidden_act") != "gelu"
+        or weights > MOST_WEIGHTS
+        or not _has_bert_tokenizer(model)
+    ):
+        size = f", {weights:,} weights" if weights else ""
         raise InputError(
             "interactive: expected a masked model of the family bert with its WordPiece tokenizer "
-            f"and at most {LARGEST * 6 // BITS[-1] // 10**5 / 10:.0f} million weights, such as "
-            f"mini, got {model.name} ({_kind(model)}{size})"
+            f"and at most {MOST_WEIGHTS // 10**6} million weights, such as mini, got {model.name} "
+            f"({family}{size})"
         )
 
 
-def embed(model: Model) -> Facts:
+def embed(model: Model, room: int) -> Facts:
     """Everything that the script needs to answer as `evenhand.ask` does, as plain JSON values.
 
     Parameters
     ----------
     model : Model
         A masked model for which `check_embeddable` raises no error.
+    room : int
+        Bytes that the page has for it: the weights are rounded as finely as fits.
 
     Returns
     -------
     dict
-        `weights` in base64, their names, shapes and bits, the vocabulary, the pronouns, the bias
-        of the model in the built-in sentences, and `difference`: the most that rounding changes a
-        probability or a bias in these.
+        `weights` as text, their names, shapes and bits, the vocabulary, the pronouns, the bias of
+        the model in the built-in sentences, and `difference`: the most that rounding changes the
+        probability of a pronoun or a bias in the `checked` sentences of `template_sentences`, which
+        the rounding does not know.
 
     """
-    weights = _weights(model)
-    bits = _bits(weights) or BITS[-1]
-    packed, tensors = [], []
-    rounded: dict[str, Floats] = {}
-    for name, tensor in weights.items():
-        matrix = _matrix(tensor)
-        own = _bits_of(name, tensor, bits)
-        packed.append(pack(matrix, own))
-        shape = (matrix.shape[0], matrix.shape[1])
-        rounded[name] = unpack(packed[-1], shape, own).reshape(tensor.shape)
-        tensors.append({"name": name, "rows": shape[0], "columns": shape[1], "bits": own})
-    sentences = pronoun_sentences().sentences
-    biases = built_in_biases(model)
-    difference = _difference(model, rounded, sentences, biases)
-    if difference > TOLERANCE:
-        raise InputError(
-            f"interactive: expected a model whose weights can be rounded to {bits} bits, got "
-            f"{model.name}, whose probabilities change by {difference:.3f} (at most {TOLERANCE})"
-        )
+    from evenhand.masked.packing import (
+        input_moments,
+        pack,
+        packed_size,
+        round_rows,
+        to_text,
+        unpack,
+        with_weights,
+    )
+
     settings = model.settings
-    return {
+    facts = {
         "name": model.name,
         "layers": settings["num_hidden_layers"],
         "heads": settings["num_attention_heads"],
@@ -153,12 +98,62 @@ def embed(model: Model) -> Facts:
         "longest": model.longest,
         **_tokenizer(model),
         "forms": list(FORMS.values()),
-        "biases": [round(float(bias), 4) for bias in biases],
-        "bits": bits,
-        "difference": difference,
-        "tensors": tensors,
-        "weights": base64.b64encode(b"".join(packed)).decode(),
+        "biases": [round(float(bias), 4) for bias in built_in_biases(model)],
     }
+    weights = _weights(model)
+    left = room - len(json.dumps(facts)) - 200 * len(weights)
+    for bits in BITS:
+        chosen = {name: _bits(name, tensor, *bits) for name, tensor in weights.items()}
+        sizes = [packed_size(tensor.shape, chosen[name]) for name, tensor in weights.items()]
+        if sum(sizes) * 16 <= left * 13:
+            break
+    moments = input_moments(model, pronoun_sentences().sentences)
+    packed, tensors, rounded = [], [], {}
+    for name, tensor in weights.items():
+        numbers = tensor.detach().float().cpu().numpy()
+        matrix = numbers.reshape(-1, numbers.shape[-1])
+        known = moments.get(name) if chosen[name] < FINE_BITS else None
+        packed.append(pack(*round_rows(matrix, chosen[name], known), chosen[name]))
+        rounded[name] = unpack(packed[-1], matrix.shape, chosen[name]).reshape(numbers.shape)
+        rows, columns = matrix.shape
+        tensors.append({"name": name, "rows": rows, "columns": columns, "bits": chosen[name]})
+    checked = template_sentences(every=4)
+    return {
+        **facts,
+        "bits": sorted(set(bits)),
+        "difference": difference(model, with_weights(model, rounded), checked),
+        "checked": len(checked),
+        "tensors": tensors,
+        "weights": to_text(b"".join(packed)),
+    }
+
+
+def template_sentences(every: int = 1) -> list[str]:
+    """The built-in templates with every n-th built-in profession, the person masked.
+
+    >>> template_sentences()[0]
+    '[MASK] earns a living as a carpenter.'
+    """
+    return [
+        template.text.replace("{person:object}", MASK)
+        .replace("{person}", MASK)
+        .replace("{profession}", profession.name)
+        for template in template_set().templates
+        for profession in professions()[::every]
+    ]
+
+
+def difference(model: Any, other: Any, texts: list[str]) -> float:
+    """The largest difference of the probability of a pronoun, or of a bias, between two models.
+
+    The bias is P(man) / (P(man) + P(woman)) of the pronouns that the first expects.
+    """
+    own, changed = (pronoun_probabilities(each, texts) for each in (model, other))
+    slots = np.array([[WORDS.index(word) for word in forms] for forms in FORMS.values()])
+    columns = slots[own[:, slots].sum(axis=2).argmax(axis=1)][:, :2]
+    pairs = [np.take_along_axis(table, columns, axis=1) for table in (own, changed)]
+    biases = [pair[:, 0] / pair.sum(axis=1) for pair in pairs]
+    return float(max(np.abs(own - changed).max(), np.abs(biases[0] - biases[1]).max()))
 
 
 def save_embedded(folder: str | os.PathLike[str], facts: Mapping[str, Any] | None) -> None:
@@ -174,76 +169,27 @@ def save_embedded(folder: str | os.PathLike[str], facts: Mapping[str, Any] | Non
 def read_embedded(folder: str | os.PathLike[str]) -> Facts | None:
     """What the page of an audit embeds, None if it embeds nothing."""
     path = Path(folder) / FILE
-    return read_document(path) if path.exists() else None
+    if not path.exists():
+        return None
+    facts = read_document(path)
+    if "<" in facts["weights"]:  # it stands in the page as it is
+        raise FileError(path, "expected packed weights, got a text with '<'")
+    return facts
 
 
-# -------------------------------------------------------------------------------------- the model
-
-
-def _kind(model: Any) -> str:
-    settings: Mapping[str, Any] = getattr(model, "settings", {})
-    family = str(settings.get("model_type", "of another kind"))
-    if family == "bert" and settings.get("hidden_act") != "gelu":
-        return f"bert with {settings.get('hidden_act')}"
-    return family
-
-
-def _weights(model: Model) -> dict[str, Any]:
-    """The weights by name, each once, without those that are tied to others."""
+def _weights(model: Any) -> dict[str, Any]:
+    """The weights by name, each once."""
     return {
         name: tensor
         for name, tensor in sorted(model.core.state_dict().items())
-        if not name.startswith(TIED)
+        if not name.startswith(UNUSED)
     }
 
 
-def _matrix(tensor: Any) -> Floats:
-    """A weight as a matrix of numbers; a vector is one row."""
-    numbers = tensor.detach().float().cpu().numpy()
-    return np.asarray(numbers.reshape(-1, numbers.shape[-1]), dtype=np.float32)
-
-
-def _bits_of(name: str, tensor: Any, bits: int) -> int:
-    fine = tensor.ndim == 1 or any(part in name for part in FINE)
-    return FINE_BITS if fine else bits
-
-
-def _bits(weights: Mapping[str, Any]) -> int | None:
-    """The most bits with which the packed weights fit into a page, None if none do."""
-    for bits in BITS:
-        sizes = [
-            4 * (tensor.numel() // tensor.shape[-1])
-            + -(-tensor.numel() * _bits_of(name, tensor, bits) // 8)
-            for name, tensor in weights.items()
-        ]
-        if sum(4 * -(-size // 3) for size in sizes) <= LARGEST:
-            return bits
-    return None
-
-
-def _difference(
-    model: Model, rounded: Mapping[str, Floats], sentences: Sequence[str], biases: Any
-) -> float:
-    """The largest change of a probability or a bias if the weights are rounded."""
-    changed = with_weights(model, rounded)
-    before, after = (pronoun_probabilities(m, sentences) for m in (model, changed))
-    return max(
-        float(np.abs(after - before).max()), float(np.abs(built_in_biases(changed) - biases).max())
-    )
-
-
-def with_weights(model: Model, weights: Mapping[str, Floats]) -> Model:
-    """A copy of a model with other weights."""
-    import torch
-
-    from evenhand.masked.model import Model
-
-    core = copy.deepcopy(model.core)
-    own = core.state_dict()
-    with torch.no_grad():
-        for name, values in weights.items():
-            own[name].copy_(torch.from_numpy(values))
-    return Model(model.name, core, model.tokenizer)
+def _bits(name: str, tensor: Any, embeddings: int, layers: int) -> int:
+    if tensor.ndim == 1 or any(part in name for part in FINE):
+        return FINE_BITS
+    return embeddings if "word_embeddings" in name else layers
 
 
 # ---------------------------------------------------------------------------------- the tokenizer
@@ -277,14 +223,12 @@ def _piece(model: Any, word: str) -> int | None:
     return ids[0] if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id else None
 
 
-def _tokenizer(model: Model) -> Facts:
+def _tokenizer(model: Any) -> Facts:
     from evenhand.masked.tokenizer import content
 
-    tokenizer: Any = model.tokenizer
+    tokenizer = model.tokenizer
     parts = json.loads(content(tokenizer.backend_tokenizer))
-    normalizer = parts["normalizer"]
-    lower = normalizer["lowercase"]
-    accents = normalizer["strip_accents"]
+    lower, accents = (parts["normalizer"][name] for name in ("lowercase", "strip_accents"))
     vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
     return {
         "lower": lower,

@@ -33,7 +33,7 @@ from evenhand.report.blocks import (
 from evenhand.report.brief import render_brief, render_methods
 from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.interactive import read_embedded
+from evenhand.report.interactive import PAGE_BYTES, Embed, read_embedded, save_embedded
 from evenhand.report.methods import label_of, method, methods, used
 from evenhand.report.posterior import posterior_section
 from evenhand.report.predictions import predictions_section
@@ -71,6 +71,10 @@ def sections(findings: Findings) -> list[Section]:
 
 TABS = {"model": "masked", "classifier": "fewshot"}
 """The names of sections on subjects that have another name."""
+
+
+SCRIPT = 50_000
+"""More than the bytes of the tab that asks an embedded model, without the model."""
 
 
 def with_verdicts(findings: Findings, built: Iterable[Section]) -> list[Section]:
@@ -112,11 +116,18 @@ def render(
     )
 
 
-def write_report(folder: str | os.PathLike[str]) -> list[Path]:
+def write_report(folder: str | os.PathLike[str], embed: Embed | None = None) -> list[Path]:
     """Write the page and its figures from what an audit saved in `folder`.
 
     The figures are part of the page; their files are for use elsewhere. Beside the page are
     `brief.html`, the answer on one printed page, and `methods.html`, formulas and references.
+
+    Parameters
+    ----------
+    folder : str or path
+    embed : callable, optional
+        Gives the facts of a model to embed, for the bytes that the page has left. They are saved in
+        the folder; without it, the page embeds what was saved there before.
 
     Returns
     -------
@@ -128,6 +139,8 @@ def write_report(folder: str | os.PathLike[str]) -> list[Path]:
     built = sections(findings)
     target = Path(folder)
     (target / "figures").mkdir(exist_ok=True)
+    if embed is not None:
+        save_embedded(folder, embed(PAGE_BYTES - len(render(findings, built).encode()) - SCRIPT))
     contents = {target / "report.html": render(findings, built, read_embedded(folder))}
     contents |= {
         target / "figures" / f"{figure.name}.svg": figure.svg

@@ -60,9 +60,23 @@ const interactive = (() => {
   /* ---- the weights: whole numbers of some bits, with a scale for each row */
   const weights = new Map();
   let loading = null;
-  function unpack(base64, { rows, columns, bits }) {
-    const binary = atob(base64), content = new Uint8Array(binary.length);
-    for (let i = 0; i < binary.length; i += 1) content[i] = binary.charCodeAt(i);
+  const digits = new Uint8Array(128);
+  Array.from({ length: 94 }, (_, i) => 33 + i).filter((code) => !"\"'<".includes(String.fromCharCode(code)))
+    .forEach((code, i) => { digits[code] = i; });
+  /** The bytes of a text: two of its 91 characters have 13 bits, the highest first. */
+  function read(text) {
+    const content = new Uint8Array((text.length * 13) / 16);
+    for (let i = 0, at = 0, held = 0, bits = 0; i < text.length; i += 2) {
+      held = (held << 13) | (91 * digits[text.charCodeAt(i)] + digits[text.charCodeAt(i + 1)]);
+      for (bits += 13; bits >= 8; at += 1) {
+        bits -= 8;
+        content[at] = held >> bits;
+      }
+      held &= (1 << bits) - 1;
+    }
+    return content;
+  }
+  function unpack(content, { rows, columns, bits }) {
     const view = new DataView(content.buffer), size = rows * columns;
     const high = bits - 8, low = 4 * rows, rest = low + size, keep = 2 ** high - 1, middle = 2 ** (bits - 1);
     const matrix = new Float32Array(size);
@@ -80,8 +94,8 @@ const interactive = (() => {
     let at = 0;
     for (const tensor of facts.tensors) {
       const { rows, columns, bits } = tensor, size = rows * columns;
-      const length = 4 * Math.ceil((4 * rows + size + Math.ceil((size * (bits - 8)) / 8)) / 3);
-      weights.set(tensor.name, unpack(text.slice(at, at + length), tensor));
+      const length = 16 * Math.ceil((4 * rows + size + Math.ceil((size * (bits - 8)) / 8)) / 13);
+      weights.set(tensor.name, unpack(read(text.slice(at, at + length)), tensor));
       at += length;
       progress(at / text.length);
       await pause();
