@@ -246,7 +246,7 @@ def test_without_the_tests_that_decide_a_card_says_that_there_is_no_verdict(
 ) -> None:
     monkeypatch.setattr("evenhand.report.posterior.ESS", 20)  # there are few draws here
     monkeypatch.setattr("evenhand.report.posterior.RHAT", 1.5)
-    monkeypatch.setattr(main, "write_report", lambda place, embed: [place])
+    monkeypatch.setattr(main, "write_report", lambda place, *_: [place])
     w = small()
     v = Vectors.from_arrays(w.words, w.matrix)
     found = audit(v, topics=[w.topic], out=tmp_path / "out", quick=True, skip=("vectors",))

@@ -35,7 +35,7 @@ WIDTH, STEEP = 32, 10.0
 @pytest.fixture(autouse=True)
 def _verdicts_alone(monkeypatch):
     """The page is tested elsewhere, and so is how distances spread with the dimension."""
-    monkeypatch.setattr(main, "write_report", lambda folder, embed: [folder / "report.html"])
+    monkeypatch.setattr(main, "write_report", lambda folder, *_: [folder / "report.html"])
     few = partial(nulls.dimension_spread, dims=(2, 10), points=50, repeats=2)
     monkeypatch.setattr(nulls, "dimension_spread", few)
 

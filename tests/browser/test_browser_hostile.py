@@ -75,6 +75,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             topics=[topic],
             out=home / "out",
             quick=True,
+            interactive=True,
         )
     assert not done.failed
     new = listing(home.parents[2]) - before

@@ -183,9 +183,7 @@ def test_pronouns_are_asked_in_turn(opened: Page) -> None:
 )
 def test_an_answer_is_described_as_the_shell_does(opened: Page, man: float, woman: float) -> None:
     words = (("his", man), ("her", woman), ("their", 0.004))
-    answer = Answer(
-        sentence="x", model="mini", words=words, bias=0.5, more_male=71, sentences=120
-    )
+    answer = Answer(sentence="x", model="mini", words=words, bias=0.5, more_male=71, sentences=120)
     described = opened.run(f"interactive.describe({json.dumps(answer.to_dict())})")
     assert described == str(answer).splitlines()[1]
 
@@ -213,7 +211,9 @@ def test_typing_shows_the_answer(
     page.run("document.getElementById('try-text').select()")
     page.write("Nobody is here.")
     status = "document.getElementById('try-status')"
-    assert "No pronoun yet" in wait(page, f"!{status}.classList.contains('unseen') && {status}.innerText")
+    assert "No pronoun yet" in wait(
+        page, f"!{status}.classList.contains('unseen') && {status}.innerText"
+    )
     assert page.run("document.querySelectorAll('#try-answers *').length") == 0
     assert page.complaints() == [], "errors of the script, or of the content policy"
     assert page.requests() == [embedding.as_uri()]

@@ -69,7 +69,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
             with pytest.MonkeyPatch.context() as patch:
                 few = partial(nulls.dimension_spread, dims=(2, 10, 50), points=100, repeats=4)
                 patch.setattr(nulls, "dimension_spread", few)
-                patch.setattr(main, "write_report", lambda place, embed: [place])
+                patch.setattr(main, "write_report", lambda place, *_: [place])
                 audit(v, topics=[asked], out=out, quick=True, skip=("posterior",), **settings)
             made[name] = out
         return made[name]

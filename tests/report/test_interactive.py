@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evenhand.audit import audit
 from evenhand.errors import FileError, InputError
 from evenhand.language.asking import ask
 from evenhand.masked import load
@@ -22,6 +23,7 @@ from evenhand.report.interactive import (
     save_embedded,
     template_sentences,
 )
+from evenhand.report.page import write_report
 from evenhand.simulate.causal import bigram_model
 from interactive_world import ROOM, rounded, sentences
 from small_encoder import save_small
@@ -94,7 +96,7 @@ def test_what_cannot_be_embedded_is_named_with_what_can(
     mini: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_embeddable(mini)
-    with pytest.raises(InputError, match="expected a masked model of the family bert.*mini, got"):
+    with pytest.raises(InputError, match=r"masked model of the family bert.*mini, got"):
         check_embeddable(bigram_model({"[BOS]": {"she": 0.5, "he": 0.5}}))
     monkeypatch.setattr(interactive, "MOST_WEIGHTS", 5_000_000)
     with pytest.raises(InputError, match=r"at most 5 million weights.*\(bert, 7,\d{3},\d{3} we"):
@@ -110,3 +112,25 @@ def test_saved_read_back_and_removed(tmp_path: Path) -> None:
         read_embedded(tmp_path)
     save_embedded(tmp_path, None)
     assert read_embedded(tmp_path) is None
+
+
+def test_an_audit_without_a_masked_model_is_refused_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a masked model, such as mini, got an audit of vectors"):
+        audit("glove", skip=["posterior"], out=tmp_path / "out", interactive=True)
+    with pytest.raises(InputError, match="a masked model, such as mini, got an audit of causal"):
+        audit(model="tiny-causal", out=tmp_path / "out", interactive=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_page_of_an_audit_keeps_its_model_until_an_audit_without(tmp_path: Path) -> None:
+    model, out = save_small(tmp_path / "small"), tmp_path / "out"
+    page = audit(model=model, out=out, quick=True, interactive=True).report
+    first = page.read_text(encoding="utf-8")
+    assert '<section id="try">' in first
+    assert page.stat().st_size < interactive.PAGE_BYTES
+    write_report(out)  # as `evenhand report` does
+    assert page.read_text(encoding="utf-8") == first
+    audit(model=model, out=out, quick=True)
+    assert "try-weights" not in page.read_text(encoding="utf-8")
+    assert read_embedded(out) is None

@@ -174,9 +174,7 @@ def built_in_biases(model: Any, cache: Cache | None = None) -> Floats:
     return np.array([_bias(row, _slot(row)) for row in table])
 
 
-def pronoun_probabilities(
-    model: Any, texts: Sequence[str], cache: Cache | None = None
-) -> Floats:
+def pronoun_probabilities(model: Any, texts: Sequence[str], cache: Cache | None = None) -> Floats:
     """The probability of every pronoun at the mask (texts, words)."""
     parts = []
     for text in texts:

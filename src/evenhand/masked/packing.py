@@ -1,4 +1,4 @@
-"""Weights of a masked model as a short text: rounded to a few bits, packed, in printable characters.
+"""Weights of a masked model as a short text: rounded to a few bits and packed.
 
 `evenhand.report.interactive` embeds the text in a page, whose script unpacks it.
 """
@@ -74,7 +74,7 @@ def pack(numbers: Ints, scales: Floats, bits: int) -> bytes:
     in the lowest bits; then zeros up to a multiple of 13 bytes.
     """
     stored = numbers.ravel() + 2 ** (bits - 1)
-    content = scales.astype("<f4").tobytes() + (stored & 255).astype(np.uint8).tobytes()
+    content: bytes = scales.astype("<f4").tobytes() + (stored & 255).astype(np.uint8).tobytes()
     if bits > 8:
         per_byte = 8 // (bits - 8)
         rest = np.zeros(-(-stored.size // per_byte) * per_byte, dtype=np.int32)
@@ -155,7 +155,8 @@ def input_moments(model: Model, texts: Sequence[str]) -> dict[str, NDArray[np.fl
 
         return hook
 
-    network: Any = copy.deepcopy(model.network).float()
+    network: Any = copy.deepcopy(model.network)
+    network.float()
     for name, module in network.named_modules():
         if isinstance(module, torch.nn.Linear) and ".layer." in name:
             module.register_forward_hook(remember(f"{name}.weight"))
