@@ -31,7 +31,7 @@ from evenhand.audit.stages import (
     topic_stages,
 )
 from evenhand.display import Result, ResultList
-from evenhand.errors import FileError, InputError, VocabularyError
+from evenhand.errors import FileError, InputError, VocabularyError, parameter
 from evenhand.files import (
     RunFolder,
     check_folder,
@@ -287,8 +287,8 @@ def _embedding(given: Inputs, device: str) -> Embed:
     """What embeds the audited model in the page; an error if it cannot be embedded."""
     if KINDS["model"] not in given.parts:
         raise InputError(
-            "interactive: expected the audit of a masked model, such as mini, got an audit of "
-            f"{', '.join(given.parts)}"
+            f"{parameter('interactive')}: expected the audit of a masked model, such as mini, got an "
+            f"audit of {', '.join(given.parts)}"
         )
     check_embeddable(loaded(given.model, device))
     return lambda room: embed(loaded(given.model, device), room)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import document, read_document, replace_file
 from evenhand.language.asking import FORMS, WORDS, built_in_biases, pronoun_probabilities
 from evenhand.lexicon import professions
@@ -53,8 +53,8 @@ def check_embeddable(model: Any) -> None:
     ):
         size = f", {weights:,} weights" if weights else ""
         raise InputError(
-            "interactive: expected a masked model of the family bert with its WordPiece tokenizer "
-            f"and at most {MOST_WEIGHTS // 10**6} million weights, such as mini, got {model.name} "
+            f"{parameter('interactive')}: expected a masked model of the family bert with its WordPiece "
+            f"tokenizer and at most {MOST_WEIGHTS // 10**6} million weights, such as mini, got {model.name} "
             f"({family}{size})"
         )
 
