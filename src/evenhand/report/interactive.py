@@ -53,9 +53,9 @@ def check_embeddable(model: Any) -> None:
     ):
         size = f", {weights:,} weights" if weights else ""
         raise InputError(
-            f"{parameter('interactive')}: expected a masked model of the family bert with its WordPiece "
-            f"tokenizer and at most {MOST_WEIGHTS // 10**6} million weights, such as mini, got {model.name} "
-            f"({family}{size})"
+            f"{parameter('interactive')}: expected a masked model of the family bert with its "
+            f"WordPiece tokenizer and at most {MOST_WEIGHTS // 10**6} million weights, such as "
+            f"mini, got {model.name} ({family}{size})"
         )
 
 
