@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import inspect
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from fewshot_runs import measured as measured_runs
+from fewshot_runs import run_of
 
 import evenhand as eh
 from evenhand.display import Result, ResultList, Shown
@@ -17,7 +21,7 @@ DATA = {"label": list("abab") * 30, "prediction": list("aabb") * 30, "group": li
 
 
 @pytest.fixture(scope="module")
-def results():
+def results(tmp_path_factory):
     """An example of each class, by its name."""
     simulated = world(bias=0.3, dim=20, seed=1)
     v = eh.vectors.Vectors.from_arrays(list(simulated.words), simulated.matrix)
@@ -43,7 +47,17 @@ def results():
         sentence="Some evidence.",
         numbers=(),
     )
+    predictions = eh.classifier.read_predictions(pd.DataFrame(DATA), group="group")
+    few_shot = measured_runs(2.0).results(measured_runs(0.0))
     listed = [
+        eh.audit(
+            predictions=predictions,
+            out=tmp_path_factory.mktemp("audit"),
+            quick=True,
+            skip=["text", "vectors", "posterior", "masked", "fewshot"],
+        ),
+        few_shot,
+        run_of(few_shot),
         measured,
         measured[0],
         measured[0].items,
@@ -69,7 +83,7 @@ def results():
         plan,
         plan.rows[0],
         verdict,
-        eh.classifier.read_predictions(pd.DataFrame(DATA), group="group"),
+        predictions,
         eh.text.swap("She sings."),
         eh.fewshot.read("simulated"),
         eh.vectors.pair_analogies(v, *topic.definitional[0], n=5),
@@ -78,11 +92,8 @@ def results():
 
 
 ELSEWHERE = {
-    "Audit": "tests/audit",
     "Change": "below",
     "Mitigation": "below",
-    "FewShotRun": "tests/fewshot",
-    "RunResults": "tests/fewshot",
 }
 CLASSES = {
     value.__name__: value
@@ -188,3 +199,21 @@ def test_the_heading_of_several_results_is_whole():
     answers = eh.ask("The clerk lost [MASK] keys.")
     assert ">ResultList of 1 × Answer: mini" in answers._repr_html_()
     assert ">mini" in answers[0]._repr_html_()
+
+
+def test_audits_and_runs_say_what_was_found(results):
+    audit, run = results["Audit"], results["FewShotRun"]
+    assert repr(audit).endswith("report.html>")
+    (verdict,) = audit.verdicts
+    assert verdict.level in repr(audit)
+    assert html.escape(verdict.sentence) in audit._repr_html_()
+    accuracy, bias = run.results.accuracy, run.results.bias
+    assert (
+        repr(run) == f"<FewShotRun {run.name}: accuracy {accuracy.estimate}, bias {bias.estimate}>"
+    )
+    assert repr(run.results) == repr(run).replace(f"FewShotRun {run.name}:", "RunResults")
+    assert list(run.to_frame()["value"]) == list(run.results.to_frame()["value"])
+    assert {accuracy.value, bias.value} <= set(run.to_frame()["value"])
+    bare = replace(run, results=None)
+    assert repr(bare) == f"<FewShotRun {run.name}: not measured yet>"
+    assert "<table>" not in bare._repr_html_()
