@@ -55,7 +55,7 @@ def test_the_token_is_not_accepted_elsewhere(client):
     assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/charts.css"])
+@pytest.mark.parametrize("path", list(PAGES))
 def test_pages_have_no_data_and_strict_headers(client, path):
     answer = client.get(path)
     assert answer.status_code == 200
@@ -73,7 +73,7 @@ def test_the_page_has_no_inline_script_or_style_and_loads_nothing_from_elsewhere
     assert "<style" not in page
     assert re.findall(r"\son\w+=", page) == []
     addresses = re.findall(r'(?:src|href)="([^"]*)"', page)
-    assert set(addresses) == {"data:,", "/charts.css", "/explore.css", "/explore.js", "#main"}
+    assert set(addresses) == {"data:,", "/colours.css", "/explore.css", "/explore.js", "#main"}
     script = client.get("/explore.js").text
     assert "http" not in script.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|\beval\b|new Function", script)
@@ -82,9 +82,15 @@ def test_the_page_has_no_inline_script_or_style_and_loads_nothing_from_elsewhere
 def test_charts_have_the_report_colours_on_dark_paper(client):
     from evenhand.charts import BLUE, GREY, INK
 
-    style = client.get("/charts.css").text
+    style = client.get("/colours.css").text
     for colour in (BLUE, GREY, INK):
         assert f'[fill="{colour}"]' in style
+    defined = set(re.findall(r"(--[a-z]+): light-dark", style))
+    own = client.get("/explore.css").text
+    assert "light-dark" not in own  # colours are defined in one place
+    assert {
+        name for name in re.findall(r"var\((--[a-z]+)\)", own) if f"{name}:" not in own
+    } <= defined
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_the_policy_allows_nothing_from_elsewhere(page: Page) -> None:
 
 def test_every_colour_of_a_figure_has_one_for_dark_paper(page: Page) -> None:
     templates = resources.files("evenhand.report") / "templates"
-    style = (templates / "style.css").read_text(encoding="utf-8")
+    style = (templates / "colours.css").read_text(encoding="utf-8")
     known = set(re.findall(r'\.chart \[((?:fill|stroke)="[^"]+")\]', style))
     code = (resources.files("evenhand") / "charts.py").read_text(encoding="utf-8")
     before, _, after = code.partition("RISING = ")  # heat maps keep their colours on dark paper

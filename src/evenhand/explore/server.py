@@ -66,12 +66,11 @@ HEADERS = {
 }
 PAGES = {
     "/": ("evenhand.explore", "pages/index.html", "text/html; charset=utf-8"),
+    "/colours.css": ("evenhand.report", "templates/colours.css", "text/css; charset=utf-8"),
     "/explore.css": ("evenhand.explore", "pages/explore.css", "text/css; charset=utf-8"),
     "/explore.js": ("evenhand.explore", "pages/explore.js", "text/javascript; charset=utf-8"),
 }
 """Everything that is served as a file, read once at the start."""
-CHART_STYLE = ("evenhand.report", "templates/style.css")
-"""The style of the report, which has the colours of charts on dark paper."""
 
 
 # -------------------------------------------------------------------------------- requests
@@ -294,7 +293,6 @@ def application(
     files = {
         path: (_resource(package, name), media) for path, (package, name, media) in PAGES.items()
     }
-    files["/charts.css"] = (_chart_style(), files["/explore.css"][1])
 
     async def page(request: Request) -> Response:
         content, media = files[request.url.path]
@@ -336,12 +334,6 @@ def application(
 
 def _resource(package: str, name: str) -> bytes:
     return resources.files(package).joinpath(name).read_bytes()
-
-
-def _chart_style() -> bytes:
-    """The rules of the report's style that are about the colours of charts, one per line."""
-    lines = _resource(*CHART_STYLE).splitlines(keepends=True)
-    return b"".join(line for line in lines if line.startswith(b".chart ["))
 
 
 class Guard:

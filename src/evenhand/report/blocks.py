@@ -405,7 +405,10 @@ def render_page(
         .render(
             start=shown[: len(start)],
             sections=shown[len(start) :],
-            style=(templates / "style.css").read_text(encoding="utf-8"),
+            style="".join(
+                (templates / name).read_text(encoding="utf-8")
+                for name in ("colours.css", "style.css")
+            ),
             script=(templates / "script.js").read_text(encoding="utf-8"),
             **values,
         )
