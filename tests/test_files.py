@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
+import math
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenhand.errors import FileError, PartialFailure
-from evenhand.files import RunFolder, replace_file, user_cache, versions
+from evenhand.files import RunFolder, open_rows, plain, replace_file, user_cache, versions
 
 IDENTITY = {"settings": {"network": "maml", "ways": 5}, "data": "0123456789abcdef0123456789abcdef"}
 
@@ -184,3 +189,54 @@ def test_a_file_gets_the_mode_of_a_new_one_and_the_umask_is_left_alone(tmp_path,
     finally:
         os.umask(before)
     assert (tmp_path / "new.txt").stat().st_mode & 0o777 == 0o640
+
+
+def random_columns(rows=3000):
+    rng = random.Random(0)  # noqa: S311
+
+    def text():
+        return "".join(rng.choices([*'a,"\n %s\\\t', "é", "\u2028", "😀"], k=rng.randrange(6)))
+
+    def number():
+        kinds = rng.random(), -(10 ** rng.uniform(-320, 300)), rng.random() * 1e-4, 0.0, -0.0, 1.0
+        return rng.choice([*kinds, 123456789.25, 1e22, math.nan, math.inf, -math.inf])
+
+    return {
+        "te%xt, x": [text() for _ in range(rows)],
+        "number": [number() for _ in range(rows)],
+        "count": [rng.randrange(-9, 10**12) for _ in range(rows)],
+        "flag": [rng.random() < 0.5 for _ in range(rows)],
+        "mixed": [rng.choice([None, text(), number(), 3, True]) for _ in range(rows)],
+    }
+
+
+@pytest.mark.parametrize("names", [["te%xt, x", "number", "count", "flag", "mixed"], ["mixed"]])
+def test_rows_are_written_as_the_csv_and_json_modules_write_them(tmp_path, names):
+    columns = {name: random_columns()[name] for name in names}
+    for file in ("rows.csv", "rows.jsonl"):
+        with open_rows(tmp_path / file) as write:
+            write({name: column[:1000] for name, column in columns.items()})
+            write(
+                {
+                    name: np.array(column[1000:]) if name in ("number", "count") else column[1000:]
+                    for name, column in columns.items()
+                }
+            )
+    expected = io.StringIO(newline="")
+    writer = csv.writer(expected, lineterminator="\n")
+    writer.writerow(columns)
+    missing = [[None if cell != cell else cell for cell in column] for column in columns.values()]
+    writer.writerows(zip(*missing, strict=True))
+    assert (tmp_path / "rows.csv").read_bytes().decode() == expected.getvalue()
+    lines = (
+        json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) + "\n"
+        for row in zip(*columns.values(), strict=True)
+    )
+    assert (tmp_path / "rows.jsonl").read_bytes().decode() == "".join(lines)
+
+
+def test_a_carriage_return_stays_in_its_cell(tmp_path):
+    with open_rows(tmp_path / "rows.csv") as write:
+        write({"text": ["one\rtwo"], "n": [1]})
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["text", "n"], ["one\rtwo", "1"]]

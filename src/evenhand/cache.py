@@ -56,8 +56,13 @@ def content_key(context: str, *numbers: int, text: str = "") -> bytes:
 
 def content_keys(context: str, contents: Iterable[bytes]) -> list[bytes]:
     """The keys of entries that depend on a context and on some bytes each."""
-    key = _context_hash(context)
-    return [blake2b(content, digest_size=KEY_BYTES, key=key).digest() for content in contents]
+    start = blake2b(digest_size=KEY_BYTES, key=_context_hash(context))
+    keys = []
+    for content in contents:
+        hashed = start.copy()
+        hashed.update(content)
+        keys.append(hashed.digest())
+    return keys
 
 
 @lru_cache
@@ -154,9 +159,8 @@ class Cache:
     def _add(self, batch: NDArray[Any]) -> None:
         first = len(self._batches) << 32
         self._batches.append(batch)
-        keys = batch["key"].tobytes()
-        for row in range(len(batch)):
-            self._rows[keys[row * KEY_BYTES : (row + 1) * KEY_BYTES]] = first + row
+        keys = batch["key"].astype(object).tolist()
+        self._rows.update(zip(keys, range(first, first + len(keys)), strict=True))
 
 
 def _claim(folder: Path) -> None:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
+from json.encoder import encode_basestring
 from pathlib import Path
 from types import NoneType
 from typing import IO, Any, ClassVar, Self, TypeAlias
@@ -552,8 +553,8 @@ def _differences(there: Any, now: Any, name: str = "") -> Iterator[str]:
 
 ROW_FORMATS = (".csv", ".jsonl", ".parquet")
 
-WriteRows: TypeAlias = Callable[[Mapping[str, Sequence[Any]]], None]
-"""Takes some rows by column."""
+WriteRows: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Takes some rows by column, each a sequence or an array."""
 
 
 def check_row_format(path: str | os.PathLike[str]) -> str:
@@ -585,44 +586,89 @@ def open_rows(path: str | os.PathLike[str]) -> Iterator[WriteRows]:
 
 @contextmanager
 def _csv(file: IO[bytes]) -> Iterator[WriteRows]:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
     started = False
 
-    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+    def write(columns: Mapping[str, Any]) -> None:
         nonlocal started
+        lists = [_cells(column, _csv_texts, _csv_cell) for column in columns.values()]
         if not started:
-            writer.writerow(columns)
+            lists = [
+                [*_csv_texts([name]), *cells] for name, cells in zip(columns, lists, strict=True)
+            ]
             started = True
-        writer.writerows(zip(*map(_cells, columns.values()), strict=True))
+        if len(lists) == 1:  # a line without anything would be no row
+            lists = [[cell or '""' for cell in lists[0]]]
+        file.write("".join(f"{','.join(row)}\n" for row in zip(*lists, strict=True)).encode())
 
-    try:
-        yield write
-    finally:
-        text.detach()
+    yield write
 
 
-def _cells(column: Sequence[Any]) -> Sequence[Any]:
-    """A column of a CSV file: a number that is none is empty."""
-    if set(map(type, column)) <= {str, int, bool}:
-        return column
-    return ["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in column]
+_QUOTED = re.compile('[,"\r\n]')
+
+
+def _csv_texts(column: Sequence[str]) -> list[str]:
+    """Texts as cells of a CSV file, in quotes where they need them."""
+    if not _QUOTED.search("".join(column)):
+        return list(column)
+    return [
+        '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text for text in column
+    ]
+
+
+def _csv_cell(cell: Any) -> str:
+    """A cell of a CSV file: a number that is none is empty."""
+    missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+    return "" if missing else _csv_texts([str(cell)])[0]
 
 
 @contextmanager
 def _jsonl(file: IO[bytes]) -> Iterator[WriteRows]:
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
-    def write(columns: Mapping[str, Sequence[Any]]) -> None:
-        names = [str(name) for name in columns]
+    def texts(column: Sequence[str]) -> list[str]:
+        return list(map(encode_basestring, column))
+
+    def write(columns: Mapping[str, Any]) -> None:
+        names = [name.replace("%", "%%") for name in texts([str(name) for name in columns])]
+        row = "{" + ", ".join(f"{name}: %s" for name in names) + "}\n"
         lists = [
-            column if set(map(type, column)) <= {str, int, bool} else plain(column)
-            for column in columns.values()
+            _cells(column, texts, lambda cell: encode(plain(cell))) for column in columns.values()
         ]
-        for row in zip(*lists, strict=True):
-            file.write(f"{encode(dict(zip(names, row, strict=True)))}\n".encode())
+        file.write("".join(row % cells for cells in zip(*lists, strict=True)).encode())
 
     yield write
+
+
+def _cells(
+    column: Any,
+    texts: Callable[[Sequence[str]], list[str]],
+    other: Callable[[Any], str],
+) -> list[str]:
+    """A column of a file of text; `other` writes a single value of any kind."""
+    cells = column.tolist() if hasattr(column, "tolist") else column
+    kinds = set(map(type, cells))
+    if kinds <= {str}:
+        return texts(cells)
+    if kinds == {float}:
+        return _numbers(cells, other)
+    return list(map(str if kinds == {int} else other, cells))
+
+
+def _numbers(values: Sequence[float], other: Callable[[Any], str]) -> list[str]:
+    """Numbers as `repr` writes them; `other` writes those that are not finite."""
+    import numpy as np
+    import pyarrow as pa
+
+    array = np.array(values)
+    # from a buffer: `pa.array` would import pandas
+    numbers = pa.Array.from_buffers(pa.float64(), len(array), [None, pa.py_buffer(array)])
+    cells: list[str] = numbers.cast(pa.string()).to_pylist()
+    size = np.abs(array)
+    # elsewhere Arrow chooses another notation for the same digits
+    same = (size >= 1e-4) & (size < 1e9) & (array != np.rint(array))
+    for i in np.flatnonzero(~same).tolist():
+        cells[i] = repr(values[i]) if math.isfinite(values[i]) else other(values[i])
+    return cells
 
 
 @contextmanager
@@ -632,9 +678,14 @@ def _parquet(file: IO[bytes]) -> Iterator[WriteRows]:
 
     writer: Any = None
 
-    def write(columns: Mapping[str, Sequence[Any]]) -> None:
+    def write(columns: Mapping[str, Any]) -> None:
         nonlocal writer
-        table = pa.table({name: list(column) for name, column in columns.items()})
+        table = pa.table(
+            {
+                name: column if hasattr(column, "tolist") else list(column)
+                for name, column in columns.items()
+            }
+        )
         if writer is None:
             writer = pq.ParquetWriter(file, table.schema)
         writer.write_table(table.cast(writer.schema))

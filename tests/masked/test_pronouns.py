@@ -19,6 +19,7 @@ from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.masked import load
 from evenhand.masked.gender_words import (
     Pieces,
+    _by_row,
     bias,
     gender_pieces,
     gendered,
@@ -32,6 +33,7 @@ from evenhand.masked.metrics.pronouns import (
     pronouns,
     verdicts,
 )
+from evenhand.masked.scoring import MaskedPositions
 from evenhand.masked.sentences import Sentence, read_sentences
 from evenhand.results import Measurement
 from evenhand.results import load as load_result
@@ -445,3 +447,14 @@ def test_bad_json_lines_are_named(tmp_path, line):
     path.write_text('{"masked": "a [MASK] ."}\n' + line + "\n")
     with pytest.raises(FileError, match="line 2"):
         list(read_sentences(path))
+
+
+def test_queries_are_ordered_by_length_and_then_by_row():
+    rng = np.random.default_rng(0)
+    rows = [rng.choice([0, 1, 256, 70000], size=n).tolist() for n in rng.integers(1, 5, size=300)]
+    positions = MaskedPositions.of_rows(rows, [0] * len(rows))
+    missing = np.flatnonzero(rng.random(len(rows)) < 0.8)
+    content = positions.rows()
+    expected = sorted(missing.tolist(), key=lambda i: (len(rows[i]), content[i]))
+    assert _by_row(positions, missing).tolist() == expected
+    assert _by_row(positions, missing[:0]).tolist() == []

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from masked_oracle import oracle, spans_of
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken, pre_tokenizers, processors
 
 from evenhand.errors import InputError
-from evenhand.masked import load
+from evenhand.masked import load, words
 from evenhand.masked.words import (
     Row,
     WordQuery,
@@ -213,8 +214,6 @@ def test_single_pieces_know_the_cased_forms_and_the_leading_space(family):
 
 
 def test_single_pieces_are_remembered_by_what_stands_beside_the_mask(family, monkeypatch):
-    from evenhand.masked import words
-
     model = load(family)
     expected = single_pieces(model, "The nurse said [MASK] reads.", ["he", "she"])
     monkeypatch.setattr(words, "encode", lambda *_: pytest.fail("tokenised again"))
@@ -270,6 +269,63 @@ def test_a_mask_inside_a_word_still_has_a_row(family):
     model = load(family)
     query = cloze(model, "the nurse[MASK]self reads")
     assert query.ids.count(model.tokenizer.mask_token_id) == 1
+
+
+TRICKY = [
+    "{}",
+    "{} reads",
+    "and {}",
+    "he said that {} was late and he reads",
+    "The nurse said he was here, and {} was late.",
+    "and  {} reads",
+    "and\t{}\treads",
+    "and \u00a0{} reads",
+    "({} reads)",
+    "the nurse({})reads",
+    "“{}”, said the doctor",
+    "the nurse{}self reads",
+    "t{} nurse",
+    "the-{}-the",
+    "to {}'s keys",
+    "to {}\u0301 keys",
+    "caf\u00e9 {} h\u00e9 reads",
+    "the ☃ {} ☃",
+    "☃{}☃",
+    "HE and {} and He",
+    "</s> {} [SEP]",
+    "  {}  ",
+    "he " * 60 + "{}",
+]
+
+
+def test_a_mask_found_by_ids_is_the_one_found_by_offsets(model, monkeypatch):
+    """Both ways give the same rows, positions and problems, whatever is beside the mask."""
+    masked = words.MaskedTexts.of(model, [text.format("[MASK]") for text in TRICKY])
+    quick, quick_problems = words.clozes(model, masked)
+    by_ids = len(TRICKY) - len(words._usual_rows(model, masked)[2])
+    monkeypatch.setattr(words, "_splits_at_spaces", lambda _: False)
+    assert words._usual_rows(model, masked)[2] == list(range(len(TRICKY)))
+    slow, slow_problems = words.clozes(model, masked)
+    assert list(quick) == list(slow)
+    assert {i: str(e) for i, e in quick_problems.items()} == {
+        i: str(e) for i, e in slow_problems.items()
+    }
+    assert by_ids > 5
+
+
+def test_a_tokenizer_whose_pieces_reach_over_spaces_is_not_trusted_by_ids():
+    splits = [
+        (pre_tokenizers.BertPreTokenizer(), True),
+        (pre_tokenizers.ByteLevel(add_prefix_space=False), True),
+        (pre_tokenizers.Metaspace(), True),
+        (pre_tokenizers.Metaspace(split=False), False),
+        (pre_tokenizers.ByteLevel(use_regex=False), False),
+        (None, False),
+    ]
+    for splitter, expected in splits:
+        backend = SimpleNamespace(pre_tokenizer=splitter)
+        stub = SimpleNamespace(tokenizer=SimpleNamespace(backend_tokenizer=backend))
+        assert words._splits_at_spaces(stub) is expected
 
 
 def test_known_probabilities_come_back():

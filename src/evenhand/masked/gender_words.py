@@ -33,7 +33,7 @@ from evenhand.masked.scoring import (
     query_keys,
     read_cached,
 )
-from evenhand.masked.words import Span, beside, clozes, find_masks, pieces_beside
+from evenhand.masked.words import MaskedTexts, clozes, pieces_beside
 from evenhand.statistics.intervals import Floats
 
 if TYPE_CHECKING:
@@ -100,28 +100,13 @@ def gender_pieces(model: MaskedLM, text: str, words: Words = "all") -> Pieces:
     A noun that with a capital is as often a name (king, baron) counts in lower case only.
     Contexts with the same tokens share one object.
     """
-    [pieces] = _pieces_at(model, [text], find_masks(model, [text]), words)
-    return pieces
+    [context] = MaskedTexts.of(model, [text]).contexts
+    return _pieces_beside(model, context, words)
 
 
-def _pieces_at(
-    model: MaskedLM, texts: Sequence[str], spans: Sequence[Span], words: Words
-) -> list[Pieces]:
-    """The gender words at the masks of texts, at the spans given."""
-    listed = _listed(words)
-    by_context: dict[tuple[str, str], Pieces] = {}
-    result = []
-    for text, (begin, end) in zip(texts, spans, strict=True):
-        context = beside(text[:begin], text[end:])
-        pieces = by_context.get(context)
-        if pieces is None:
-            single = tuple(pieces_beside(model, *context, listed).items())
-            pieces = by_context[context] = _shared_pieces(model, single)
-        result.append(pieces)
-    return result
-
-
-def _shared_pieces(model: MaskedLM, single: tuple[tuple[int, str], ...]) -> Pieces:
+def _pieces_beside(model: MaskedLM, context: tuple[str, str], words: Words) -> Pieces:
+    """The tokens that are a complete gender word between texts from `beside`."""
+    single = tuple(pieces_beside(model, *context, _listed(words)).items())
     known = _known.setdefault(model, {})
     if single not in known:
         male: dict[int, str] = {}
@@ -223,7 +208,7 @@ def _word_list() -> str:
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int16]
 Flags = NDArray[np.bool_]
-Texts = NDArray[np.str_]
+Texts = NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,12 +245,12 @@ class Probabilities:
     @property
     def male_word(self) -> Texts:
         """The likeliest male word."""
-        return np.array(list(_codes()))[self.male]
+        return np.array(list(_codes()), dtype=object)[self.male]
 
     @property
     def female_word(self) -> Texts:
         """The likeliest female word."""
-        return np.array(list(_codes()))[self.female]
+        return np.array(list(_codes()), dtype=object)[self.female]
 
     def slots(self, pronouns: Sequence[str] = ()) -> Texts:
         """The role of the pronoun in each sentence, from the original pronoun if given.
@@ -273,18 +258,12 @@ class Probabilities:
         If that is not decisive (no pronoun, or `her`), from the likeliest male pronoun (he,
         him, his, himself; for `her` him or his); "" where none of them is a single piece.
         """
-        names = np.array([*_SLOTS, ""])
-        known = _SLOT_OF
-        guessed, of_her = names[self.slot], names[self.her_slot]
-        if not pronouns:
-            return guessed
-        return np.array(
-            [
-                of_her[i] if pronoun.lower() == "her" else known.get(pronoun.lower(), guessed[i])
-                for i, pronoun in enumerate(pronouns)
-            ],
-            dtype=names.dtype,
-        )
+        codes = self.slot
+        if any(pronouns):
+            known = {pronoun: _SLOT_CODE.get(pronoun.lower(), -1) for pronoun in set(pronouns)}
+            stated = np.array([known[pronoun] for pronoun in pronouns])
+            codes = np.where(stated >= 0, stated, np.where(stated == -2, self.her_slot, codes))
+        return np.array([*_SLOTS, ""], dtype=object)[codes]
 
     @staticmethod
     def concatenate(parts: Sequence[Probabilities]) -> Probabilities:
@@ -296,8 +275,9 @@ class Probabilities:
         )
 
 
-_SLOT_OF = {form: slot for slot, forms in SLOTS.items() for form in forms if form != "her"}
-_SLOT_OF |= {"hers": "possessive"}
+# -2: the role of `her` is not decided by the word
+_SLOT_CODE = {form: _SLOTS.index(slot) for slot, forms in SLOTS.items() for form in forms}
+_SLOT_CODE |= {"hers": _SLOTS.index("possessive"), "her": -2}
 
 
 class UnscorableTextError(InputError):
@@ -339,6 +319,25 @@ def mask_query(model: MaskedLM, text: str, words: Words = "all") -> MaskedPositi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Contexts:
+    """The gender words at the masks of texts: the distinct ones, and their number for each text."""
+
+    pieces: list[Pieces]
+    of_text: Ints
+
+    @staticmethod
+    def of(model: MaskedLM, masked: MaskedTexts, chosen: Ints, words: Words) -> Contexts:
+        """Those of the chosen texts."""
+        used, of_text = np.unique(masked.context_of[chosen], return_inverse=True)
+        numbers: dict[Pieces, int] = {}
+        number_of = [
+            numbers.setdefault(_pieces_beside(model, masked.contexts[context], words), len(numbers))
+            for context in used.tolist()
+        ]
+        return Contexts(list(numbers), np.array(number_of, dtype=np.int64)[of_text])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MaskQueries:
     """The queries at the masks of those texts that the model can score.
 
@@ -348,32 +347,30 @@ class MaskQueries:
 
     chosen: list[int]
     positions: MaskedPositions
-    contexts: list[Pieces]
+    contexts: Contexts
     problems: dict[int, UnscorableTextError]
 
 
 def mask_queries(model: MaskedLM, texts: Sequence[str], words: Words = "all") -> MaskQueries:
     """The queries at the masks of texts; a text without exactly one mask is an error."""
-    spans = find_masks(model, texts)
-    positions, without = clozes(model, texts, spans)
+    masked = MaskedTexts.of(model, texts)
+    positions, without = clozes(model, masked)
     problems = {i: UnscorableTextError(str(error)) for i, error in without.items()}
-    chosen = (
-        [i for i in range(len(texts)) if i not in problems] if problems else [*range(len(texts))]
-    )
-    contexts = _pieces_at(model, [texts[i] for i in chosen], [spans[i] for i in chosen], words)
-    refused = {id(context) for context in set(contexts) if unfit(context)}
+    chosen = np.array([i for i in range(len(texts)) if i not in problems], dtype=np.int64)
+    contexts = Contexts.of(model, masked, chosen, words)
+    refused = [number for number, pieces in enumerate(contexts.pieces) if unfit(pieces)]
     if refused:
-        fit = [n for n, context in enumerate(contexts) if id(context) not in refused]
-        for n in sorted(set(range(len(chosen))) - set(fit)):
-            text = texts[chosen[n]]
+        fit = ~np.isin(contexts.of_text, refused)
+        for i in chosen[~fit].tolist():
+            text = texts[i]
             shown = text if len(text) <= 60 else f"{text[:60]}…"
-            problems[chosen[n]] = UnscorableTextError(
+            problems[i] = UnscorableTextError(
                 f"'{shown}': not both he and she, or his and her, are single pieces of model "
                 f"'{model.name}' at this mask"
             )
-        positions = positions.take(np.array(fit, dtype=np.int64))
-        chosen, contexts = [chosen[n] for n in fit], [contexts[n] for n in fit]
-    return MaskQueries(chosen, positions, contexts, dict(sorted(problems.items())))
+        positions, chosen = positions.take(np.flatnonzero(fit)), chosen[fit]
+        contexts = Contexts.of(model, masked, chosen, words)
+    return MaskQueries(chosen.tolist(), positions, contexts, dict(sorted(problems.items())))
 
 
 def query_masks(
@@ -387,7 +384,7 @@ def query_masks(
     progress: Progress | None = None,
 ) -> Probabilities:
     """Compute `probabilities` for prepared queries; the cache stores a few numbers per text."""
-    contexts = _pieces_at(model, texts, find_masks(model, texts), words)
+    contexts = Contexts.of(model, MaskedTexts.of(model, texts), np.arange(len(texts)), words)
     positions = MaskedPositions.of(queries)
     return start_queries(model, positions, contexts, top_k=top_k, cache=cache)(progress)
 
@@ -395,7 +392,7 @@ def query_masks(
 def start_queries(
     model: MaskedLM,
     positions: MaskedPositions,
-    contexts: Sequence[Pieces],
+    contexts: Contexts,
     *,
     top_k: int,
     cache: Cache | None = None,
@@ -411,17 +408,15 @@ def start_queries(
     numbers = np.full((len(positions), _WIDTH), np.nan)
     missing = np.arange(len(positions))
     keys: list[bytes] = []
-    distinct = list(dict.fromkeys(contexts))
-    number_of = {context: number for number, context in enumerate(distinct)}
-    context_of = np.array([number_of[context] for context in contexts], dtype=np.int64)
+    context_of = contexts.of_text
     fingerprint = None if cache is None else getattr(model, "fingerprint", None)
     if cache is not None and fingerprint is not None:
         salt = f"{fingerprint} {_word_list()} {k}"
-        hashes = np.array([context.hash for context in distinct], dtype=np.int64)
+        hashes = np.array([context.hash for context in contexts.pieces], dtype=np.int64)
         halves = hashes.view(np.int32).reshape(-1, 2)
         keys = query_keys(salt, positions, halves[context_of])
         missing = read_cached(cache, keys, numbers)
-    tables = _Tables.of(distinct)
+    tables = _Tables.of(contexts.pieces)
     order = _by_row(positions, missing)
     on_device: dict[str, torch.Tensor] = {}
 
@@ -454,9 +449,17 @@ Step = list[tuple[Ints, Callable[[], Floats]]]
 
 
 def _by_row(positions: MaskedPositions, missing: Ints) -> Ints:
-    """The missing queries, those of similar rows together."""
-    keys = list(zip(positions.lengths.tolist(), positions.rows(), strict=True))
-    return np.array(sorted(missing.tolist(), key=keys.__getitem__), dtype=np.int64)
+    """The missing queries, those of similar rows together: by length, then by the row's bytes."""
+    lengths = positions.lengths[missing]
+    order = missing[np.argsort(lengths, kind="stable")]
+    ordered = positions.take(order)
+    for group in np.split(np.arange(len(order)), np.flatnonzero(np.diff(ordered.lengths)) + 1):
+        if len(group) > 1:
+            length = int(ordered.lengths[group[0]])
+            rows = ordered.ids[ordered.ends[group[0]] : ordered.ends[group[-1] + 1]]
+            keys = rows.view(f"S{rows.itemsize * length}")
+            order[group] = order[group][np.argsort(keys, kind="stable")]
+    return order
 
 
 def _computed(

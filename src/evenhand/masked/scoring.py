@@ -504,12 +504,24 @@ def tokens_of(model: MaskedLM, text: str) -> Tokens | None:
 
 def encode(model: MaskedLM, texts: Sequence[str]) -> list[Any]:
     """The encodings of the tokenizer: ids, offsets and word ids, special tokens included."""
+    return list(_whole(model).encode_batch(list(texts)))
+
+
+def encode_ids(model: MaskedLM, texts: Sequence[str]) -> list[list[int]]:
+    """The token ids of texts, special ones included."""
+    backend = _whole(model)
+    encode_batch = getattr(backend, "encode_batch_fast", backend.encode_batch)
+    return [coded.ids for coded in encode_batch(list(texts))]
+
+
+def _whole(model: MaskedLM) -> Any:
+    """The tokenizer, which takes texts as they are: neither cut nor padded."""
     backend = model.tokenizer.backend_tokenizer
     if backend.truncation is not None:
         backend.no_truncation()
     if backend.padding is not None:
         backend.no_padding()
-    return list(backend.encode_batch(list(texts)))
+    return backend
 
 
 def coded_tokens(model: MaskedLM, text: str, coded: Any) -> Tokens | None:

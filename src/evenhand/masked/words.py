@@ -9,7 +9,7 @@ differ in how they treat the space before it and the text after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,12 @@ import numpy as np
 from evenhand.errors import InputError
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.scoring import (
+    Ints,
     MaskedPosition,
     MaskedPositions,
     Progress,
     encode,
+    encode_ids,
     target_log_probs,
 )
 from evenhand.statistics.intervals import Floats
@@ -176,21 +178,39 @@ def find_mask(model: MaskedLM, text: str) -> Span:
     >>> find_mask(load("mini"), "then [MASK] sings.")
     (5, 11)
     """
-    return find_masks(model, [text])[0]
+    [(left, right)] = MaskedTexts.of(model, [text]).sides
+    return len(left), len(text) - len(right)
 
 
-def find_masks(model: MaskedLM, texts: Iterable[str]) -> list[Span]:
-    """Find the span of the only mask of each text; the first text without one is an error."""
-    marks = dict.fromkeys((*MASKS, str(model.tokenizer.mask_token)))
-    find = re.compile("|".join(map(re.escape, marks))).finditer
-    spans = []
-    for text in texts:
-        matches = list(find(text))
-        if len(matches) != 1:
-            count = "none" if not matches else str(len(matches))
-            raise InputError(f"'{_beginning(text)}': expected one mask, as {MASKS[0]}, got {count}")
-        spans.append(matches[0].span())
-    return spans
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedTexts:
+    """Texts with one mask each, and what is beside the masks.
+
+    `sides` are the texts before and after each mask, `contexts` the distinct texts from `beside`
+    and `context_of` the number of that of each text.
+    """
+
+    texts: Sequence[str]
+    sides: list[list[str]]
+    contexts: list[tuple[str, str]]
+    context_of: Ints
+
+    @staticmethod
+    def of(model: MaskedLM, texts: Sequence[str]) -> MaskedTexts:
+        """Find the masks of texts; the first text without exactly one is an error."""
+        mask, *others = dict.fromkeys((*MASKS, str(model.tokenizer.mask_token)))
+        same = texts
+        if any(other in text for other in others for text in texts):
+            replace = re.compile("|".join(map(re.escape, (mask, *others)))).sub
+            same = [replace(mask, text) for text in texts]
+        sides = [text.split(mask) for text in same]
+        for text, parts in zip(texts, sides, strict=True):
+            if len(parts) != 2:
+                count = str(len(parts) - 1 or "none")
+                raise InputError(f"'{_beginning(text)}': expected one mask, as {mask}, got {count}")
+        numbers: dict[tuple[str, str], int] = {}
+        context_of = [numbers.setdefault(beside(*parts), len(numbers)) for parts in sides]
+        return MaskedTexts(texts, sides, list(numbers), np.array(context_of, dtype=np.int64))
 
 
 def cloze(model: MaskedLM, text: str) -> MaskedPosition:
@@ -206,23 +226,14 @@ def cloze(model: MaskedLM, text: str) -> MaskedPosition:
     >>> model.tokenizer.convert_ids_to_tokens(list(query.ids))[4:7]
     ['that', '[MASK]', 'was']
     """
-    queries, problems = clozes(model, [text], find_masks(model, [text]))
+    queries, problems = clozes(model, MaskedTexts.of(model, [text]))
     for problem in problems.values():
         raise problem
     return queries[0]
 
 
-def clozes(
-    model: MaskedLM, texts: Sequence[str], spans: Sequence[Span]
-) -> tuple[MaskedPositions, dict[int, InputError]]:
+def clozes(model: MaskedLM, masked: MaskedTexts) -> tuple[MaskedPositions, dict[int, InputError]]:
     """Tokenize texts with one mask each, as `cloze` does.
-
-    Parameters
-    ----------
-    model : MaskedLM
-    texts : sequence of str
-    spans : sequence of Span
-        The spans of the masks.
 
     Returns
     -------
@@ -233,19 +244,15 @@ def clozes(
 
     """
     mask, longest = _mask_id(model), _longest(model)
-    coded_rows: list[list[int]] = [[] for _ in texts]
-    starts = [0] * len(texts)
-    waiting: Sequence[int] = range(len(texts))
+    texts, sides = masked.texts, masked.sides
+    coded_rows, starts, waiting = _usual_rows(model, masked)
     for (before, after), word in product((("", ""), (" ", " ")), _STAND_INS):
         if not waiting:
             break
-        filled = [
-            f"{texts[i][: spans[i][0]]}{before}{word}{after}{texts[i][spans[i][1] :]}"
-            for i in waiting
-        ]
+        filled = [f"{before}{word}{after}".join(sides[i]) for i in waiting]
         others = []
         for i, text, coded in zip(waiting, filled, encode(model, filled), strict=True):
-            begin = spans[i][0] + len(before)
+            begin = len(sides[i][0]) + len(before)
             pieces = _word_pieces(coded, text, begin, begin + len(word))
             if pieces is None:
                 others.append(i)
@@ -269,16 +276,58 @@ def clozes(
     return MaskedPositions.of_rows(coded_rows, starts), problems
 
 
+def _usual_rows(
+    model: MaskedLM, masked: MaskedTexts
+) -> tuple[list[list[int]], list[int], list[int]]:
+    """The rows of texts whose masks are found from the token ids alone, and their positions.
+
+    A tokenizer that splits a text at white space gives a word the pieces that it has between the
+    texts from `beside`. If the first stand-in is a single token there, and this token occurs once
+    in the row, it is at the mask. The numbers of all other texts come last.
+    """
+    coded_rows: list[list[int]] = [[] for _ in masked.texts]
+    starts = [0] * len(coded_rows)
+    if not _splits_at_spaces(model):
+        return coded_rows, starts, list(range(len(coded_rows)))
+    mask, word, waiting = _mask_id(model), _STAND_INS[0], []
+    tokens = [_stand_in(model, left, word, right) for left, right in masked.contexts]
+    rows = encode_ids(model, [word.join(parts) for parts in masked.sides])
+    for i, (ids, context) in enumerate(zip(rows, masked.context_of.tolist(), strict=True)):
+        token = tokens[context]
+        # `beside` keeps one of several blanks, which some tokenizers join to the word
+        if ids.count(token) == 1 and not masked.sides[i][0][-2:-1].isspace():
+            starts[i] = ids.index(token)
+            ids[starts[i]] = mask
+            coded_rows[i] = ids
+        else:
+            waiting.append(i)
+    return coded_rows, starts, waiting
+
+
+def _splits_at_spaces(model: MaskedLM) -> bool:
+    """Whether no piece reaches over white space, so that the pieces of words are independent."""
+    splitter = model.tokenizer.backend_tokenizer.pre_tokenizer
+    return splitter is not None and len(splitter.pre_tokenize_str("he he he")) == 3
+
+
+_stand_ins: WeakKeyDictionary[MaskedLM, dict[tuple[str, str, str], int]] = WeakKeyDictionary()
+
+
+def _stand_in(model: MaskedLM, left: str, word: str, right: str) -> int:
+    """The token that is the complete word between texts from `beside`; -1 if none is."""
+    known = _stand_ins.setdefault(model, {})
+    key = (left, word, right)
+    if key not in known:
+        text = f"{left}{word}{right}"
+        [coded] = encode(model, [text])
+        pieces = _word_pieces(coded, text, len(left), len(left) + len(word))
+        ids = [] if pieces is None else coded.ids[slice(*pieces)]
+        known[key] = -1 if len(ids) != 1 or ids[0] == model.tokenizer.unk_token_id else ids[0]
+    return known[key]
+
+
 def _word_pieces(coded: Any, text: str, begin: int, end: int) -> Span | None:
     """The pieces of the word at a span of the text, as `_pieces`; None if it has none."""
-    token = coded.char_to_token(begin)
-    if token and coded.token_to_chars(token) == (begin, end):
-        # the usual case: one piece that is the word, after and before pieces of other words
-        last, following = coded.token_to_chars(token - 1), coded.token_to_chars(token + 1)
-        if (last is None or (last[1] <= begin and text[slice(*last)].strip())) and (
-            following is None or following[0] >= end
-        ):
-            return token, token + 1
     offsets = coded.offsets
     try:
         return _pieces(coded, offsets, _over(offsets, begin, end), text, (begin, end))
@@ -302,8 +351,8 @@ def single_pieces(model: MaskedLM, text: str, words: Sequence[str]) -> dict[int,
     >>> sorted(single_pieces(model, "then [MASK] sings.", ["he", "she"]).values())
     ['he', 'she']
     """
-    begin, end = find_mask(model, text)
-    return dict(pieces_beside(model, *beside(text[:begin], text[end:]), tuple(words)))
+    [context] = MaskedTexts.of(model, [text]).contexts
+    return dict(pieces_beside(model, *context, tuple(words)))
 
 
 def pieces_beside(model: MaskedLM, left: str, right: str, words: tuple[str, ...]) -> dict[int, str]:

@@ -23,8 +23,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +44,7 @@ from evenhand.instruments import (
     option,
 )
 from evenhand.masked.gender_words import (
+    MaskQueries,
     Probabilities,
     bias,
     check_pieces,
@@ -576,13 +578,17 @@ def _score(
     size = GPU_CHUNK if on_device else CHUNK
     waiting: deque[tuple[_Scorer, Scored, int]] = deque()
     written: list[Future[None]] = []
-    with ThreadPoolExecutor(max_workers=1) as writer:  # rows are written while texts are tokenized
-        for start in range(0, len(distinct), size):
-            chunk = distinct[start : start + size]
-            for scorer in scorers:
-                waiting.append((scorer, scorer.start(chunk, run.cache), len(chunk)))
-                if len(waiting) > on_device:  # while a GPU computes, the next chunk is prepared
-                    finish(*waiting.popleft())
+    tasks = [
+        (scorer, distinct[start : start + size])
+        for start in range(0, len(distinct), size)
+        for scorer in scorers
+    ]
+    tokenized = _ahead(partial(scorer.tokenize, chunk) for scorer, chunk in tasks)
+    with ThreadPoolExecutor(max_workers=1) as writer:  # rows are written while others are scored
+        for (scorer, chunk), queries in zip(tasks, tokenized, strict=True):
+            waiting.append((scorer, scorer.start(chunk, queries, run.cache), len(chunk)))
+            if len(waiting) > on_device:  # while a GPU computes, the next chunk is prepared
+                finish(*waiting.popleft())
         for scored in waiting:
             finish(*scored)
     for rows_written in written:
@@ -608,7 +614,23 @@ def _score(
     ]
 
 
-Scored = Callable[[Progress], dict[str, list[Any]]]
+T = TypeVar("T")
+
+
+def _ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results of tasks in order; a thread computes the next one while one is used."""
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        for task in tasks:
+            waiting.append(thread.submit(task))
+            if len(waiting) > 1:
+                yield waiting.popleft().result()
+        for last in waiting:
+            yield last.result()
+
+
+Columns = dict[str, list[Any] | NDArray[Any]]
+Scored = Callable[[Progress], Columns]
 """Waits for the columns of sentences."""
 
 
@@ -619,24 +641,28 @@ class _Scorer:
     model: MaskedLM
     instrument: Pronouns
     source: str
-    columns: dict[str, list[Any]] = field(default_factory=dict)
+    scored: list[Columns] = field(default_factory=list)
     left_out: list[dict[str, Any]] = field(default_factory=list)
 
-    def start(self, sentences: Sequence[Sentence], cache: Cache | None) -> Scored:
-        """Start to score sentences; the result waits for their columns.
-
-        Sentences that the model cannot score are left out.
-        """
-        texts = [sentence.text for sentence in sentences]
+    def tokenize(self, sentences: Sequence[Sentence]) -> MaskQueries:
+        """The queries at the masks of sentences."""
         try:
-            queries = mask_queries(self.model, texts, self.instrument.words)
+            return mask_queries(self.model, [s.text for s in sentences], self.instrument.words)
         except InputError as problem:
             if not self.source:
                 raise
             raise FileError(self.source, str(problem), line=self._first_wrong(sentences)) from None
+
+    def start(
+        self, sentences: Sequence[Sentence], queries: MaskQueries, cache: Cache | None
+    ) -> Scored:
+        """Start to score sentences; the result waits for their columns.
+
+        Sentences that the model cannot score are left out.
+        """
         for i, reason in queries.problems.items():
-            row = {"line": sentences[i].line, "reason": str(reason), "key": sentence_key(texts[i])}
-            self.left_out.append(row)
+            key = sentence_key(sentences[i].text)
+            self.left_out.append({"line": sentences[i].line, "reason": str(reason), "key": key})
         probabilities = start_queries(
             self.model,
             queries.positions,
@@ -645,12 +671,10 @@ class _Scorer:
             cache=cache,
         )
 
-        def finish(progress: Progress) -> dict[str, list[Any]]:
+        def finish(progress: Progress) -> Columns:
             scored = [sentences[i] for i in queries.chosen]
-            columns = _columns(scored, probabilities(progress), self.instrument)
-            for name, values in columns.items():
-                self.columns.setdefault(name, []).extend(values)
-            return columns
+            self.scored.append(_columns(scored, probabilities(progress), self.instrument))
+            return self.scored[-1]
 
         return finish
 
@@ -665,35 +689,46 @@ class _Scorer:
 
     @property
     def items(self) -> Items:
-        columns = self.columns or _columns([], Probabilities.concatenate([]), self.instrument)
+        none = _columns([], Probabilities.concatenate([]), self.instrument)
+        columns: Columns = {}
+        for name in none:
+            parts = [columns[name] for columns in self.scored or [none]]
+            columns[name] = (
+                np.concatenate(parts)
+                if isinstance(none[name], np.ndarray)
+                else list(chain.from_iterable(parts))
+            )
         if not any(columns["group"]):
-            columns = {name: values for name, values in columns.items() if name != "group"}
+            del columns["group"]
         return Items(columns)
 
 
-def _columns(
-    sentences: Sequence[Sentence], p: Probabilities, instrument: Pronouns
-) -> dict[str, list[Any]]:
+def _columns(sentences: Sequence[Sentence], p: Probabilities, instrument: Pronouns) -> Columns:
     originals = [sentence.pronoun for sentence in sentences]
     limits = instrument.delta, instrument.threshold
     top = verdicts(p.p_male_top, p.p_female_top, *limits)
     full = verdicts(p.p_male, p.p_female, *limits)
     return {
-        "line": [sentence.line for sentence in sentences],
+        "line": np.array([sentence.line for sentence in sentences], dtype=np.int64),
         "masked": [sentence.text for sentence in sentences],
         "pronoun": originals,
         "slot": p.slots(originals).tolist(),
-        "bias": bias(p.p_male_top, p.p_female_top).tolist(),
-        "verdict": np.array(VERDICTS)[top].tolist(),
-        "in_top": np.array(_IN_TOP)[p.male_in_top + 2 * p.female_in_top].tolist(),
+        "bias": bias(p.p_male_top, p.p_female_top),
+        "verdict": _named(VERDICTS, top),
+        "in_top": _named(_IN_TOP, p.male_in_top + 2 * p.female_in_top),
         "male_word": p.male_word.tolist(),
-        "p_male": p.p_male.tolist(),
+        "p_male": p.p_male,
         "female_word": p.female_word.tolist(),
-        "p_female": p.p_female.tolist(),
-        "full_bias": bias(p.p_male, p.p_female).tolist(),
-        "full_verdict": np.array(VERDICTS)[full].tolist(),
+        "p_female": p.p_female,
+        "full_bias": bias(p.p_male, p.p_female),
+        "full_verdict": _named(VERDICTS, full),
         "group": [sentence.group for sentence in sentences],
     }
+
+
+def _named(names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[str]:
+    named: list[str] = np.array(names, dtype=object)[codes].tolist()
+    return named
 
 
 def verdicts(
@@ -824,7 +859,7 @@ def _summarise(
     for by, labels in (("slot", items["slot"]), ("pronoun", lowered)):
         for name in sorted(set(labels)):
             if name:
-                chosen = np.fromiter((label == name for label in labels), bool, count=len(labels))
+                chosen = np.array([label == name for label in labels], dtype=bool)
                 tasks.append(partial(of_label, chosen, name, by))
     groups = list(items.get("group") or ())
     tasks += [
