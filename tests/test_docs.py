@@ -35,6 +35,8 @@ LONG = (
     "finetune.md",
     "generate.md",
     "grid.md",
+    "model-debias.md",
+    "models.md",
     "phrases.md",
     "posterior.md",
     "vectors.md",

@@ -189,6 +189,7 @@ def test_vectors_and_posterior(private, monkeypatch, capsys):
     assert json.loads(outputs[0])["source"] == "my.vec"
 
 
+@pytest.mark.slow
 def test_fewshot(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     options = (

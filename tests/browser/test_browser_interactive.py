@@ -29,6 +29,9 @@ PROBABILITIES = (
 )
 
 
+pytestmark = pytest.mark.slow  # the weights of `mini` are rounded and decoded
+
+
 @pytest.fixture(scope="module")
 def mini() -> Model:
     return load("mini")
@@ -84,7 +87,6 @@ def test_probabilities_are_those_of_python(
     compare(opened, mini, facts, sentences(1000)[::8])
 
 
-@pytest.mark.slow
 def test_probabilities_of_many_sentences_are_those_of_python(
     opened: Page, mini: Model, facts: dict[str, Any]
 ) -> None:

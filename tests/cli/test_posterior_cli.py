@@ -50,6 +50,7 @@ def ends_with(text, sentence):
     return bool(sentence) and " ".join(text.split()).endswith(sentence)
 
 
+@pytest.mark.slow
 def test_fit_as_json(capsys, path, table):
     arguments = ("posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     document = json.loads(output(capsys, *arguments))

@@ -333,6 +333,7 @@ def test_becpro_itself(shared):
     assert not texts & {template.text for template in made.templates}
 
 
+@pytest.mark.slow
 def test_mini_follows_the_labour_force():
     """On the embedded model male-leaning professions stand above female-leaning ones."""
     result = professions(load("mini"), design(persons=PAIR))

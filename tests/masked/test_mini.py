@@ -49,6 +49,7 @@ def test_no_word_begins_in_the_middle(mini):
         assert not [t for t in mini.tokenizer.convert_ids_to_tokens(top) if t.startswith("##")]
 
 
+@pytest.mark.slow
 def test_occupations_rank_as_the_lists_say(mini, shared):
     """AUC of at least .80 between the two lists of WinoBias, and pronouns sure of themselves."""
     folder = shared / "data" / "winobias"

@@ -293,6 +293,7 @@ def test_pronoun_scores_must_cover_the_phrases():
         correlate(of, odds)
 
 
+@pytest.mark.slow
 def test_two_models_are_compared_by_phrase(glove):
     model = load("mini")
     small = phrases().select(["command"])

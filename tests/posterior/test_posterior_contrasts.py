@@ -201,6 +201,7 @@ def test_delta_hardly_depends_on_the_prior():
     assert abs(means["δ ten times narrower"]) < abs(means["as given"])
 
 
+@pytest.mark.slow
 def test_student_errors():
     table = simulate(delta=-0.2, seed=2, **DESIGN)
     rng = np.random.default_rng(0)

@@ -362,6 +362,7 @@ def test_products_of_the_columns_come_from_counts(model):
     assert cross == pytest.approx(x.T @ table.distance, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_words_that_are_pooled_have_the_same_posterior():
     """More words than are factored densely, some of them without some attributes."""
     table = simulate(words=(18, 18), stereotypes=(3, 3), human=4, neutral=5, delta=-0.1, seed=2)

@@ -58,6 +58,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Model:
     return load(str(save_small(tmp_path_factory.mktemp("models") / "small")))
 
 
+@pytest.mark.slow
 def test_a_page_gets_the_finest_rounding_that_it_has_room_for(small: Model) -> None:
     sizes = []
     for room, bits in ((10_000_000, [10]), (0, [8])):
