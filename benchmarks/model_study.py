@@ -55,6 +55,7 @@ CONTROLLED = {
 MANY_GROUPS = ("bbq, ambiguous", "crows", "holisticbias", "sss", "stereoset")
 """Measures whose items are about many groups; all others are about women and men."""
 OUTCOMES = ("survives", "responds", "undecided", "no effect")
+NONE = "–"
 FEWEST = 5
 """Models that two measures must have in common to be compared."""
 
@@ -196,7 +197,8 @@ def tables(options: argparse.Namespace) -> None:
         print(f"| model | {' | '.join(group)} |\n|{' --- |' * (len(group) + 1)}")
         for model in models:
             cells = [show(found.get((model, measure))) for measure in group]
-            print(f"| {model} | {' | '.join(cells)} |")
+            if any(cell != NONE for cell in cells):
+                print(f"| {model} | {' | '.join(cells)} |")
         print()
 
     def agreement(one: str, two: str, left_out: str = "") -> list[str]:
@@ -256,7 +258,7 @@ def tables(options: argparse.Namespace) -> None:
 def show(row: dict[str, str] | None) -> str:
     """A value with its interval."""
     if row is None or not math.isfinite(float(row["value"])):
-        return "–"
+        return NONE
     value, low, high = (
         re.sub(r"^(-?)0\.", r"\1.", f"{float(row[key]):.2f}") for key in ("value", "low", "high")
     )

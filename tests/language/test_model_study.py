@@ -57,6 +57,18 @@ def test_measures_that_rank_models_alike_agree(tmp_path, capsys, monkeypatch):
     assert {row["family"] for row in rows} == {"f0", "f1", "f2"}
 
 
+def test_the_page_has_the_published_numbers(capsys, monkeypatch):
+    folder = ROOT / "docs" / "results" / "models"
+    monkeypatch.setattr(sys, "argv", ["model_study.py", "tables", str(folder)])
+    model_study.main()
+    page = (ROOT / "docs" / "results-models.md").read_text(encoding="utf-8").replace("−", "-")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 100
+    for line in lines:
+        # models have longer names on the page
+        assert (line.partition(" | ")[2] if "[" in line else line) in page, line
+
+
 @pytest.mark.slow
 def test_models_are_measured_once(tmp_path, capsys, monkeypatch):
     data = tmp_path / "data"
