@@ -253,8 +253,8 @@ def test_the_report_of_a_few_shot_grid(shots, tmp_path, capsys):
         row["epsilon"]["change"] for row in saved["effects"]
     ]
     page = (place / "report.html").read_text()
-    assert "<h1>Results of the grid</h1>" in page
-    assert "<p>20 of 24 cells have a result.</p>" in page
+    assert '<h1 class="kicker">Results of the grid</h1>' in page
+    assert '<p class="lead">20 of 24 cells have a result.</p>' in page
     assert page.count("<figure ") == len([name for name in figures if name.endswith(".svg")])
     assert "Table: change of ε by swap" in page or "<caption>change of ε by swap" in page
     text = (place / "report.md").read_text()
