@@ -26,7 +26,6 @@ import argparse
 import gzip
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -44,6 +43,7 @@ from evenhand.fewshot.data import FEMALE, MALE, Dataset, read
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
 from evenhand.files import document, read_document, replace_file, save_csv, save_json
 from evenhand.results import Comparison, Measurement, Measurements, load
+from published import drop_zero
 
 VERSIONS = ("original", "pro", "anti", "neutral", "balanced")
 UNTUNED = "untuned"
@@ -415,7 +415,7 @@ def print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
         if row[ends[0]] is None:
             return ""
         texts = ["–" if row[end] is None else f"{row[end]:.3f}" for end in ends]
-        value, low, high = (re.sub(r"^(-?)0\.", r"\1.", text) for text in texts)
+        value, low, high = map(drop_zero, texts)
         return f"{value} [{low}, {high}]"
 
     shown = ("value", "change", "to_original")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import re
 from itertools import combinations
 from pathlib import Path
 
@@ -24,6 +23,7 @@ import numpy as np
 from evenhand.files import document, save_json
 from evenhand.language.metrics.gest import stereotype_interval, stereotype_rates
 from evenhand.statistics.intervals import crossed_mean
+from published import drop_zero
 
 MODELS = {
     "BERT-base": "bert-base-uncased",
@@ -54,7 +54,7 @@ def read(folder: Path, name: str) -> np.ndarray:
 
 def cell(estimate: tuple[float, float, float], digits: int = 3) -> str:
     """A value and its interval as text."""
-    value, low, high = (re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in estimate)
+    value, low, high = (drop_zero(f"{x:.{digits}f}") for x in estimate)
     return f"{value} [{low}, {high}]"
 
 

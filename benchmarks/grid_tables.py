@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import gzip
-import io
 import math
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from published import drop_zero, read_rows, save_rows
+
 FILES = ("results", "networks", "mitigations", "effects")
-DIGITS = 6
 
 Row = dict[str, str]
 
@@ -36,25 +34,12 @@ def publish(grids: Sequence[Path], folder: Path) -> None:
                 with path.open(encoding="utf-8", newline="") as file:
                     rows += list(csv.reader(file))[1 if rows else 0 :]
         if rows:
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerows([list(map(_short, row)) for row in rows])
-            content = gzip.compress(text.getvalue().encode(), compresslevel=9, mtime=0)
-            (folder / f"{name}.csv.gz").write_bytes(content)
-
-
-def _short(cell: str) -> str:
-    try:
-        number = float(cell)
-    except ValueError:
-        return cell
-    return cell if cell.isdigit() or not math.isfinite(number) else f"{number:.{DIGITS}g}"
+            save_rows(folder / f"{name}.csv.gz", rows)
 
 
 def read(folder: Path, name: str) -> list[Row]:
     """The rows of a published file."""
-    with gzip.open(folder / f"{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_rows(folder / f"{name}.csv.gz")
 
 
 def shown(row: Row, name: str) -> str:
@@ -67,7 +52,7 @@ def _number(cell: str) -> str:
     text = f"{float(cell):.3f}".replace("-", "−")
     if float(text.replace("−", "-")) == 0:
         return ".000"
-    return re.sub(r"^(−?)0\.", r"\1.", text)
+    return drop_zero(text)
 
 
 def _p(cell: str) -> str:

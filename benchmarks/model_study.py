@@ -14,11 +14,7 @@ goes on where it ended. Models of one FAMILY (checkpoints, fine-tuned copies) ar
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import math
-import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -34,6 +30,7 @@ from evenhand.language.models import load
 from evenhand.results import Measurement
 from evenhand.statistics.correlation import kendall
 from evenhand.statistics.intervals import jackknife
+from published import drop_zero, read_rows, save_rows
 
 FILES = {
     "stereoset": "stereoset/stereoset_dev.jsonl.gz",
@@ -163,28 +160,14 @@ def publish(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (("values", values), ("controls", controls)):
         if rows:
-            text = io.StringIO()
-            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(
-                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
-                for row in rows
+            save_rows(
+                options.folder / f"{name}.csv.gz", [list(rows[0]), *(row.values() for row in rows)]
             )
-            packed = gzip.compress(text.getvalue().encode(), mtime=0)
-            (options.folder / f"{name}.csv.gz").write_bytes(packed)
-
-
-def read_published(path: Path) -> list[dict[str, str]]:
-    """The rows of a published table; none where there is no file."""
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def tables(options: argparse.Namespace) -> None:
     """Print values with intervals, the agreement of measures, and what the controls showed."""
-    rows = read_published(options.folder / "values.csv.gz")
+    rows = read_rows(options.folder / "values.csv.gz")
     models = list(dict.fromkeys(row["model"] for row in rows))
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     family = {row["model"]: row["family"] for row in rows}
@@ -246,7 +229,8 @@ def tables(options: argparse.Namespace) -> None:
         print(f"| {name} | {len(pairs)} | {tau:.2f} | [{low:.2f}, {high:.2f}] |")
 
     outcomes: dict[tuple[str, str], dict[str, int]] = {}
-    for row in read_published(options.folder / "controls.csv.gz"):
+    controls = options.folder / "controls.csv.gz"
+    for row in read_rows(controls) if controls.exists() else []:
         counts = outcomes.setdefault((row["measure"], row["control"]), dict.fromkeys(OUTCOMES, 0))
         counts[row["outcome"]] += 1
     print(f"\n| benchmark | control | {' | '.join(OUTCOMES)} |")
@@ -259,9 +243,7 @@ def show(row: dict[str, str] | None) -> str:
     """A value with its interval."""
     if row is None or not math.isfinite(float(row["value"])):
         return NONE
-    value, low, high = (
-        re.sub(r"^(-?)0\.", r"\1.", f"{float(row[key]):.2f}") for key in ("value", "low", "high")
-    )
+    value, low, high = (drop_zero(f"{float(row[key]):.2f}") for key in ("value", "low", "high"))
     return f"{value} [{low}, {high}]"
 
 

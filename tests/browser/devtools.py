@@ -243,6 +243,16 @@ class Page:
         self.browser.call("Target.closeTarget", targetId=self._target)
 
 
+def wait(page: Page, expression: str) -> Any:
+    """Wait until an expression is true in the page."""
+    return page.run(
+        "new Promise((done, fail) => { let left = 1000; const look = () => {"
+        f" const value = {expression};"
+        " if (value) done(value); else if (left-- > 0) setTimeout(look, 50);"
+        " else fail(new Error(document.body.innerText)); }; look(); })"
+    )
+
+
 def _pipe() -> tuple[int, int]:
     """A pipe with numbers far from those that the browser wants."""
     ends = os.pipe()

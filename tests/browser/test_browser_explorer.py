@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from devtools import Browser, Page
+from devtools import Browser, Page, wait
 
 pytest.importorskip("starlette", reason="needs starlette, of the extra explore")
 pytest.importorskip("uvicorn", reason="needs uvicorn, of the extra explore")
@@ -61,16 +61,6 @@ def show(browser: Browser) -> Iterator[Open]:
     yield show
     for page in pages:
         page.close()
-
-
-def wait(page: Page, expression: str) -> Any:
-    """Wait until an expression is true in the page."""
-    return page.run(
-        "new Promise((done, fail) => { let left = 1000; const look = () => {"
-        f" const value = {expression};"
-        " if (value) done(value); else if (left-- > 0) setTimeout(look, 50);"
-        " else fail(new Error(document.body.innerText)); }; look(); })"
-    )
 
 
 def shown(page: Page, name: str) -> None:

@@ -10,7 +10,7 @@ from unicodedata import category, ucd_3_2_0
 
 import numpy as np
 import pytest
-from devtools import Browser, Page
+from devtools import Browser, Page, wait
 
 from evenhand.language.asking import WORDS, Answer, ask, pronoun_probabilities
 from evenhand.masked import load
@@ -57,16 +57,6 @@ def opened(browser: Browser, embedding: Path) -> Iterator[Page]:
     page = browser.open(embedding)
     yield page
     page.close()
-
-
-def wait(page: Page, expression: str) -> Any:
-    """Wait until an expression is true in the page."""
-    return page.run(
-        "new Promise((done, fail) => { let left = 1000; const look = () => {"
-        f" const value = {expression};"
-        " if (value) done(value); else if (left-- > 0) setTimeout(look, 50);"
-        " else fail(new Error(document.body.innerText)); }; look(); })"
-    )
 
 
 def compare(page: Page, mini: Model, facts: dict[str, Any], texts: list[str]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from published import drop_zero, read_rows
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -56,6 +55,13 @@ def test_every_cell_of_the_grids_is_published(script, grid, cells, splits):
     assert {row["splits"] for row in rows} == {splits}
 
 
+@pytest.mark.parametrize(
+    ("text", "short"), [("0.25", ".25"), ("-0.25", "-.25"), ("−0.25", "−.25"), ("10.2", "10.2")]
+)
+def test_only_a_zero_before_the_point_is_dropped(text, short):
+    assert drop_zero(text) == short
+
+
 def test_two_seeds_are_compared_within_each_cell(script, tmp_path):
     grids = []
     for seed, value in ((0, 0.5), (1, 0.7)):
@@ -90,16 +96,14 @@ def test_numbers_are_written_without_a_leading_zero(script):
 
 def test_the_page_of_corpus_versions_has_the_published_numbers():
     page = (ROOT / "docs" / "experiments" / "corpus-versions.md").read_text(encoding="utf-8")
-    path = RESULTS / "corpus-versions" / "results.csv.gz"
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(RESULTS / "corpus-versions" / "results.csv.gz")
     checked = 0
     for row in rows:
         on_page = row["metric"] in ("accuracy", "pronouns") or row["query"] == "association"
         contrast = row["query"].startswith("male-leaning")
         if (on_page and row["data"] in ("", "original")) or contrast:
             names = ("value", "low", "high")
-            numbers = [re.sub(r"^(-?)0\.", r"\1.", f"{float(row[name]):.3f}") for name in names]
+            numbers = [drop_zero(f"{float(row[name]):.3f}") for name in names]
             value, low, high = (text.replace("-", "−") for text in numbers)
             assert f"{value} [{low}, {high}]" in page, row
             checked += 1

@@ -13,7 +13,7 @@ from text_growth import OPERATIONS, PATTERNS, TAILS, line_of, seconds
 
 CHARACTERS, PROSE = 6_000, 40_000
 """The shorter line, of a short pattern and of one that is a sentence."""
-TOLERANCE = 2.5
+TOLERANCE = 1.8
 """Four times the text may take this much more than four times as long; quadratic time takes 16."""
 SHORTEST = 0.004
 """Seconds below which a time says nothing about growth."""
