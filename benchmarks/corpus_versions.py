@@ -12,8 +12,9 @@ professions with men and women, the pronoun score of the built-in sentences, the
 of sentences of other biographies. Then a few-shot classifier on its frozen features is trained and
 tested twice: on the original corpus (the fixed test set of §5.2) and on the encoder's own version.
 The untuned model is tested on all five. A step that is done is not repeated when the same command
-runs again. FOLDER gets curves.csv, results.csv, results.json; the third line draws loss.svg (Figure
-3 for all versions) from them, and prints tables.
+runs again. FOLDER gets settings.json and, as docs/results has them, curves.csv.gz and
+results.csv.gz; the third line draws loss.svg (Figure 3 for all versions) and prints the tables from
+these two files.
 
 The balanced version has twice the text, so it is tuned for half the epochs: all encoders learn from
 the same number of tokens. A text and its copy are never one in training and the other in the
@@ -41,12 +42,13 @@ import numpy as np
 import evenhand as eh
 from evenhand.fewshot.data import FEMALE, MALE, Dataset, read
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings, TrainingSettings
-from evenhand.files import document, read_document, replace_file, save_csv, save_json
+from evenhand.files import document, read_document, replace_file, save_json
 from evenhand.results import Comparison, Measurement, Measurements, load
-from published import drop_zero
+from published import drop_zero, read_rows, save_rows
 
 VERSIONS = ("original", "pro", "anti", "neutral", "balanced")
 UNTUNED = "untuned"
+CURVES, RESULTS = "curves.csv.gz", "results.csv.gz"
 HELD_OUT = 300
 """Sentences of the pseudo-perplexity."""
 CODES = {"M": MALE, "F": FEMALE, "": -1}
@@ -377,14 +379,18 @@ def draw(out: Path) -> None:
     """Evaluation and training loss by version, as Figure 3 has them for one."""
     from evenhand.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, curves, panels, to_svg
 
-    points = read_document(out / "results.json")["curves"]
+    points = read_rows(out / CURVES)
     colours = dict(zip(VERSIONS, (GREY, BLUE, ORANGE, GREEN, PURPLE), strict=True))
     charts = [
         curves(
             [
-                {"step": point["step"], "loss": point[part], "series": point["version"]}
+                {
+                    "step": int(point["step"]),
+                    "loss": float(point[part]),
+                    "series": point["version"],
+                }
                 for point in points
-                if point[part] is not None
+                if point[part]
             ],
             {version: (colour, (1, 0)) for version, colour in colours.items()},
             x="step",
@@ -405,19 +411,20 @@ def draw(out: Path) -> None:
     )
 
 
-def print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_tables(out: Path) -> None:
     """Print the results in Markdown: the language models, then the classifiers."""
 
-    def cell(row: Mapping[str, Any], name: str) -> str:
+    def cell(row: Mapping[str, str], name: str) -> str:
         ends = (
             ("value", "low", "high") if name == "value" else (name, f"{name}_low", f"{name}_high")
         )
-        if row[ends[0]] is None:
+        if not row[ends[0]]:
             return ""
-        texts = ["–" if row[end] is None else f"{row[end]:.3f}" for end in ends]
+        texts = [f"{float(row[end]):.3f}" if row[end] else "–" for end in ends]
         value, low, high = map(drop_zero, texts)
         return f"{value} [{low}, {high}]"
 
+    rows = read_rows(out / RESULTS)
     shown = ("value", "change", "to_original")
     for network in dict.fromkeys(row["network"] for row in rows):
         heads = ("encoder", "data", "measure") if network else ("encoder", "measure")
@@ -462,7 +469,7 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     if arguments.figure:
         draw(arguments.figure)
-        print_tables(read_document(arguments.figure / "results.json")["rows"])
+        print_tables(arguments.figure)
         return
     if arguments.data is None:
         parser.error("expected DATA")
@@ -479,12 +486,11 @@ def main(given: Sequence[str] | None = None) -> None:
         for job in jobs:
             work(job)
     curves, rows = collect_results(arguments.out, arguments.network)
-    save_csv(arguments.out / "curves.csv", curves)
-    save_csv(arguments.out / "results.csv", rows)
+    for name, table in ((CURVES, curves), (RESULTS, rows)):
+        save_rows(arguments.out / name, [[*table[0]], *([*row.values()] for row in table)])
     settings = {key: value for key, value in vars(arguments).items() if key not in ("out", "data")}
-    content = document(settings=settings, curves=curves, rows=rows)
-    save_json(arguments.out / "results.json", content)
-    print_tables(rows)
+    save_json(arguments.out / "settings.json", document(settings=settings))
+    print_tables(arguments.out)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from small_encoder import save_small
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import corpus_versions
+from published import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -87,11 +88,8 @@ def test_the_experiment_resumes_and_has_every_row(prepared, tmp_path, capsys):
     small += "--shots 2 --queries 2 --splits 1 --episodes 8/4/8 --network proto-euclidean"
     command = [str(prepared), "--out", str(out), "--model", str(model), *small.split()]
     corpus_versions.main(command)
-    results = (out / "results.csv").read_bytes()
-    with (out / "results.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    with (out / "curves.csv").open(newline="") as file:
-        points = list(csv.DictReader(file))
+    results = (out / "results.csv.gz").read_bytes()
+    rows, points = (read_rows(out / f"{name}.csv.gz") for name in ("results", "curves"))
     assert {point["version"] for point in points} == {*corpus_versions.VERSIONS}
     cells = {(row["encoder"], row["data"]) for row in rows}
     tuned = corpus_versions.VERSIONS
@@ -110,7 +108,7 @@ def test_the_experiment_resumes_and_has_every_row(prepared, tmp_path, capsys):
     weights = out / "pro" / "tuned" / "model" / "model.safetensors"
     written = weights.stat().st_mtime_ns
     corpus_versions.main(command)
-    assert (out / "results.csv").read_bytes() == results
+    assert (out / "results.csv.gz").read_bytes() == results
     assert weights.stat().st_mtime_ns == written  # what is done is not done again
     corpus_versions.main(["--figure", str(out)])
     assert "balanced" in (out / "loss.svg").read_text()
