@@ -23,8 +23,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHOWN = {
     "query.json": ("guides/own-words.md", "json"),
     "age.toml": ("guides/own-words.md", "toml"),
-    "sentences.txt": ("guides/text.md", "text"),
-    "reviews.csv": ("guides/text.md", "csv"),
+    "sentences.txt": ("guides/filter.md", "text"),
+    "reviews.csv": ("guides/odds.md", "csv"),
 }
 """The files of the examples, with the page and the language of the block that shows them."""
 LONG = (
