@@ -253,7 +253,7 @@ def test_errors_name_what_may_be_meant(arguments, expected, capsys):
 def documented():
     """The commands in the pages and in help, each with its page."""
     pages = [ROOT / "README.md", ROOT / "action.yml", *sorted((ROOT / "docs").rglob("*.md"))]
-    texts = {page.name: page.read_text() for page in pages}
+    texts = {page.relative_to(ROOT).as_posix(): page.read_text() for page in pages}
     texts |= {path: member.help or "" for path, member in members().items()}
     for name, text in texts.items():
         for line in text.replace("\\\n", " ").splitlines():
