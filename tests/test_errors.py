@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -60,3 +62,61 @@ def test_the_shell_ends_with_its_block() -> None:
     with in_shell():
         assert parameter("split_seed") == "--split-seed"
     assert parameter("split_seed") == "split_seed="
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+ELSEWHERE = {
+    "charts.py": "a property of a style sheet",
+    "fewshot/splits.py": "the options of a suggested command",
+    "gate/plugin.py": "options of pytest",
+    "grid/slurm.py": "options of Slurm's commands",
+    "scores/reading.py": "an option of Inspect's command",
+}
+"""Files whose texts have options that are not parameters of the library, and what they are."""
+
+
+def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The strings that code uses: neither docstrings, nor an option's own name.
+
+    An f-string is one string, with its fields empty.
+    """
+    if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Constant):
+        return
+    if isinstance(tree, ast.keyword) and tree.arg in ("flag", "option"):
+        return
+    if isinstance(tree, ast.JoinedStr):
+        constants = (part.value for part in tree.values if isinstance(part, ast.Constant))
+        yield tree.lineno, "".join(map(str, constants))
+    elif isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        yield tree.lineno, tree.value
+    else:
+        for node in ast.iter_child_nodes(tree):
+            yield from texts_of(node)
+
+
+def test_no_text_of_the_library_names_an_option_of_the_shell() -> None:
+    """Such a text is also read in Python; a whole command, `evenhand … --name`, is fine."""
+    root = Path(eh.__file__).parent
+    naming: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        file = path.relative_to(root).as_posix()
+        for line, text in texts_of(ast.parse(path.read_text(encoding="utf-8"))):
+            if OPTION.search(re.sub(r"evenhand [a-z].*", "", text)) and not file.startswith("cli/"):
+                naming.setdefault(file, []).append(f"{line}: {text}")
+    assert {file: texts for file, texts in naming.items() if file not in ELSEWHERE} == {}
+    assert set(naming) == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("text", ['raise E(f"{x}; --restart starts over")', 'help="see --adapt"'])
+def test_an_option_in_a_text_is_seen(text: str) -> None:
+    call = ast.parse(f"f({text})" if "=" in text else text)
+    assert [line for line, found in texts_of(call) if OPTION.search(found)] == [1]
+
+
+def test_workers_name_options_as_their_shell_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.txt"
+    path.write_bytes("She saw the caf\xe9.\n".encode("latin-1"))
+    message = failure(capsys, "text", "swap", str(path), "--workers", "2")
+    assert message.endswith("it looks like Latin-1: --encoding latin-1\n")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenhand.errors import FileError, PartialFailure
+from evenhand.errors import FileError, PartialFailure, in_shell
 from evenhand.files import RunFolder, open_rows, plain, replace_file, user_cache, versions
 
 IDENTITY = {"settings": {"network": "maml", "ways": 5}, "data": "0123456789abcdef0123456789abcdef"}
@@ -84,7 +84,10 @@ def test_the_run_json_of_others_is_never_overwritten(tmp_path, content):
 def test_a_damaged_run_json_needs_a_restart(tmp_path, content):
     (tmp_path / "run.json").write_text(content, encoding="latin-1")
     place = Baking(tmp_path)
-    with pytest.raises(FileError, match=r"run\.json: damaged, not the record of a run: --restart"):
+    problem = r"run\.json: damaged, not the record of a run"
+    with pytest.raises(FileError, match=f"{problem}: restart=True starts over"):
+        place.holds(IDENTITY)
+    with in_shell(), pytest.raises(FileError, match=f"{problem}: --restart starts over"):
         place.holds(IDENTITY)
     place.claim(IDENTITY, {})
     assert place.holds(IDENTITY)

@@ -32,6 +32,7 @@ __all__ = [
     "UnknownNameError",
     "VocabularyError",
     "in_shell",
+    "is_shell",
     "parameter",
     "require_models",
 ]
@@ -39,23 +40,30 @@ __all__ = [
 _IN_SHELL: ContextVar[bool] = ContextVar("in_shell", default=False)
 
 
+def is_shell() -> bool:
+    """Whether messages name parameters as options of the command line."""
+    return _IN_SHELL.get()
+
+
 @contextmanager
-def in_shell() -> Iterator[None]:
+def in_shell(shell: bool = True) -> Iterator[None]:
     """Let messages name parameters as options of the command line."""
-    token = _IN_SHELL.set(True)
+    token = _IN_SHELL.set(shell)
     try:
         yield
     finally:
         _IN_SHELL.reset(token)
 
 
-def parameter(name: str, *, python: str = "", option: str = "") -> str:
+def parameter(name: str, value: object = None, *, python: str = "", option: str = "") -> str:
     """Name a parameter in a message as the user gives it: in Python, or on the command line.
 
     Parameters
     ----------
     name : str
         Its name in Python.
+    value : optional
+        The value that the user would give it.
     python, option : str, optional
         What the user would write, where it is not `name=` and `--name`.
 
@@ -66,11 +74,18 @@ def parameter(name: str, *, python: str = "", option: str = "") -> str:
     >>> with in_shell():
     ...     parameter("each_gender")
     '--each-gender'
+    >>> parameter("restart", True), parameter("ways", 5)
+    ('restart=True', 'ways=5')
+    >>> with in_shell():
+    ...     parameter("restart", True), parameter("measure", False), parameter("ways", 5)
+    ('--restart', '--no-measure', '--ways 5')
 
     """
-    if _IN_SHELL.get():
-        return option or f"--{name.replace('_', '-')}"
-    return python or f"{name}="
+    if not is_shell():
+        return python or f"{name}={'' if value is None else repr(value)}"
+    words = f"no_{name}" if value is False else name
+    given = "" if value is None or isinstance(value, bool) else f" {value}"
+    return option or f"--{words.replace('_', '-')}{given}"
 
 
 class EvenhandError(Exception):

@@ -29,7 +29,7 @@ from types import NoneType
 from typing import IO, Any, ClassVar, Self, TypeAlias
 
 from evenhand import threads
-from evenhand.errors import FileError, InputError, PartialFailure
+from evenhand.errors import FileError, InputError, PartialFailure, parameter
 
 __all__ = [
     "RESUMES",
@@ -452,14 +452,14 @@ class RunFolder:
         if record is None:
             return False
         if not record:
-            problem = "damaged, not the record of a run: --restart starts over"
+            problem = f"damaged, not the record of a run: {parameter('restart', True)} starts over"
             raise FileError(self.path / "run.json", problem)
         differences = list(_differences(record["identity"], json.loads(json.dumps(identity))))
         if differences and self._started():
             raise FileError(
                 self.path,
-                f"has another run ({'; '.join(differences)}): give another folder, or --restart "
-                "to start over here",
+                f"has another run ({'; '.join(differences)}): give another folder, or "
+                f"{parameter('restart', True)} to start over here",
             )
         if not differences:
             threads.resume(record.get("threads"))
@@ -763,7 +763,7 @@ class Reading:
         return FileError(
             path,
             f"{what}, more than the limit for input of {show_size(self.max_bytes)} allows: "
-            "--max-size (or files.reading) raises it",
+            f"{parameter('max_size', python='evenhand.files.reading(max_bytes=)')} raises it",
             line=line,
         )
 
@@ -866,19 +866,19 @@ def guess_encoding(data: bytes, *, valid: bool = True) -> str:
     `valid` says that nothing in them contradicts UTF-8 so far.
 
     >>> guess_encoding("she reads.".encode("utf-16-le"))
-    'UTF-16 without a byte order mark: --encoding utf-16-le'
+    "UTF-16 without a byte order mark: evenhand.files.reading(encoding='utf-16-le')"
     >>> guess_encoding(b"she reads.")
     ''
     """
     sample = data[: 1 << 16]
     for mark, name in MARKS:
         if sample.startswith(mark):
-            return f"{name.upper()}: --encoding {name}"
+            return f"{name.upper()}: {_to_read(name)}"
     if b"\0" in sample:
         for name, positions in WIDE.items():
             if _is_wide(sample, name, positions):
                 width = name[:6].upper()
-                return f"{width} without a byte order mark: --encoding {name}"
+                return f"{width} without a byte order mark: {_to_read(name)}"
     controls = len(sample) - len(sample.translate(None, CONTROLS))
     if valid:
         return "binary data, not text" if controls * 4 > len(sample) else ""
@@ -886,9 +886,17 @@ def guess_encoding(data: bytes, *, valid: bool = True) -> str:
         return "binary data, not text"
     high = bytes(set(sample) - set(range(128)))
     if len(sample) - len(sample.translate(None, high)) > max(10, len(sample) / 4):
-        return "another alphabet's encoding, such as gb18030, shift_jis or koi8-r: --encoding NAME"
+        return (
+            f"another alphabet's encoding, such as gb18030, shift_jis or koi8-r: {_to_read('NAME')}"
+        )
     windows = any(byte < 0xA0 for byte in high)
-    return "Windows-1252: --encoding cp1252" if windows else "Latin-1: --encoding latin-1"
+    return f"Windows-1252: {_to_read('cp1252')}" if windows else f"Latin-1: {_to_read('latin-1')}"
+
+
+def _to_read(encoding: str) -> str:
+    """What the user writes to read a file in this encoding."""
+    given = f"evenhand.files.reading(encoding={encoding!r})"
+    return parameter("encoding", encoding, python=given)
 
 
 def _is_wide(sample: bytes, name: str, positions: tuple[int, int]) -> bool:

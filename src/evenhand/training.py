@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import FileError
+from evenhand.errors import FileError, parameter
 from evenhand.files import replace_file
 
 if TYPE_CHECKING:
@@ -169,7 +169,9 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
     except FileNotFoundError:
         raise FileError(path, f"expected a {kind}, got no such file") from None
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FileError(path, f"not a {kind}: {error}; --restart starts over") from error
+        raise FileError(
+            path, f"not a {kind}: {error}; {parameter('restart', True)} starts over"
+        ) from error
 
 
 def select(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:

@@ -125,12 +125,12 @@ def test_a_restart_does_not_resume(shell, monkeypatch):
     given = []
     monkeypatch.setattr(
         "evenhand.text.corpus.pipeline.stream",
-        lambda *_, resume, **__: given.append(resume) or {"documents": 0},
+        lambda *_, restart, **__: given.append(restart) or {"documents": 0},
     )
     Path("in.txt").write_text("She left.\n")
     assert shell("swap", "in.txt", "-o", "out.txt")[0] == 0
     assert shell("swap", "in.txt", "-o", "out.txt", "--restart")[0] == 0
-    assert given == [True, False]
+    assert given == [False, True]
 
 
 def test_bytes_that_are_not_text_stay_if_requested(shell, tmp_path):

@@ -317,7 +317,7 @@ def test_what_is_not_loaded_says_how_to_load_it(subjects):
         lambda: empty.table(TableView(table=None)),
         lambda: empty.item(Item(item="1")),
     ):
-        with pytest.raises(RefusedError, match="start with --"):
+        with pytest.raises(RefusedError, match="start with evenhand explore --"):
             call()
 
 

@@ -310,12 +310,12 @@ def test_only_the_same_run_on_the_same_input_resumes(tmp_path: Path) -> None:
     (tmp_path / ".out.progress.json").write_text("{")
     assert rest(tmp_path, source) == complete
     stopped(tmp_path, source, fingerprint="a")
-    assert rest(tmp_path, source, resume=False) == complete
+    assert rest(tmp_path, source, restart=True) == complete
     begun = stopped(tmp_path, source)
     assert (
         stopped(tmp_path, source) == begun
     )  # the default repr does not identify the work: restarted
-    stopped(tmp_path, source, resume=False)
+    stopped(tmp_path, source, restart=True)
     assert files(tmp_path) == ["edits", "in.txt", "out"]
 
 

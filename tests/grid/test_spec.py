@@ -168,7 +168,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
             + "]\n  limit: ["
             + ",".join(map(str, range(1, 2001)))
             + "]\n",
-            "at most 100,000 combinations (--max-cells",
+            "at most 100,000 combinations (max_cells= allows",
         ),
         ("task: !!python/object/apply:os.system [id]", "not valid YAML"),
     ],

@@ -92,7 +92,7 @@ def test_an_error_in_a_worker_is_raised_with_its_message(
 ) -> None:
     work = RewriteWork(Failing("line 1500 ", how))
     with pytest.raises(kind, match=message):
-        stream([plain], tmp_path / "out", work, workers=workers, block_size=5000, resume=False)
+        stream([plain], tmp_path / "out", work, workers=workers, block_size=5000, restart=True)
     assert not (tmp_path / "out").exists()
     assert hidden(tmp_path) == []
 

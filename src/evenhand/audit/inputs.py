@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import FileError, InputError, UnknownNameError, require_models
+from evenhand.errors import FileError, InputError, UnknownNameError, parameter, require_models
 from evenhand.files import public_name
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def gather(
     if used:
         needing = " and ".join(sorted(used))
         require_models(
-            "the audit of the embedded model (not that of --vectors glove)"
+            f"the audit of the embedded model (not that of {parameter('vectors', 'glove')})"
             if everything
-            else f"the audit's part {needing} (--skip leaves it out)"
+            else f"the audit's part {needing} ({parameter('skip')} leaves it out)"
         )
     facts = describe_model(named, device) if used else None
     texts: Dataset | None = None

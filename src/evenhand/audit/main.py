@@ -287,8 +287,8 @@ def _embedding(given: Inputs, device: str) -> Embed:
     """What embeds the audited model in the page; an error if it cannot be embedded."""
     if KINDS["model"] not in given.parts:
         raise InputError(
-            f"{parameter('interactive')}: expected the audit of a masked model, such as mini, got "
-            f"an audit of {', '.join(given.parts)}"
+            f"{parameter('interactive', True)}: expected the audit of a masked model, such as "
+            f"mini, got an audit of {', '.join(given.parts)}"
         )
     check_embeddable(loaded(given.model, device))
     return lambda room: embed(loaded(given.model, device), room)

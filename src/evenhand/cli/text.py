@@ -413,7 +413,7 @@ def _run(
             form=form,
             edits=given["edits"],
             workers=worker_count(given["workers"], sources),
-            resume=not given["restart"],
+            restart=given["restart"],
             progress=progress,
             fingerprint=f"{work!r} {own_pairs!r}",
         )
@@ -557,7 +557,7 @@ def filter_command(
             form=form_of(sources, field, form),
             edits=rejected,
             workers=worker_count(workers, sources),
-            resume=not restart,
+            restart=restart,
             progress=progress,
         )
     if as_json:

@@ -256,7 +256,7 @@ class Explorer:
 
     def verdicts(self, body: Nothing) -> dict[str, Any]:  # noqa: ARG002
         if self.subjects.findings is None:
-            raise RefusedError(404, "no audit: start with --run FOLDER")
+            raise RefusedError(404, "no audit: start with evenhand explore --run FOLDER")
         return run.read_run(self.subjects.findings, self.tables)
 
     def table(self, body: TableView) -> tuple[list[run.Row], run.View]:
@@ -264,7 +264,9 @@ class Explorer:
         fields = body.model_dump(exclude={"table"})
         if body.table is None:
             if self.subjects.predictions is None:
-                raise RefusedError(404, "no predictions: start with --predictions FILE")
+                raise RefusedError(
+                    404, "no predictions: start with evenhand explore --predictions FILE"
+                )
             return self.subjects.predictions.rows, run.View(**fields)
         if body.table >= len(self.tables):
             raise RefusedError(404, f"table: expected 0 to {len(self.tables) - 1}")
@@ -272,7 +274,9 @@ class Explorer:
 
     def item(self, body: Item) -> dict[str, Any]:
         if self.subjects.predictions is None:
-            raise RefusedError(404, "no predictions: start with --predictions FILE")
+            raise RefusedError(
+                404, "no predictions: start with evenhand explore --predictions FILE"
+            )
         return {"versions": self.subjects.predictions.versions(body.item)}
 
 

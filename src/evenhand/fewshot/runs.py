@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from evenhand import files
 from evenhand.display import Result
-from evenhand.errors import FileError, InputError, require_models
+from evenhand.errors import FileError, InputError, parameter, require_models
 from evenhand.fewshot.answers import (
     Answers,
     Classifier,
@@ -301,11 +301,17 @@ def _read_curve(path: Path) -> list[dict[str, float | None]]:
                 for row in csv.DictReader(file)
             ]
     except FileNotFoundError:
-        raise FileError(path, "missing, the run has lost its curve: --restart repeats it") from None
+        raise FileError(
+            path, f"missing, the run has lost its curve: {parameter('restart', True)} repeats it"
+        ) from None
     except (ValueError, TypeError, csv.Error) as error:
-        raise FileError(path, f"expected a curve: {error}; --restart repeats the run") from None
+        raise FileError(
+            path, f"expected a curve: {error}; {parameter('restart', True)} repeats the run"
+        ) from None
     if not rows:
-        raise FileError(path, "expected a curve, got no rows: --restart repeats the run")
+        raise FileError(
+            path, f"expected a curve, got no rows: {parameter('restart', True)} repeats the run"
+        )
     return rows
 
 

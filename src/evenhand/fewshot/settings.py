@@ -90,7 +90,7 @@ class TrainingSettings:
     batch: int = option(16, minimum=1, help="Episodes per step.")
     learning_rate: float = option(5e-4, above=0, help="The highest learning rate.")
     encoder_learning_rate: float = option(
-        1e-4, above=0, help="That of the encoder, with --finetune."
+        1e-4, above=0, help="That of the encoder, where it is fine-tuned."
     )
     weight_decay: float = option(0.01, minimum=0, public=False, help="Weight decay of AdamW.")
     warmup: float = option(
@@ -114,7 +114,7 @@ class TrainingSettings:
         help="Gradient steps on the support of each test episode before its queries are answered; "
         "maml is trained through them too.",
     )
-    adapt_rate: float = option(0.01, above=0, help="The rate of the steps of --adapt.")
+    adapt_rate: float = option(0.01, above=0, help="The rate of the steps of adaptation.")
     standardise: bool = True
     seed: int = option(
         0,
@@ -273,7 +273,7 @@ class RunSettings:
         1,
         minimum=1,
         maximum=MOST_TRAININGS,
-        help="Trainings of each split, with the seeds --seed, --seed + 1, …",
+        help="Trainings of each split, with the seeds seed, seed + 1, …",
     )
     split_seed: int = option(
         0,

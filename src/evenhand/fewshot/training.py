@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, parameter
 from evenhand.fewshot.adaptation import Adaptation
 from evenhand.fewshot.answers import Answers
 from evenhand.fewshot.data import Dataset
@@ -798,8 +798,8 @@ def _check_identity(folder: Path, there: Mapping[str, Any], now: Mapping[str, An
     if other:
         raise FileError(
             folder,
-            f"has another training (other {', '.join(other)}): give another folder, or restart to "
-            "start over here",
+            f"has another training (other {', '.join(other)}): give another folder, or "
+            f"{parameter('restart', True)} to start over here",
         )
 
 

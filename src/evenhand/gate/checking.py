@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evenhand.display import Result, html_of
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.files import document, save_json
-from evenhand.gate.policy import FailsIf, Missing, Policy, Rule, is_ratio, read_policy
+from evenhand.gate.policy import NO_ITEMS, FailsIf, Missing, Policy, Rule, is_ratio, read_policy
 from evenhand.gate.reading import Results, Source, read_results
 from evenhand.instruments import all_declarations, compare, find, paired_jackknife
 from evenhand.results import Comparison, Estimate, Measurement
@@ -511,10 +511,9 @@ def _compare(m: Measurement, part: Measurement, baseline: Measurement | None) ->
         return f"the change could not be computed: {' '.join(str(error).split())}"
     if not len(m.items) or not len(baseline.items):
         where = "results" if not len(m.items) else "baseline"
-        return (
-            f"the {where} were saved without items, so nothing is paired "
-            "(--json leaves them out: use -o FILE.json, save, or an audit)"
-        ).replace("the baseline were", "the baseline was")
+        return (f"the {where} were saved without items, so nothing is paired ({NO_ITEMS})").replace(
+            "the baseline were", "the baseline was"
+        )
     if not math.isfinite(compared.change.value):
         return "one of the two has no value"
     if math.isinf(compared.change.low) or math.isinf(compared.change.high):
@@ -541,8 +540,8 @@ def _stored(policy: Policy, rule: Rule, results: Results) -> Iterator[Target]:
             yield _change_target(policy, rule, c, c.after.query)
     if not found and rule.against is None:
         raise InputError(
-            f"rule '{rule.label}': expected a baseline (--baseline RESULTS) for a limit on the "
-            f"{rule.limits}, got none"
+            f"rule '{rule.label}': expected a baseline ({parameter('baseline')}) for a limit on "
+            f"the {rule.limits}, got none"
         )
 
 

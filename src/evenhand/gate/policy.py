@@ -224,6 +224,7 @@ missing = "fail"
 """
 
 
+NO_ITEMS = "results printed as JSON have no items; saved ones and those of an audit do"
 MANY = 20
 """Of more measures than this only those that decide a verdict have a rule in a first policy."""
 
@@ -254,8 +255,7 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
     paired = {id(m) for m in chosen if baseline and _pairs(m)}
     if baseline and not paired:
         raise InputError(
-            "gate: expected results with items that can be paired, got none (--json leaves them "
-            "out: use -o FILE.json, save, or an audit)"
+            f"gate: expected results with items that can be paired, got none ({NO_ITEMS})"
         )
     named = Counter((m.metric, m.query) for m in chosen)
     several = {key for key, count in named.items() if count > 1}
@@ -319,7 +319,7 @@ def _rule(m: Measurement, paired: bool, several: bool) -> str:
         lines += [f"min = {_below(low)}"] if low > -math.inf else []
         lines += [f"max = {0.0 - _below(-high)}"] if high < math.inf else []
         if judged:
-            lines.append(f"# with --baseline, in place of these: max_worsening = {float(ratio)}")
+            lines.append(f"# with a baseline, in place of these: max_worsening = {float(ratio)}")
     return "\n".join(lines) + "\n"
 
 

@@ -230,7 +230,7 @@ class _Text:
             form=_form(settings.options["input_format"], settings.text),
             edits=written[1] if settings.log_ending else None,
             # the blocks of a zstd frame would show where it was resumed
-            resume=codec_of(name) != "zst",
+            restart=codec_of(name) == "zst",
             progress=_byte_progress(workspace, name),
             fingerprint=f"{work!r} {self.identity(settings)}",
         )

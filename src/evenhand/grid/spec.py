@@ -19,7 +19,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import FileError, InputError, UnknownNameError
+from evenhand.errors import FileError, InputError, UnknownNameError, parameter
 from evenhand.files import to_json
 from evenhand.grid.task import Task, load_task
 
@@ -325,8 +325,8 @@ def _check_product(axes: Mapping[str, Sequence[Any]], max_cells: int) -> None:
         shown = " × ".join(map(str, sizes))
         raise _SpecError(
             ("axes",),
-            f"axes: expected at most {max_cells:,} combinations (--max-cells allows more), got "
-            f"{shown[:80]}",
+            f"axes: expected at most {max_cells:,} combinations "
+            f"({parameter('max_cells')} allows more), got {shown[:80]}",
         )
 
 

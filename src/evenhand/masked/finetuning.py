@@ -25,7 +25,7 @@ import numpy as np
 
 from evenhand import files
 from evenhand.cache import Cache
-from evenhand.errors import FileError, InputError, PartialFailure
+from evenhand.errors import FileError, InputError, PartialFailure, parameter
 from evenhand.files import document, public_name, save_json, versions
 from evenhand.instruments import Instrument, Run, check_options, lookup, option
 from evenhand.masked.memory import ModelSource, is_path
@@ -322,7 +322,10 @@ def finetune(
     if not settings.measure and (sentences is not None or pairs or watched is not None):
         raise InputError("measure: expected sentences and pairs to measure on, or none of it")
     if settings.stop != "ideal" and watched is not None:
-        raise InputError("watched: expected stop 'ideal' with sentences to watch")
+        raise InputError(
+            f"{parameter('watched', option='--watch')}: expected stop 'ideal' with sentences "
+            "to watch"
+        )
     documents = collect(
         texts,
         held_out=settings.held_out if settings.measure else 0.0,
@@ -494,7 +497,7 @@ class _Loop:
         if not n:
             yield (
                 "training was not watched for the ideal: the evaluation text has too few "
-                "sentences for it; --watch takes others"
+                "sentences for it; give others to watch"
             )
         elif trained.ended == "ideal":
             yield (
@@ -557,12 +560,16 @@ class RunFolder(files.RunFolder):
             result = FinetuneResult.from_dict(json.loads(file.read_bytes()), self.path)
             saved_prob = float(result.settings["prob"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise FileError(file, f"not the result of a run: {error!r}; --restart") from error
+            raise FileError(
+                file,
+                f"not the result of a run: {error!r}; {parameter('restart', True)} starts over",
+            ) from error
         if saved_prob != prob:
             raise FileError(
                 self.path,
                 f"this run is complete, with intervals of prob {saved_prob:g}, not {prob:g}: "
-                "request those, give another folder, or --restart to train again",
+                f"request those, give another folder, or "
+                f"{parameter('restart', True)} to train again",
             )
         return result
 

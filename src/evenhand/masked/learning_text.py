@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import public_names
 from evenhand.lexicon import pairs
 from evenhand.lexicon.pronouns import PRONOUNS
@@ -613,8 +613,9 @@ def held_out(
         why = f"; {len(refusals)} cannot be scored: {refusals[0]}" if refusals else ""
         raise InputError(
             f"held-out sentences: expected {MIN_SENTENCES} or more to measure on, got "
-            f"{len(scorable)} ({origin}{why}); give some with --sentences, or more text, or "
-            "measure nothing with --no-measure"
+            f"{len(scorable)} ({origin}{why}); give some with "
+            f"{parameter('sentences')}, or more text, or measure nothing with "
+            f"{parameter('measure', False)}"
         )
     known = {sentence.text for sentence in scorable}
     built_in, _ = _scorable(model, [s for s in built_in_sentences() if s.text not in known])

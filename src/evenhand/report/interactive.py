@@ -53,8 +53,8 @@ def check_embeddable(model: Any) -> None:
     ):
         size = f", {weights:,} weights" if weights else ""
         raise InputError(
-            f"{parameter('interactive')}: expected a masked model of the family bert with its "
-            f"WordPiece tokenizer and at most {MOST_WEIGHTS // 10**6} million weights, such as "
+            f"{parameter('interactive', True)}: expected a masked model of the family bert with "
+            f"its WordPiece tokenizer and at most {MOST_WEIGHTS // 10**6} million weights, such as "
             f"mini, got {model.name} ({family}{size})"
         )
 

@@ -243,7 +243,7 @@ def stream(
     form: Form = Lines(),  # noqa: B008
     edits: str | Path | None = None,
     workers: int = 1,
-    resume: bool = True,
+    restart: bool = False,
     block_size: int = 1 << 20,
     progress: Progress | None = None,
     fingerprint: str | None = None,
@@ -266,9 +266,10 @@ def stream(
     workers : int
         The number of processes. The work is imported again in each: call this from a module, under
         `if __name__ == "__main__":` in a script.
-    resume : bool
-        Resume an interrupted run at its last checkpoint when the same is requested again: the same
-        files, unchanged, and the same `fingerprint`. Input from stdin is read from the start.
+    restart : bool
+        Start over. Without it an interrupted run is resumed at its last checkpoint when the same is
+        requested again: the same files, unchanged, and the same `fingerprint`. Input from stdin is
+        always read from the start.
     block_size : int
         Bytes per block. The output does not depend on it, nor on `workers`.
     progress : callable, optional
@@ -291,7 +292,7 @@ def stream(
     known = all(name != STDIN and Path(name).is_file() for name in names)
     key = None
     identity = repr(work) if fingerprint is None else fingerprint
-    if resume and known and not ADDRESS.search(identity):
+    if known and not restart and not ADDRESS.search(identity):
         made_by = version("evenhand")
         settings = {"work": identity, "form": repr(form), "edits": str(edits), "version": made_by}
         key = run_key(names, encoding=current_reading().encoding, **settings)

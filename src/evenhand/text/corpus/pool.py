@@ -15,7 +15,7 @@ from itertools import chain, islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-from evenhand.errors import EvenhandError, FileError, InputError, PartialFailure
+from evenhand.errors import EvenhandError, FileError, InputError, PartialFailure, in_shell, is_shell
 
 __all__ = ["AHEAD", "ordered"]
 
@@ -82,7 +82,7 @@ class _Worker:
     def __init__(self, task: Callable[[Any], Any]) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, task), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, task, is_shell()), daemon=True)
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()
@@ -155,13 +155,14 @@ class _Failure:
         return error
 
 
-def _serve(connection: Connection, task: Callable[[Any], Any]) -> None:
+def _serve(connection: Connection, task: Callable[[Any], Any], shell: bool) -> None:
     """The life of a worker: a piece in, a result out, until the parent closes or is gone."""
     try:
         while True:
             piece = connection.recv()
             try:
-                answer = task(piece)
+                with in_shell(shell):
+                    answer = task(piece)
             except Exception as error:
                 answer = _Failure.of(error)
             connection.send(answer)

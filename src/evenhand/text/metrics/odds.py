@@ -40,7 +40,7 @@ _LABEL_COLUMNS = ("label", "class")
 _GENDER_COLUMNS = ("gender", "sex")
 _TEXT_COLUMNS = ("text", "sentence", "hard_text")
 PER_CLASS = "equal texts count once in each class"
-EVERY_ROW = "every row counts; few-shot runs and audits count equal texts once (--duplicates once)"
+EVERY_ROW = "every row counts; few-shot runs and audits count equal texts once (duplicates: once)"
 DISTINCT = "equal texts count once, as in few-shot runs and audits"
 _UNDECIDED = {
     "none": "undecided: no gendered pronoun",
