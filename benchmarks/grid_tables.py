@@ -1,4 +1,4 @@
-"""The tables of docs/results.md from the published results of a few-shot grid.
+"""The tables of docs/results.md (and experiments/fewshot-grids.md) from published few-shot grids.
 
     python benchmarks/grid_tables.py docs/results/wikibios-minilm
     python benchmarks/grid_tables.py docs/results/NAME --publish GRID [GRID …]

@@ -468,6 +468,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return DATA.sub(r"\1", OUTSIDE.sub(r"\1", markdown))
 
 
+INTERVAL = re.compile(r"\[[-−.\d]+, [-−.\d]+\]")
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """The two ends of an interval stay on one line."""
+    return INTERVAL.sub(r'<span class="interval">\g<0></span>', content)
+
+
 # --------------------------------------------------------------------------------------- words
 
 

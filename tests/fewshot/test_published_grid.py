@@ -31,9 +31,31 @@ def script():
     ],
 )
 def test_the_tables_of_the_page_are_those_of_the_published_results(script, grid, tables):
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    names = ("results.md", "experiments/fewshot-grids.md")
+    page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in names)
     for table in tables:
         assert script[f"{table}_table"](RESULTS / grid) in page
+
+
+@pytest.mark.parametrize(
+    ("grid", "calibrated"),
+    [
+        ("wikibios-minilm", "calibrate (all)"),
+        ("wikibios-mini", "calibrate (all)"),
+        ("wikibios-minilm-tuned", "calibrate (all)"),
+        ("wikibios-minilm-tuned-corners", "calibrate (all)"),
+        ("events-minilm", "calibrate (all)"),
+        ("simulated", "calibrate"),
+    ],
+)
+def test_the_summary_of_the_grids_has_the_numbers_of_their_tables(script, grid, calibrated):
+    lines = script["mitigation_table"](RESULTS / grid).splitlines()[2:]
+    rows = {cells[0]: cells for cells in (line[2:-2].split(" | ") for line in lines)}
+    changes = [
+        rows[name][2] if name in rows else "not run" for name in ("neutralize (train)", calibrated)
+    ]
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert f"| {' | '.join([rows['none'][1], rows['none'][-1], *changes])} |" in page
 
 
 @pytest.mark.parametrize(

@@ -155,3 +155,8 @@ def test_cells_show_their_signs(site):
     page = markdown.markdown(site._table(("Option", "Meaning"), rows), extensions=["tables"])
     assert "<td><code>--case [a|b]</code></td>" in page
     assert "<td>0&lt;x&lt;1, a|b *and* <code>c|d</code></td>" in page
+
+
+def test_intervals_stay_on_one_line(site):
+    shown = site.on_page_content("<td>.03 [−.1, 1.25] of [0, 1, 2]</td>")
+    assert shown == '<td>.03 <span class="interval">[−.1, 1.25]</span> of [0, 1, 2]</td>'
