@@ -196,6 +196,16 @@ def test_bias_of_one_run(here, capsys):
     assert "ε-robust at 0.05" in shown
 
 
+@pytest.mark.slow
+def test_a_page_of_what_a_mitigation_changed(made, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(made)
+    page = tmp_path / "page.html"
+    shown = output(capsys, "fewshot", "bias", "base", "neutral", "-o", str(page))
+    closing = " ".join(shown.partition(f"written: {page}")[2].split())
+    assert closing.startswith(("proto-euclidean neutralize is", "No clear change"))
+    assert html.escape(closing, quote=False) in page.read_text(encoding="utf-8")
+
+
 def test_what_a_mitigation_changed(here, capsys, tmp_path):
     document = strict(
         output(capsys, "fewshot", "bias", "base", "neutral", "--figures", str(tmp_path), "--json")

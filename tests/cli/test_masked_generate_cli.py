@@ -37,7 +37,7 @@ def test_sentences_and_summary(capsys, seeds, tmp_path):
     results = [m for m in measured if m.metric == "generation"]
     held_out = [m for m in measured if m.metric == "continuation"]
     assert [m.details["score"] for m in held_out] == ["held-out continuations"] * 4
-    assert "continuations that the search never scored" in told["summary"]
+    assert "continuations that the search never scored" in told["sentence"]
     assert [(m.subject, m.query) for m in results] == [
         ("mini", "male"),
         ("mini", "female"),

@@ -359,7 +359,7 @@ def plan(document: Document) -> Iterator[Row]:
     """`posterior plan`."""
     yield "needed", numbers(document["needed"], document["low"], document["high"])
     yield "approximate", numbers(document["approximate"])
-    yield "power_now", numbers(document["power_available"])
+    yield "power_now", numbers(document["power_available"]["value"])
     for data in document["curve"]:
         name = f"power/{data['details']['attributes']}"
         yield name, estimate(data)

@@ -247,6 +247,7 @@ def test_the_command_saves_a_model_that_measures(tmp_path, capsys):
     content = json.loads(capsys.readouterr().out)
     [result] = content["strengths"]
     assert result["maps"]["layers"] == [6]
+    assert content["sentence"].endswith(".")
     assert result["hiding"][0]["metric"] == "states_linear"
     assert run_cli(["model", "info", str(folder), "--json"]) == 0
     about = json.loads(capsys.readouterr().out)["model"]

@@ -398,9 +398,9 @@ def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_p
         f"{done.change(name).change.value:+.3f}"
         for name in ("mean bias", "mean bias, built-in sentences")
     )
-    assert f"{first} [" in done.summary
-    assert f"; {second} [" in done.summary
-    assert done.to_dict()["summary"] == done.summary
+    assert f"{first} [" in done.sentence
+    assert f"; {second} [" in done.sentence
+    assert done.to_dict()["sentence"] == done.sentence
     alone = finetune(
         bert, TEXTS, settings(max_tokens=500), tmp_path / "alone", sentences=of_another_kind
     )
@@ -528,7 +528,7 @@ def test_any_text_is_learned_from_and_measured_on_the_built_in_sentences(bert, t
     assert 100 < done.data["sentences"] <= len(built_in)  # those it can score
     assert done.data["built_in_sentences"] == 0
     assert done.change("mean bias").details["sentences"] == "built-in"
-    assert "sentences of another kind (built-in)" in done.summary
+    assert "sentences of another kind (built-in)" in done.sentence
     [note] = [note for note in done.notes if "built-in" in note]
     assert "0 can be measured on" in note
     given = finetune(
@@ -543,7 +543,7 @@ def test_tuning_alone(bert, tmp_path):
     done = finetune(bert, BIOGRAPHIES, alone, tmp_path / "run", control=True)
     assert done.changes == done.control == done.against_control == ()
     assert done.crows is None
-    assert done.summary == "not measured"
+    assert done.sentence == "not measured"
     assert (done.data["held_out"], done.data["sentences"]) == (0, 0)
     assert done.data["training"] + done.data["evaluation"] == len(BIOGRAPHIES)
     assert done.training["ended"] == "epochs"

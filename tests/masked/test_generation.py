@@ -307,12 +307,12 @@ def test_the_summary_relies_on_the_continuations():
         f"{changes[score]:+.3f} ["
         for score in ("held-out continuations", "maximised by the search")
     )
-    first, second = result.summary.split("; ")
+    first, second = result.sentence.split("; ")
     assert held_out in first
     assert "continuations that the search never scored" in first
     assert maximised in second
-    assert result.to_dict()["summary"] == result.summary
-    assert "minus the seeds" in generate(chair_world(), [CHAIR], control=False).summary
+    assert result.to_dict()["sentence"] == result.sentence
+    assert "minus the seeds" in generate(chair_world(), [CHAIR], control=False).sentence
 
 
 def test_no_gendered_word_of_the_sentence_reaches_a_continuation():
@@ -348,7 +348,7 @@ def test_a_sentence_too_long_with_a_continuation_is_left_out_of_that_judgement()
     world.tokenizer.model_max_length = len(world.tokenizer(CHAIR)["input_ids"]) + 2
     result = generate(world, [CHAIR], direction="male")
     assert {m.metric for m in result.measurements} == {"generation"}
-    assert "none could be scored" in result.summary
+    assert "none could be scored" in result.sentence
 
 
 def test_what_the_model_cannot_read_is_counted():

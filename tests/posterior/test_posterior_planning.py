@@ -121,7 +121,7 @@ def test_a_plan_for_a_topic(religion):
         assert point.low <= point.value <= point.high
     fitted = [point.details["fitted"] for point in religion.curve]
     assert fitted == sorted(fitted)
-    assert religion.power_available > religion.power
+    assert religion.power_available.value > religion.power
     assert religion.limit >= fitted[-1]
     assert plan(lexicon.topic("religion"), effect=-0.1, sets=16, seed=4) == religion
 
@@ -141,7 +141,7 @@ def test_an_effect_that_no_number_of_attributes_detects():
     result = plan("race", effect=0.01, sets=10)
     assert result.needed is None
     assert result.per_class is None
-    assert result.power_available < result.limit < 0.8
+    assert result.power_available.value < result.limit < 0.8
     assert str(MAX_ATTRIBUTES) in result.notes[0].replace(",", "")
     assert "more protected words" in result.notes[0]
 
@@ -240,7 +240,9 @@ def test_the_command(capsys):
     assert set(result["curve"][0]["details"]) >= {"attributes", "sd", "approximate", "fitted"}
     assert run(arguments) == 0
     text = capsys.readouterr().out
-    assert f"needed for a power of 0.8: {result['needed']} stereotypes" in text
+    needed = f"with a power of 0.8, {result['needed']} stereotypes are needed"
+    assert needed in " ".join(text.split())
+    assert text.splitlines()[-1] == result["sentence"]
     assert "note: the scales are those of religion" in text
     for wrong in (("--effect", "0"), ("--power", "1"), ("--power", "many")):
         assert run(["posterior", "plan", "religion", *wrong]) == 2

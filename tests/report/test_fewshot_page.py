@@ -90,6 +90,33 @@ def test_numbers_are_those_of_the_run(page: str, results: RunResults) -> None:
     assert f"ε-robust at 0.05: {bias.details['verdict']}." in text_of(page)
 
 
+def test_several_runs_are_compared_with_the_first(results: RunResults, tmp_path: Path) -> None:
+    better = measured(0.5).results(measured(0.0))
+    runs = [run_of(results), run_of(better, mitigation="neutralize")]
+    page = write_run(runs, tmp_path / "page.html").read_text(encoding="utf-8")
+    text = text_of(page)
+    changes = [eh.compare(results.bias, better.bias), eh.compare(results.accuracy, better.accuracy)]
+    assert " ".join(eh.summary.summarize([], changes[:1]).split()) in text
+    rows = values_of(page, "Every measure before and after")
+    assert [row[0] for row in rows[:1]] == pytest.approx([changes[0].parts[0].before.value])
+    assert [row[2] for row in rows[-1:]] == pytest.approx([changes[1].change.value])
+    assert [row[0] for row in values_of(page, "Accuracy on classes never trained on")] == (
+        pytest.approx([results.accuracy.value, better.accuracy.value])
+    )
+    assert "Before is the first run, proto-euclidean; after is each of the others" in text
+    assert "Run 2: proto-euclidean neutralize" in text
+    assert len(set(ids := re.findall(r' id="([^"]+)"', page))) == len(ids)
+    alone = write_run(runs[:1], tmp_path / "alone.html").read_text(encoding="utf-8")
+    assert alone == write_run(runs[0], tmp_path / "one.html").read_text(encoding="utf-8")
+
+
+def test_runs_of_one_name_have_their_folders(results: RunResults, tmp_path: Path) -> None:
+    runs = [replace(run_of(results), folder=Path(name)) for name in ("first", "second")]
+    text = text_of(write_run(runs, tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "proto-euclidean (first)" in text
+    assert "proto-euclidean (second)" in text
+
+
 def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
     assert "default-src 'none'" in page
     links = re.findall(r'\b(?:src|href|action|data|poster)="([^"]*)"', page)

@@ -214,6 +214,7 @@ def audit(
         )
     if as_json:
         print_json(
+            sentence=result.answer.headline,
             answer=result.answer.to_dict(),
             verdicts=result.verdicts,
             report=str(result.report),

@@ -34,6 +34,7 @@ from evenhand.cli.output import (
     estimate,
     interval,
     number,
+    offer_page,
     p_text,
     print_comparisons,
     print_finding,
@@ -220,7 +221,7 @@ def _suggestion(data: Dataset, shares: Sequence[float]) -> Iterator[None]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
 @declared_options(BIAS)
-@results_options()
+@results_options(page=True)
 @figures_option(help="Draw accuracy, bias and changes of the runs into this folder.")
 @format_option
 @prob_option()
@@ -245,7 +246,7 @@ def bias(
     \b
     Examples:
       evenhand fewshot bias base
-      evenhand fewshot bias base neutral augmented --figures compared
+      evenhand fewshot bias base neutral augmented --figures compared -o compared.html
       evenhand fewshot bias base --json
     """
     from evenhand.fewshot.runs import read_run
@@ -265,6 +266,7 @@ def bias(
     ]
     if figures is not None:
         _draw_bias(measured, comparisons, figures, formats)
+    offer_page(lambda path: _write_page(runs, measured, path))
     if as_json:
         print_json(
             command="fewshot bias",
@@ -303,6 +305,22 @@ def _show_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
     charts = run_charts(finished.results, finished.name, finished.curves)
     save_figures(charts, finished.folder / "figures", formats)
     write_run(finished, finished.folder / PAGE)
+
+
+def _write_page(
+    runs: Sequence[FewShotRun], measured: Sequence[Sequence[Measurement]], path: str
+) -> None:
+    from evenhand.fewshot.metrics.accuracy import accuracy
+    from evenhand.fewshot.runs import RunResults
+    from evenhand.report.fewshot import write_run
+
+    finished = []
+    for run, (right, own) in zip(runs, measured, strict=True):
+        baseline = accuracy(run.baseline, prob=right.prob)
+        above = compare(baseline, right)
+        results = RunResults(accuracy=right, baseline=baseline, above_baseline=above, bias=own)
+        finished.append(replace(run, results=results))
+    write_run(finished, path)
 
 
 def _draw_bias(

@@ -1053,7 +1053,7 @@ def _print_generation(result: Generation) -> None:
                 f"{estimate(push.change)} toward the target side (p = {push.p_value:.2g}), paired "
                 f"over {c.paired:,} seeds"
             )
-    say(result.summary)
+    say(result.sentence)
 
 
 def _part(m: Measurement, name: str, digits: int) -> str:
@@ -1222,4 +1222,4 @@ def _print_finetuning(result: FinetuneResult) -> None:
         f"weights fixed.\nwritten to {result.folder}: model/, curve.csv, items.csv, figures/, "
         "results.json, run.json"
     )
-    say(result.summary)
+    say(result.sentence)

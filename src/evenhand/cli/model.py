@@ -46,6 +46,7 @@ from evenhand.instruments import LANGUAGE, Run, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
 from evenhand.language.debiasing import LayerSettings
 from evenhand.results import Comparison, Measurement
+from evenhand.summary import summarize
 
 __all__ = ["model"]
 
@@ -293,13 +294,16 @@ def debias(
         )
     if folder is not None:
         save_model(results[0].model, source, folder)
+    last = results[-1]
+    compared = [*last.measures, *last.hiding, *last.utility]
     if as_json:
         content = [
             {"strength": strength, **result.to_dict()}
             for strength, result in zip(strengths, results, strict=True)
         ]
         about = {"model": loaded.name, "kind": LANGUAGE[kind], "output": folder and str(folder)}
-        print_json(command="model debias", **about, strengths=content)
+        found = summarize([], compared)
+        print_json(command="model debias", **about, strengths=content, sentence=found)
         return
     if len(results) > 1:
         _print_strengths(f"{loaded.name}, {results[0].maps.about['method']}", strengths, results)
@@ -312,8 +316,7 @@ def debias(
     print_notes(results[0].notes)
     if folder is not None:
         say(f"saved in {folder}")
-    last = results[-1]
-    print_finding(comparisons=[*last.measures, *last.hiding, *last.utility])
+    print_finding(comparisons=compared)
 
 
 def _print_strengths(title: str, strengths: Sequence[float], results: Sequence[Any]) -> None:

@@ -240,11 +240,11 @@ reading_options = combine(encoding_option, size_option)
 RESULTS = (".csv", ".json")
 
 
-def results_options(*, items: bool = True) -> Callable[[F], F]:
+def results_options(*, items: bool = True, page: bool = False) -> Callable[[F], F]:
     """-o FILE saves the tables on the screen, --items FILE what they rest on.
 
     Both are written when the command has succeeded. With `items=False` the command has an option
-    --items of its own.
+    --items of its own; with `page` it offers a page (`offer_page`).
     """
 
     def decorate(command: F) -> F:
@@ -269,9 +269,10 @@ def results_options(*, items: bool = True) -> Callable[[F], F]:
         options = [
             output_option(
                 "Save the tables on the screen as FILE.csv, or all results with their items as "
-                "FILE.json, which a gate reads.",
+                "FILE.json, which a gate reads"
+                + (", or their page as FILE.html." if page else "."),
                 name="out",
-                endings=RESULTS,
+                endings=(*RESULTS, ".html") if page else RESULTS,
             )
         ]
         if items:

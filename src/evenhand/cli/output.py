@@ -63,13 +63,17 @@ class Record:
     comparisons: list[Comparison] = field(default_factory=list)
     skipped: list[Mapping[str, str]] = field(default_factory=list)
     finding: str = ""
+    page: Callable[[str], object] | None = None
 
     def add(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """A table and its rows."""
         self.tables.append((title, [dict(row) for row in rows]))
 
     def save(self, path: str) -> None:
-        """Write the tables as CSV or, by the ending .json, the results with their items."""
+        """Write the tables as CSV or, by its ending, the results with their items, or the page."""
+        if self.page is not None and path.lower().endswith(".html"):
+            self.page(path)
+            return
         if path.lower().endswith(".json"):
             content: dict[str, Any] = {"measurements": [m.to_dict() for m in self.measurements]}
             if self.comparisons:
@@ -110,6 +114,12 @@ class Record:
 
 
 _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+
+
+def offer_page(write: Callable[[str], object]) -> None:
+    """Give what writes the page of the results to a file, where -o FILE.html requests it."""
+    if (record := _RECORD.get()) is not None:
+        record.page = write
 
 
 @contextmanager

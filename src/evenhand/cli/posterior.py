@@ -625,6 +625,8 @@ def _print_dropped(source: str, dropped: Mapping[str, int]) -> None:
 
 
 def _print_plan(result: Plan) -> None:
+    from evenhand.posterior.planning import show_count
+
     level = f"{result.prob:.0%}"
     table(
         f"{result.source}: {result.words} protected words; power to detect a difference of "
@@ -646,22 +648,8 @@ def _print_plan(result: Plan) -> None:
     spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
     say(f"spreads: {spreads}")
     print_notes(result.notes)
-    by_class = f", {result.per_class} per class ({result.classes})" if result.per_class else ""
-    say(
-        f"needed for a power of {result.power:g}: {_count(result.needed)} stereotypes{by_class} "
-        f"(simulation, 95%: {_range((result.low, result.high))}; approximation: "
-        f"{_count(result.approximate)})"
-    )
+    say(f"needed by the approximation: {show_count(result.approximate)}")
     if result.scales_range:
-        say(f"given the uncertainty of the spreads ({level}): {_range(result.scales_range)}")
-    say(f"power with the {result.available} available: {number(result.power_available, 2)}")
-
-
-def _range(ends: tuple[int | None, int | None]) -> str:
-    return f"{_count(ends[0])} to {_count(ends[1])}"
-
-
-def _count(value: int | None) -> str:
-    from evenhand.posterior.planning import MAX_ATTRIBUTES
-
-    return f"more than {MAX_ATTRIBUTES:,}" if value is None else f"{value:,}"
+        low, high = map(show_count, result.scales_range)
+        say(f"needed given the uncertainty of the spreads ({level}): {low} to {high}")
+    say(result.sentence)

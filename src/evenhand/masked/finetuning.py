@@ -203,7 +203,7 @@ class FinetuneResult:
         raise InputError(f"no measure '{query}' (measures: {known})")
 
     @property
-    def summary(self) -> str:
+    def sentence(self) -> str:
         """The change of the mean score on both kinds of sentences, in one line."""
         kinds = {
             "held out": "held-out sentences of the training text",
@@ -231,7 +231,7 @@ class FinetuneResult:
             "settings": dict(self.settings),
             "data": dict(self.data),
             "training": dict(self.training),
-            "summary": self.summary,
+            "sentence": self.sentence,
             **comparisons,
             "crows": None if self.crows is None else self.crows.to_dict(items=False),
             "interval": INTERVALS,

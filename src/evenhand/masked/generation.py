@@ -531,7 +531,7 @@ class Generation:
     rule: Rule
 
     @property
-    def summary(self) -> str:
+    def sentence(self) -> str:
         """What the search did against random edits, or else the seeds, by a score not maximised."""
         kinds = {c.query for c in self.comparisons}
         against = "random" if "random" in kinds else "seeds"
@@ -604,7 +604,7 @@ class Generation:
             "controls": len(self.controls),
             "control_nothing": _reasons(o.control for o in self.outcomes),
             "threshold": self.rule.threshold,
-            "summary": self.summary,
+            "sentence": self.sentence,
             "measurements": [m.to_dict(items=False) for m in self.measurements],
             "comparisons": [c.to_dict(items=False) for c in self.comparisons],
         }

@@ -38,7 +38,7 @@ from evenhand.posterior.crossed import (
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import Table, read_table
-from evenhand.results import Measurement, Measurements
+from evenhand.results import Estimate, Measurement, Measurements
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.mcmc import Proposal
 
@@ -248,6 +248,11 @@ RELIGION_NOTE = (
 )
 
 
+def show_count(attributes: int | None) -> str:
+    """A needed number of attributes, in words."""
+    return f"more than {MAX_ATTRIBUTES:,}" if attributes is None else f"{attributes:,}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(Result):
     """Number of stereotypes needed, over all classes.
@@ -266,8 +271,8 @@ class Plan(Result):
         Power with unlimited attributes.
     available : int
         Number of stereotypes in the topic or table.
-    power_available : float
-        Power with the available stereotypes.
+    power_available : Estimate
+        Power with the available stereotypes, and its 95 % interval due to simulation.
     curve : tuple of Measurement
         Simulated power by number of stereotypes; `details` has `attributes`, the posterior standard
         deviation `sd` of δ, the number of tables in which it was `detected`, and the power by the
@@ -289,7 +294,7 @@ class Plan(Result):
     approximate: int | None
     limit: float
     available: int
-    power_available: float
+    power_available: Estimate
     curve: tuple[Measurement, ...]
     notes: tuple[str, ...]
 
@@ -298,9 +303,21 @@ class Plan(Result):
         """Number per class, if all classes have the same number."""
         return -(-self.needed // self.classes) if self.needed and self.classes else None
 
+    @property
+    def sentence(self) -> str:
+        """How many stereotypes are needed, how sure that is, and what the available ones give."""
+        by_class = f", {self.per_class:,} per class" if self.per_class else ""
+        now = self.power_available
+        return (
+            f"To detect a difference of {self.effect:g} with a power of {self.power:g}, "
+            f"{show_count(self.needed)} stereotypes are needed{by_class} (simulation, 95%: "
+            f"{show_count(self.low)} to {show_count(self.high)}); the {self.available:,} available "
+            f"give a power of {now.value:.2f} [{now.low:.2f}, {now.high:.2f}]."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
-        return {**fields, "per_class": self.per_class}
+        return {**fields, "per_class": self.per_class, "sentence": self.sentence}
 
     def _headline(self) -> str:
         needed = "more than could be tried" if self.needed is None else f"{self.needed} words"
@@ -367,6 +384,11 @@ def plan(
 
     needed = number(middle)
     others = [number(curve.at(effect / p.sd(numbers))) for p in setting.precisions()]
+    now = effect / setting.precision().sd(setting.available)
+    margin = curve.half_width(now)
+    power_now, power_low, power_high = (
+        float(ndtr(curve.at(now) + change)) for change in (0.0, -margin, margin)
+    )
     limit = float(ndtr(curve.at(effect / setting.precision().sd(UNLIMITED))))
     return Plan(
         source=setting.name,
@@ -384,7 +406,7 @@ def plan(
         approximate=number(ratio - z),
         limit=limit,
         available=setting.available,
-        power_available=float(ndtr(curve.at(effect / setting.precision().sd(setting.available)))),
+        power_available=Estimate.of((power_now, power_low, power_high), SIMULATION_PROB),
         curve=tuple(
             _measure_share(
                 "power",

@@ -1,13 +1,13 @@
 """What pages show of few-shot classifiers: accuracy, gender bias, mitigations, classes.
 
-An audit has a section on them, and a run (`evenhand fewshot run`) a page of its own.
+An audit has a section on them, and runs (`evenhand fewshot run`, `fewshot bias`) have a page.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from evenhand.charts import (
 from evenhand.errors import InputError
 from evenhand.fewshot.metrics.bias import LABELS, ORIGINALS, VERSIONS
 from evenhand.fewshot.runs import FewShotRun, RunResults, summarise
+from evenhand.files import public_names
+from evenhand.instruments import compare
 from evenhand.report.blocks import (
     Block,
     Cell,
@@ -120,16 +122,20 @@ class Network:
         )
 
     @classmethod
-    def of_run(cls, run: FewShotRun, results: RunResults) -> Network:
-        """The network of one run."""
+    def of_run(cls, run: FewShotRun) -> Network:
+        """The network of one run, which has results."""
         data, settings = run.record["data"], run.settings
+        mitigation = settings.mitigation.name
+        if mitigation != "none" and settings.mitigate == "train":
+            mitigation += " (train)"
+        assert run.results is not None  # noqa: S101
         people = {
             name: (counts["women"], counts["men"] + counts["women"])
             for name, counts in data["classes"].items()
         }
         return cls(
-            name=settings.training.network,
-            runs={settings.mitigation.name: results},
+            name=run.name.removesuffix(f" {mitigation}"),
+            runs={mitigation: run.results},
             changes={},
             details={
                 "task": {
@@ -669,7 +675,7 @@ def _bias(networks: Sequence[Network]) -> Section:
             for network in networks
             for name, m in measures(network.bias).items()
         ],
-        how=networks[0].how,
+        how=networks[0].how if len({network.how for network in networks}) == 1 else "of each",
     )
     ends = f"{percent(networks[0].bias.prob)} interval, new classes"
     table = result_table(
@@ -709,7 +715,7 @@ def _bias(networks: Sequence[Network]) -> Section:
     return Section("fewshot-bias-part", prose.title_bias(), blocks)
 
 
-def _changes(networks: Sequence[Network]) -> Section:
+def _changes(networks: Sequence[Network], against: str = "") -> Section:
     changes = {
         run_name(network.name, mitigation): change
         for network in networks
@@ -739,7 +745,7 @@ def _changes(networks: Sequence[Network]) -> Section:
     return Section(
         "fewshot-changes-part",
         prose.title_changes(),
-        [*([Text(best)] if best else []), figure, table],
+        [*map(Text, filter(None, (against, best))), figure, table],
     )
 
 
@@ -815,16 +821,17 @@ def _class_table(networks: Sequence[Network]) -> Table:
     )
 
 
-# ------------------------------------------------------------------------------- page of a run
+# ------------------------------------------------------------------------------- page of runs
 
 
-def write_run(run: FewShotRun, path: str | os.PathLike[str]) -> Path:
+def write_run(run: FewShotRun | Sequence[FewShotRun], path: str | os.PathLike[str]) -> Path:
     """Write the page of a few-shot run, one HTML file that loads nothing from elsewhere.
 
     Parameters
     ----------
-    run : FewShotRun
-        Its `results` are shown; a run without them is measured.
+    run : FewShotRun, or several
+        The `results` are shown; a run without them is measured. Of several, the page has what each
+        changed against the first, paired on the same queries, and the classes of the first.
     path : path
         The file to write.
 
@@ -834,18 +841,57 @@ def write_run(run: FewShotRun, path: str | os.PathLike[str]) -> Path:
         The file.
 
     """
-    results = run.results or summarise(run)
-    networks = [Network.of_run(run, results)]
-    simulated = str(run.record["data"]["name"]).startswith("simulated")
+    runs = [
+        replace(each, results=each.results or summarise(each))
+        for each in ([run] if isinstance(run, FewShotRun) else run)
+    ]
+    first, *others = runs
+    networks = _networks(runs)
+    results = networks[0].first
+    changes = [change for network in networks for _, change in network.changes.values()]
+    simulated = any(str(each.record["data"]["name"]).startswith("simulated") for each in runs)
     return write_results(
         path,
-        f"Few-shot classifier {run.name}",
-        [results.sentence, summarize(results.above_baseline)],
-        [_run_classes(networks, results), _training(run, results), _setup(run, networks[0])],
+        f"Few-shot classifiers, {len(runs)} runs"
+        if others
+        else f"Few-shot classifier {first.name}",
+        [
+            summarize([], changes) if changes else results.sentence,
+            summarize(results.above_baseline),
+        ],
+        [
+            _run_classes(networks[:1], results),
+            _by_run("training", "Training", runs, _training),
+            _by_run("setup", "Set-up", runs, _setup),
+        ],
         "Intervals are for new classes of the same kind, and say nothing about other data.",
-        start=[_accuracy(networks), _run_bias(networks, results)],
+        start=[
+            _accuracy(networks),
+            _run_bias(networks, results),
+            *([_changes(networks, prose.against(name=first.name))] if others else []),
+        ],
         notices=[prose.simulated()] if simulated else [],
     )
+
+
+def _networks(runs: Sequence[FewShotRun]) -> list[Network]:
+    """The runs by network and mitigation; what each changed, against the first run."""
+    networks: dict[str, Network] = {}
+    names, folders = [run.name for run in runs], public_names(run.folder for run in runs)
+    for run in runs:
+        own = Network.of_run(run)
+        if names.count(run.name) > 1:
+            own = replace(own, name=f"{own.name} ({folders[str(run.folder)]})")
+        [(mitigation, results)] = own.runs.items()
+        before = next(iter(networks.values())).first if networks else None
+        if before is not None and before.bias is not None and results.bias is not None:
+            accuracy = compare(before.accuracy, results.accuracy)
+            own = replace(own, changes={mitigation: (accuracy, compare(before.bias, results.bias))})
+        known = networks.get(own.name, own)
+        networks[own.name] = replace(
+            known, runs={**known.runs, **own.runs}, changes={**known.changes, **own.changes}
+        )
+    return list(networks.values())
 
 
 def _run_bias(networks: Sequence[Network], results: RunResults) -> Section:
@@ -873,24 +919,48 @@ def _run_classes(networks: Sequence[Network], results: RunResults) -> Section:
     return Section("classes", "Class by class", parts=parts)
 
 
-def _training(run: FewShotRun, results: RunResults) -> Section:
+def _by_run(
+    name: str,
+    title: str,
+    runs: Sequence[FewShotRun],
+    blocks: Callable[[FewShotRun, str], list[Block]],
+) -> Section:
+    """A section with the blocks of a run, or with a part for each run."""
+    if len(runs) == 1:
+        return Section(name, title, blocks(runs[0], ""))
+    parts = [
+        Section(f"{name}-{i}", f"Run {i}: {run.name}", blocks(run, f"-{i}"))
+        for i, run in enumerate(runs, 1)
+    ]
+    return Section(name, title, parts=parts)
+
+
+def _training(run: FewShotRun, ending: str) -> list[Block]:
+    """The learning curves, and where the spread of the accuracy comes from."""
+    accuracy = Network.of_run(run).first.accuracy
     blocks: list[Block] = [
-        prose.figure("fewshot-curves", lambda: learning_curves(run.curves), curves=run.curves)
+        prose.figure(
+            f"fewshot-curves{ending}",
+            lambda: learning_curves(run.curves),
+            "fewshot_curves",
+            curves=run.curves,
+        )
     ]
     if run.settings.splits > 1 or run.settings.seeds > 1:
         blocks.append(
             result_table(
                 "SD that each source gives the accuracy of one run",
                 ("Source",),
-                ((part.query, part) for part in results.accuracy.select("component")),
-                value_columns(results.accuracy.prob, "SD"),
+                ((part.query, part) for part in accuracy.select("component")),
+                value_columns(accuracy.prob, "SD"),
             )
         )
-    return Section("training", "Training", blocks)
+    return blocks
 
 
-def _setup(run: FewShotRun, network: Network) -> Section:
+def _setup(run: FewShotRun, ending: str) -> list[Block]:  # noqa: ARG001
     """What was run, on what and how."""
+    network = Network.of_run(run)
     data, encoder, mitigation = run.record["data"], run.record["encoder"], run.settings.mitigation
     accuracy, command = network.first.accuracy, run.record.get("arguments", ())
     left_out = "; ".join(f"{reason}: {n:,}" for reason, n in data["left_out"].items())
@@ -921,20 +991,16 @@ def _setup(run: FewShotRun, network: Network) -> Section:
     ]
     if mitigation.name != "none":
         blocks.append(prose.text("mitigated", name=mitigation.name, scope=run.settings.mitigate))
-    return Section(
-        "setup",
-        "Set-up",
-        [
-            *blocks,
-            Table.of("The run", ("What", "Value"), list(facts.items())),
-            Table.of(
-                "Settings, digests and versions",
-                ("What", "Value"),
-                [(name.replace("_", " "), _setting(value)) for name, value in details.items()],
-                folded=True,
-            ),
-        ],
-    )
+    return [
+        *blocks,
+        Table.of("The run", ("What", "Value"), list(facts.items())),
+        Table.of(
+            "Settings, digests and versions",
+            ("What", "Value"),
+            [(name.replace("_", " "), _setting(value)) for name, value in details.items()],
+            folded=True,
+        ),
+    ]
 
 
 def _setting(value: Any) -> str:
