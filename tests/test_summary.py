@@ -171,6 +171,23 @@ def test_harmless_associations_and_usefulness_are_no_tests_of_bias():
     assert summarize([control, useful, alone]) == summarize(alone)
 
 
+@pytest.mark.parametrize(("significant", "start"), [(4, "Found in S"), (5, "Measured in S")])
+def test_what_random_encoders_show_too_is_not_found(significant, start):
+    details = {
+        "random_significant": significant,
+        "random_model": 0.67,
+        "targets": ["a", "b"],
+        "attributes": ["c", "d"],
+        "title": "",
+    }
+    m = measurement("seat", 0.8, 0.3, 1.2, p_value=0.001, query="weat-5", details=details)
+    assert summarize(m).startswith(start)
+    assert ("random encoders" in summarize(m)) is (significant == 5)
+    other = measurement("seat", 0.1, -0.3, 0.5, p_value=0.8, query="weat-6", details=details)
+    other = replace(other, details={**details, "random_significant": 0})
+    assert ("1 of 2" in summarize([m, other])) is (significant == 4)
+
+
 BEFORE = measurement("pronouns", 0.9, 0.8, 1.0, subject="A")
 AFTER = measurement("pronouns", 0.6, 0.5, 0.7, subject="B")
 

@@ -90,7 +90,8 @@ class _Test:
     general: Measurement | None = None
     tests: int = 1
     clause: str = ""
-    control: bool = False
+    explained: str = ""
+    """What explains the value other than a bias."""
 
     @property
     def alpha(self) -> float:
@@ -101,7 +102,7 @@ class _Test:
         m = self.m
         if math.isnan(m.value):
             return "missing"
-        if m.ideal is None or self.control or (self.about is not None and not self.about.bias):
+        if m.ideal is None or self.explained or (self.about is not None and not self.about.bias):
             return "measured"
         if self.sure is not None:
             clear = not m.low <= m.ideal <= m.high
@@ -164,7 +165,7 @@ def _tests(m: Measurement) -> list[_Test]:
             p=each.measurement.p_value,
             general=each.general,
             clause="" if cls is None else clause_of(cls, each.measurement),
-            control=m.query.partition(":")[0] in _controls(about),
+            explained=_explained(cls, m),
         )
         for each in evidence or [Evidence(measurement=m)]
     ]
@@ -174,6 +175,14 @@ def _tests(m: Measurement) -> list[_Test]:
 def _estimated() -> dict[str, str]:
     """Results of models, and the instruments that measure the same."""
     return {result: about.name for about in all_declarations() for result in about.estimates}
+
+
+def _explained(cls: type[Any] | None, m: Measurement) -> str:
+    """What explains a value other than a bias, in words."""
+    if m.query.partition(":")[0] in _controls(None if cls is None else cls.declaration):
+        return "a harmless association, which is no bias"
+    explain = getattr(cls, "explained", None)
+    return "" if explain is None else str(explain(m))
 
 
 def _controls(about: Declaration | None) -> frozenset[str]:
@@ -288,8 +297,8 @@ def _measured(test: _Test, of: int) -> str:
     label = m.metric if about is None else about.label
     text = f"Measured{_where(m.subject, m.query)}: {label} {_numbers(test)}"
     better = {"higher": "lower is better", "lower": "higher is better"}.get(m.worse)
-    if test.control:
-        text += "; a harmless association, which is no bias"
+    if test.explained:
+        text += f"; {test.explained}"
     elif m.ideal is None:
         text += f"; {better}" if better else ""
     elif about is not None and not about.bias:

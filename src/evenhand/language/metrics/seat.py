@@ -214,10 +214,17 @@ class Seat:
             notes=self.declaration.caveats,
         )
 
+    @staticmethod
+    def explained(measurement: Measurement) -> str:
+        """What explains the value other than a bias, in words."""
+        if measurement.details.get("random_significant", 0) <= MOST:
+            return ""
+        return "random encoders with the same tokenizer show it too, so it does not decide"
+
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
         """What is about people decides, unless random encoders show it too."""
-        if measurement.query in cls.controls or measurement.details["random_significant"] > MOST:
+        if measurement.query in cls.controls or cls.explained(measurement):
             return []
         (x, y), (a, b) = measurement.details["targets"], measurement.details["attributes"]
         first, second = (x, y) if measurement.value > 0 else (y, x)
