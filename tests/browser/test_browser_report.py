@@ -576,3 +576,22 @@ def test_axe_would_find_one(show: Open, axe: str, report: Path, tmp_path: Path) 
     page.run(axe + ";0")
     found = page.run("axe.run().then(found => found.violations.map(one => one.id))")
     assert {"color-contrast", "image-alt"} <= set(found)
+
+
+LABELS = (
+    *("Summary", "The data", "Word vectors", "The masked language model", "Few-shot classifiers"),
+    *("Methods", "Annex for auditors", "Try a sentence", "Words explained"),
+)
+"""The tabs of an audit of everything, with `--interactive`."""
+
+
+@pytest.mark.parametrize("width", [1280, 768, 360])
+def test_all_tabs_fit_a_desktop_and_scroll_within_their_bar_below(show: Open, width: int) -> None:
+    page = show(width=width)
+    labels = "".join(f'<li><a href="#start">{label}</a></li>' for label in LABELS)
+    page.run(f"document.querySelector('nav ul').innerHTML = '{labels}';0")
+    assert page.run("document.documentElement.scrollWidth") == width
+    wide, seen = page.run(
+        "(nav => [nav.scrollWidth, nav.clientWidth])(document.querySelector('nav'))"
+    )
+    assert (wide > seen) == (width < 1280)
