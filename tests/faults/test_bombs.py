@@ -151,7 +151,7 @@ HOSTS = {
 
 
 def zstandard_bomb(first: bytes, blocks: int) -> bytes:
-    """One frame of Zstandard: some bytes, then blocks of 128 KB of one letter in four bytes each."""
+    """One frame: some bytes, then blocks of one repeated letter, 128 KB in four bytes each."""
 
     def block(kind: int, size: int, content: bytes, last: int = 0) -> bytes:
         return (size << 3 | kind << 1 | last).to_bytes(3, "little") + content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,20 @@ def content(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
+@pytest.fixture(scope="module")
+def undisturbed(place):
+    """The lines of progress and the files of a run that nobody stops, of each kind."""
+
+    @cache
+    def undisturbed(kind: str) -> tuple[list[str], dict[str, bytes]]:
+        return finished(place, kind, f"{kind} whole"), content(place / f"{kind} whole")
+
+    return undisturbed
+
+
 @pytest.mark.parametrize("kind", ["frozen", "tuned"])
-def test_killed_again_and_again_the_numbers_are_the_same(place, kind):
-    lines = finished(place, kind, f"{kind} whole")
+def test_killed_again_and_again_the_numbers_are_the_same(place, undisturbed, kind):
+    lines, expected = undisturbed(kind)
     moment = random.Random(7)  # noqa: S311
     rounds = 3
     for _ in range(rounds):
@@ -73,15 +85,15 @@ def test_killed_again_and_again_the_numbers_are_the_same(place, kind):
         )
     rest = finished(place, kind, f"{kind} parts")
     assert 0 < len(rest) < len(lines)
-    assert content(place / f"{kind} parts") == content(place / f"{kind} whole")
+    assert content(place / f"{kind} parts") == expected
     assert not list((place / f"{kind} parts").glob("cache/.request.*"))
 
 
-def test_killed_while_encoding_what_was_stored_is_used(place):
-    lines = finished(place, "frozen", "whole")
+def test_killed_while_encoding_what_was_stored_is_used(place, undisturbed):
+    lines, expected = undisturbed("frozen")
     encoding = sum(line.startswith("encoding") for line in lines)
     assert encoding > 5
     killed(place, "frozen", "cut", lines=encoding // 2, wait=0)
     rest = finished(place, "frozen", "cut")
     assert 0 < sum(line.startswith("encoding") for line in rest) < encoding
-    assert content(place / "cut") == content(place / "whole")
+    assert content(place / "cut") == expected

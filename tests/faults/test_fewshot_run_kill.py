@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -93,16 +94,25 @@ def content(folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.fixture(scope="module")
+def undisturbed(place):
+    """The lines of progress and the files of a run that nobody stops, of each kind."""
+
+    @cache
+    def undisturbed(kind: str) -> tuple[list[str], dict[str, bytes]]:
+        lines = steps(place, *QUICK, *KINDS[kind], "--out", f"{kind} whole")
+        return lines, content(place / f"{kind} whole")
+
+    return undisturbed
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_again_and_again_the_files_are_the_same(place, kind):
-    whole, parts = (
-        (*QUICK, *KINDS[kind], "--out", f"{kind} {name}") for name in ("whole", "parts")
-    )
-    lines = steps(place, *whole)
-    expected = content(place / f"{kind} whole")
+def test_killed_again_and_again_the_files_are_the_same(place, undisturbed, kind):
+    lines, expected = undisturbed(kind)
     assert {"results.json", "by_class.csv", "splits.json", "split-0/baseline.npz"} <= set(expected)
     assert sum(name.endswith("answers.npz") for name in expected) == 2
     assert sum(name.endswith("trained.safetensors") for name in expected) == 2
+    parts = (*QUICK, *KINDS[kind], "--out", f"{kind} parts")
     moment = random.Random(11)  # noqa: S311
     rounds = 3
     for _ in range(rounds):
@@ -113,11 +123,11 @@ def test_killed_again_and_again_the_files_are_the_same(place, kind):
     assert content(place / f"{kind} parts") == expected
 
 
-def test_killed_while_the_results_are_written(place):
-    whole, late = ((*QUICK, "--out", name) for name in ("whole", "late"))
-    begun = steps(place, *whole).index("at _save_tables 0") + 1
-    killed(place, *late, lines=begun, wait=0.4)
+def test_killed_while_the_results_are_written(place, undisturbed):
+    lines, expected = undisturbed("frozen")
+    late = (*QUICK, *KINDS["frozen"], "--out", "late")
+    killed(place, *late, lines=lines.index("at _save_tables 0") + 1, wait=0.4)
     assert not (place / "late" / "results.json").exists()
     (place / "late" / "split-0" / ".answers.npz.abcd1234").write_text("cut short")
     assert not any("training" in line for line in steps(place, *late))
-    assert content(place / "late") == content(place / "whole")
+    assert content(place / "late") == expected

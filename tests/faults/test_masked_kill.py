@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
+from killing import errors, finished, killed, stopped
 from transformers import BertConfig, BertForMaskedLM
 
 from evenhand import training
@@ -47,7 +44,7 @@ training.SHARE = 1.0
 
 @contextmanager
 def told():
-    yield lambda what, done, total, words: print(what, done, file=sys.stderr, flush=True)
+    yield lambda what, done, *_: what == "training" and print(what, done, flush=True)
 
 masked.step_bars = lambda *_: told()
 sys.exit(run(sys.argv[2:]))
@@ -77,46 +74,19 @@ def small(tmp_path_factory):
     return folder
 
 
-def start(folder: Path, output: str, interval: float, *more: str) -> subprocess.Popen[str]:
+def command(output: str, interval: float) -> list[str]:
     flags = {"block": "max-length"}
     options = [
         f"--{flags.get(name, name.replace('_', '-'))}={value}" for name, value in OPTIONS.items()
     ]
-    command = [sys.executable, "run.py", str(interval), "masked", "finetune", "text.txt"]
-    command += ["--model", "small", "--sentences", "masked.txt", "-o", output, *options, *more]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        # a job in the background begins with SIGINT ignored, and so would what it starts
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    arguments = [str(interval), "masked", "finetune", "text.txt", "--model", "small"]
+    return [*arguments, "--sentences", "masked.txt", "-o", output, *options]
 
 
-def finished(folder: Path, output: str, *more: str) -> list[str]:
+def steps(folder: Path, output: str) -> list[str]:
     """Run to the end; the lines of progress."""
-    with start(folder, output, 1e9, *more) as process:
-        _, errors = process.communicate()
-    assert process.returncode == 0, errors
-    return [line for line in errors.splitlines() if line.startswith("training ")]
-
-
-def stopped(folder: Path, output: str, how: signal.Signals, steps: int, wait: float) -> str:
-    """Stop a run some time after so many steps; what it said after that."""
-    with start(folder, output, 0.0 if how == signal.SIGKILL else 1e9) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            steps -= line.startswith("training ")
-            if steps <= 0:
-                break
-        time.sleep(wait)
-        process.send_signal(how)
-        rest = process.stderr.read()
-    assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else 130), rest
-    return rest
+    lines = finished(folder, *command(output, 1e9))
+    return [line for line in lines if line.startswith("training ")]
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -127,23 +97,27 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def undisturbed(small):
     """What a run gives that nobody stops, and its lines of progress."""
-    lines = finished(small, "undisturbed")
+    lines = steps(small, "undisturbed")
     return content(small / "undisturbed"), lines
 
 
-@pytest.mark.parametrize("rounds", [1, 8])
-def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rounds):
+def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed):
     expected, lines = undisturbed
-    output = f"killed{rounds}"
-    moment = random.Random(rounds)  # noqa: S311
+    moment = random.Random(8)  # noqa: S311
+    rounds = 3
     for _ in range(rounds):
         most = len(lines) // (rounds + 1)
-        stopped(small, output, signal.SIGKILL, moment.randint(1, most), moment.random() / 20)
-    assert not (small / output / "results.json").exists()
-    rest = finished(small, output)
+        killed(
+            small,
+            *command("killed", 0.0),
+            lines=moment.randint(1, most),
+            wait=moment.random() / 20,
+        )
+    assert not (small / "killed" / "results.json").exists()
+    rest = steps(small, "killed")
     assert 0 < len(rest) < len(lines)
-    assert content(small / output) == expected
-    left = sorted(path.name for path in (small / output).iterdir())
+    assert content(small / "killed") == expected
+    left = sorted(path.name for path in (small / "killed").iterdir())
     assert left == sorted(
         ["curve.csv", "figures", "items.csv", "model", "results.json", "run.json"]
     )
@@ -151,11 +125,13 @@ def test_killed_again_and_again_the_weights_are_the_same(small, undisturbed, rou
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(small, undisturbed):
     expected, lines = undisturbed
-    rest = stopped(small, "interrupted", signal.SIGINT, 5, 0)
-    assert rest.splitlines()[-1] == "error: stopped; run the same command again to resume"
-    assert "Traceback" not in rest
+    code = stopped(small, *command("interrupted", 1e9), lines=5, wait=0, how=signal.SIGINT)
+    assert code == 130
+    said = errors(small)
+    assert said.splitlines()[-1] == "error: stopped; run the same command again to resume"
+    assert "Traceback" not in said
     assert (small / "interrupted" / "checkpoint" / "after.safetensors").is_file()
-    assert len(finished(small, "interrupted")) < len(lines) - 4
+    assert len(steps(small, "interrupted")) < len(lines) - 4
     assert content(small / "interrupted") == expected
 
 

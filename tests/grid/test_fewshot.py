@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from killing import finished, started
 from pydantic import ValidationError
 
 from evenhand.errors import InputError
@@ -165,33 +165,43 @@ def test_it_goes_on_with_what_it_finds(encoder, tmp_path):
 
 
 KILLED = """
-import sys
+import os, signal, sys
 from contextlib import nullcontext
 from pathlib import Path
+from evenhand import training
+from evenhand.files import to_json
 from evenhand.grid.fewshot import TASK
 from evenhand.grid.task import Workspace
-from evenhand.files import to_json
-folder = Path(sys.argv[1])
-print("begun", flush=True)
-place = Workspace(work=folder / "work", cache=folder / "cache", device="cpu", threads=1,
-              lock=lambda _: nullcontext())
-place.work.mkdir(parents=True, exist_ok=True)
-print(to_json(TASK.compute(TASK.settings.model_validate_json(sys.argv[2]), place)))
+training.INTERVAL, training.SHARE = 0.0, 1e9
+steps = []
+def step(what, *_):
+    steps.append(what)
+    print("at", flush=True)
+    if len(steps) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+place = Workspace(work=Path("killed"), cache=Path("another"), device="cpu", threads=1,
+                  lock=lambda _: nullcontext(), progress=step)
+place.work.mkdir(exist_ok=True)
+print(to_json(TASK.compute(TASK.settings.model_validate_json(sys.argv[1]), place)))
 """
 
 
 @pytest.mark.slow
 def test_the_same_bytes_after_kills(encoder, tmp_path):
-    cell = asked(encoder, mitigation="neutralize", episodes="400/40/40", splits=2)
-    expected = to_json(TASK.compute(cell, at(tmp_path, "whole")))
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), cell.model_dump_json()]
-    for wait in (2.5, 3.5):
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            time.sleep(wait)
-            os.kill(process.pid, signal.SIGKILL)
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.removeprefix("begun\n").strip() == expected.strip()
+    cell = asked(encoder, mitigation="neutralize", splits=2)
+    steps: list[str] = []
+    whole = replace(at(tmp_path, "whole"), progress=lambda what, *_: steps.append(what))
+    expected = to_json(TASK.compute(cell, whole))
+    (tmp_path / "run.py").write_text(KILLED)
+    training = steps.index("split 0, seed 0: training")
+    # while it trains on the first split, and on the second
+    for count in (training + 3, 6):
+        with started(tmp_path, cell.model_dump_json(), str(count)) as (process, output):
+            assert sum(line == "at\n" for line in output) == count
+        assert process.exitcode == -signal.SIGKILL
+    printed = finished(tmp_path, cell.model_dump_json(), "0")
+    assert 0 < printed.count("at") < len(steps) - training
+    assert [line for line in printed if line != "at"] == expected.splitlines()
 
 
 class TestSettings:
