@@ -62,6 +62,17 @@ def test_parts_are_indented_on_request(capsys):
     assert "    word: home" in text
 
 
+def test_the_legend_says_which_p_values_are_corrected(capsys):
+    raw = replace(MEASUREMENT, p_value=0.01)
+    corrected = replace(PART, p_value=0.01, details={"p_holm": 0.03})
+    print_measurements("Title", [replace(corrected, by="")])
+    assert "p: corrected over the table (Holm)." in capsys.readouterr().out
+    print_measurements("Title", [replace(raw, parts=(corrected,))], parts=True)
+    text = capsys.readouterr().out
+    assert "p: corrected over the table" not in text
+    assert "p: of parts corrected for their number (Holm)." in text
+
+
 def test_comparisons_with_p_and_parts(capsys):
     change = Estimate(value=-0.5, low=-0.75, high=-0.25)
     part = Comparison(

@@ -334,8 +334,12 @@ def print_measurements(
         return
     shown = {headers[i] for i in used}
     legend = [f"interval: {rows[0][1].prob * 100:g}%."]
-    if "p" in shown and any("p_holm" in m.details for _, m in rows):
-        legend.append("p: corrected over the table (Holm).")
+    corrected = ["p_holm" in m.details for _, m in rows if m.p_value is not None]
+    if "p" in shown and any(corrected):
+        which = (
+            "corrected over the table" if all(corrected) else "of parts corrected for their number"
+        )
+        legend.append(f"p: {which} (Holm).")
     if "against" in shown:
         legend.append(
             "against: what p tests: a value as far from the ideal by chance, or one as far as that "
