@@ -880,8 +880,9 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
     """Compare by the values with each item left out (`without`), which both measurements have.
 
     Their differences are the jackknife replicates of the change. Where the items are of two kinds
-    (`axis`: attributes and protected words), both count. What the measurement's own interval
-    holds fixed is held fixed here too.
+    (`axis`: attributes and protected words), both count; where they come in clusters (`cluster`),
+    `without` is the value without the whole cluster, which counts once. What the measurement's
+    own interval holds fixed is held fixed here too.
     """
     first, second = _replicates(before), _replicates(after)
     shared = [key for key in first if key in second]
@@ -906,8 +907,9 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
 
 
 def item_key(item: Mapping[str, Any]) -> tuple[str, str, str]:
-    """What tells an item of `without` values from the others: its axis, name and group."""
-    return item.get("axis", ""), item.get("word", item.get("item", "")), item.get("group", "")
+    """What identifies the unit of a `without` value: its axis, name and group."""
+    names = (item[column] for column in ("cluster", "word", "item") if column in item)
+    return item.get("axis", ""), next(names, ""), item.get("group", "")
 
 
 def _replicates(measurement: Measurement) -> dict[tuple[str, str, str], float]:

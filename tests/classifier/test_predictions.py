@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -173,6 +174,32 @@ def test_flips_of_two_classifiers_are_compared_text_by_text():
     change = eh.compare(flips(0.6), flips(0.1))
     assert change.paired == 100
     assert change.change.high < -0.2
+
+
+def test_flips_of_clusters_are_compared_cluster_by_cluster():
+    """Four equal texts of a person say no more than one of them."""
+    rng = np.random.default_rng(0)
+    flipped = rng.random((2, 60)) < [[0.6], [0.4]]
+
+    def flips(own, copies):
+        people = np.repeat(np.arange(60), copies)
+        [m] = CounterfactualFlips().measure(
+            Predictions(
+                pred=tuple("xy"[int(flip)] for person in people for flip in (0, own[person])),
+                items=tuple(str(text) for text in range(60 * copies) for _ in range(2)),
+                versions=("original", "swapped") * (60 * copies),
+                clusters=tuple(str(person) for person in people for _ in range(2)),
+            )
+        )
+        return m
+
+    one, four = (eh.compare(*(flips(own, copies) for own in flipped)) for copies in (1, 4))
+    assert one.paired == four.paired == 60
+    differences = flipped[1].astype(float) - flipped[0]
+    half = stats.t.ppf(0.975, 59) * differences.std(ddof=1) / np.sqrt(60)
+    for change in (one.change, four.change):
+        assert change.value == pytest.approx(differences.mean())
+        assert change.high == pytest.approx(differences.mean() + half)
 
 
 @pytest.mark.parametrize(

@@ -643,7 +643,8 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
         return set()
     keys = set(map(item_key, m.items))
     known = all(math.isfinite(item["without"]) for item in m.items)
-    return keys if known and len(keys) == len(m.items) else set()
+    apart = "cluster" in m.items.columns or len(keys) == len(m.items)
+    return keys if known and apart else set()
 
 
 def effect(line: Line, index: int) -> str:

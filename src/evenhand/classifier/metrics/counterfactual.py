@@ -95,8 +95,13 @@ class _Counterfactual:
             "after": [subject.pred[row] for row in pairs.others],
             "score": values,
         }
-        if len(values) > 1 and not subject.clusters:
-            items["without"] = (values.sum() - values) / (len(values) - 1)
+        names = items["item"]
+        if subject.clusters:
+            names = items["cluster"] = [subject.clusters[row] for row in rows]
+        _, codes = np.unique(names, return_inverse=True)
+        if codes.max() > 0:
+            rest = values.sum() - np.bincount(codes, values), len(values) - np.bincount(codes)
+            items["without"] = (rest[0] / rest[1])[codes]
         return replace(measured, parts=tuple(parts), items=Items(items))
 
     def _result(
