@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.statistics import intervals
-from evenhand.statistics.intervals import bootstrap_mean
+from evenhand.statistics.intervals import bootstrap_mean, wilson
 from evenhand.statistics.tests import sign_test
 
 
@@ -90,3 +90,16 @@ def test_sign_test_is_the_exact_binomial_test(above, below):
     expected = binomtest(above, n, 0.5).pvalue if n else 1.0
     x = np.repeat([0.2, -0.1, 1e-8], [above, below, 3])
     assert sign_test(x) == pytest.approx(expected)
+
+
+def test_few_values_that_differ_do_not_make_it_wide():
+    """Not wider than Wilson's interval: no values within the bounds vary more than a share's."""
+    for n, others in ((30, 1), (100, 3), (400, 2)):
+        shares = np.ones(n)
+        shares[:others] = 0
+        _, low, high = wilson(n - others, n)
+        assert bootstrap_mean(shares)[1:] == pytest.approx((low, high))
+        signed = bootstrap_mean(2 * shares - 1, bounds=(-1.0, 1.0))[1:]
+        assert signed == pytest.approx((2 * low - 1, 2 * high - 1))
+        _, narrower, _ = bootstrap_mean(1 - (1 - shares) / 2)
+        assert narrower > low

@@ -376,6 +376,7 @@ _GROUPED = 2048  # from so many values on, similar ones are resampled together
 _GROUPS = 64
 _VALUES_AT_ONCE = 1 << 22
 _MIN_BOOTSTRAP = 8
+_MIN_WILSON = 30
 _PRIOR_OBSERVATIONS = 0.5
 
 
@@ -396,6 +397,12 @@ def bootstrap_mean(
     and one-sided scores it covers 93 to 98 % for 30 to 400 values and 90 to 96 % for 8, where the
     percentile interval covers 89 to 95 % and 82 to 90 %, BCa 90 to 96 % and 83 to 93 %. Fewer
     than 8 values get Student's interval.
+
+    No values within `bounds` vary more than those that are at either bound. So from 30 values on
+    the interval is never wider than Wilson's of a share with the same mean: resamples without the
+    few values that differ would make it many times as wide (3 zeros among 100 ones: [.54, 1.00],
+    Wilson's [.92, .99]). In simulation this lowers the coverage by .005 at most where it is not
+    above .95.
 
     Values that are all equal have no spread to resample. Then at most a share
     $q = 1 - (\alpha/2)^{1/n}$ of the population differs, and the interval is what that allows.
@@ -424,6 +431,10 @@ def bootstrap_mean(
         lower = t[math.floor(tail * (resamples - 1))]
         upper = t[math.ceil((1 - tail) * (resamples - 1))]
         low, high = mean - float(upper) * spread, mean - float(lower) * spread
+        if n >= _MIN_WILSON:
+            width = maximum - minimum
+            _, least, most = wilson(n * (mean - minimum) / width, n, prob)
+            low, high = max(low, minimum + least * width), min(high, minimum + most * width)
     return mean, min(max(low, minimum), mean), max(min(high, maximum), mean)
 
 
