@@ -227,14 +227,15 @@ def measured(given: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def show(told: dict[str, object]) -> None:
+def show(result: dict[str, object]) -> None:
     """The table for reading."""
     print(
-        f"{told['model']}, {told['data']} ({told['texts']:,} texts), 5-way {told['shots']}-shot "
-        f"{told['queries']}-query, {told['threads']} threads, best of {told['rounds']} rounds"
+        f"{result['model']}, {result['data']} ({result['texts']:,} texts), 5-way "
+        f"{result['shots']}-shot {result['queries']}-query, {result['threads']} threads, "
+        f"best of {result['rounds']} rounds"
     )
     print(f"{'':<22}{'':<36}{'episodes/s':>12}{'x usual':>10}")
-    for row in told["rows"]:
+    for row in result["rows"]:
         times = "" if row["times_usual"] is None else f"{row['times_usual']:.2f}"
         print(f"{row['task']:<22}{row['way']:<36}{row['rate']:>12,.1f}{times:>10}")
 
@@ -249,11 +250,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    told = measured(given)
+    result = measured(given)
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        show(told)
+        show(result)
 
 
 if __name__ == "__main__":

@@ -131,20 +131,24 @@ def measured(given: argparse.Namespace) -> dict[str, object]:
     }  # fmt: skip
 
 
-def show(told: dict[str, object]) -> None:
+def show(result: dict[str, object]) -> None:
     """The tables for reading."""
-    association, likelihood, error = told["association"], told["likelihood"], told["int8_error"]
+    association, likelihood, error = (
+        result["association"],
+        result["likelihood"],
+        result["int8_error"],
+    )
     titles = [
-        (f"{told['sentences']:,} sentences ({told['source']}), {told['tokens']:.1f} tokens",
-         told["scoring"], "sentences/s"),
+        (f"{result['sentences']:,} sentences ({result['source']}), {result['tokens']:.1f} tokens",
+         result["scoring"], "sentences/s"),
         (f"{association['inputs']:,} masked inputs ({association['source']}), "
          f"{association['distinct']:,} distinct", association["rows"], "inputs/s"),
         (f"pseudo-log-likelihood of {likelihood['pairs']:,} pairs ({likelihood['source']})",
          likelihood["rows"], "pairs/s"),
     ]  # fmt: skip
-    threads = told["threads"]
-    print(f"{told['model']}, {threads} thread{'s' if threads > 1 else ''},", end=" ")
-    print(f"matrix products at {told['gigaflops']:.0f} GFLOP/s")
+    threads = result["threads"]
+    print(f"{result['model']}, {threads} thread{'s' if threads > 1 else ''},", end=" ")
+    print(f"matrix products at {result['gigaflops']:.0f} GFLOP/s")
     for title, rows, unit in titles:
         print(f"\n{title}\n{'':<36}{unit:>14}{'ours is':>10}")
         for row in rows:
@@ -171,11 +175,11 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     warnings.simplefilter("ignore")  # the pipeline's remarks on how it is called
-    told = measured(given)
+    result = measured(given)
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        show(told)
+        show(result)
 
 
 if __name__ == "__main__":

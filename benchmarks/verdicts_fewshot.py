@@ -62,9 +62,9 @@ def main() -> None:
                 )
                 none = levels["none found"]
                 low, high = binomtest(none, worlds).proportion_ci(method="exact")
-                told = ", ".join(f"{level} {count}" for level, count in levels.most_common())
+                result = ", ".join(f"{level} {count}" for level, count in levels.most_common())
                 print(
-                    f"{name:6} leak {leak:g}  {told}   none found in {none / worlds:.0%} "
+                    f"{name:6} leak {leak:g}  {result}   none found in {none / worlds:.0%} "
                     f"[{low:.0%}, {high:.0%}] of {worlds} worlds",
                     flush=True,
                 )

@@ -1,4 +1,4 @@
-"""What several test files need: the shared real data, and the embedded vectors."""
+"""What several test files need: the shared real data, the embedded vectors and model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 # Tests run side by side, a core each: threads of their own would only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -58,6 +59,23 @@ def same_arithmetic() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def glove() -> Vectors:
     return load("glove")
+
+
+@pytest.fixture(scope="module")
+def mini() -> Any:
+    """The embedded masked model, new in each file: some tests change its state."""
+    import evenhand.masked
+
+    return evenhand.masked.load("mini")
+
+
+@pytest.fixture(scope="module")
+def facts(mini: Any) -> dict[str, Any]:
+    """The embedded model as a page has it."""
+    from evenhand.report.interactive import embed
+    from interactive_world import ROOM
+
+    return embed(mini, ROOM)
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def folder(
     leave_out: Callable[[dict[str, Any]], bool] = lambda _: False,
     fails: Callable[[dict[str, Any]], bool] = lambda _: False,
     more: dict[str, Sequence[Any]] | None = None,
-    twins: bool = True,
+    counterfactuals: bool = True,
 ) -> Store:
     """A folder as `grid run` leaves it behind."""
     store, cells = Store(path), []
@@ -106,7 +106,7 @@ def folder(
             splits=2,
             seed=int(digest(axes)[:6], 16),
         )
-        if not twins:
+        if not counterfactuals:
             made = Tallies(
                 made.counts, None, made.classes, NAMES, LEANING, made.queries_digest, 2, 1
             )

@@ -2,7 +2,7 @@
 
 At a mask the log odds of a male word against its female counterpart are
 `bias + slope * lean + noise`: `lean` is 1 where the row shows a profession that men mostly hold or
-a phrase told of men, -1 for women's, 0 elsewhere. The noise is that of the row and of the
+a phrase about men, -1 for women's, 0 elsewhere. The noise is that of the row and of the
 profession shown, so that a model with bias 0 and slope 0 is clean and yet no two rows agree.
 """
 
@@ -67,19 +67,19 @@ def token_ids(text: str) -> list[int]:
 def leanings() -> tuple[tuple[str, float, int], ...]:
     """Token ids that carry a lean, longest first, their lean, and a number of their own."""
     signs = {"male": 1.0, "female": -1.0}
-    told = {one.name: signs.get(one.group or "", 0.0) for one in professions()}
+    leanings = {one.name: signs.get(one.group or "", 0.0) for one in professions()}
     for one in phrases().sets.values():
         for sign, side in zip(
             (0, 0) if one.neutral else (1, -1), one.targets.values(), strict=True
         ):
-            told |= dict.fromkeys(side, float(sign))
+            leanings |= dict.fromkeys(side, float(sign))
     ids = [
         (
             f" {' '.join(map(str, token_ids(text)))} ",
             lean,
             number,
         )
-        for number, (text, lean) in enumerate(told.items())
+        for number, (text, lean) in enumerate(leanings.items())
     ]
     return tuple(sorted(ids, key=lambda one: -len(one[0])))
 
@@ -143,19 +143,19 @@ class World:
 
     def embed(self, texts):
         sides = phrases().attributes.values()
-        told = {
+        leanings = {
             text: 3.0 * sign for sign, side in zip((1, -1), sides, strict=True) for text in side
         }
         for one in phrases().sets.values():
             for sign, side in zip((1, -1), one.targets.values(), strict=True):
-                told |= dict.fromkeys(side, 0.0 if one.neutral else self.embedded * sign)
+                leanings |= dict.fromkeys(side, 0.0 if one.neutral else self.embedded * sign)
         made = np.array(
             [
                 np.random.default_rng([self.seed, zlib.crc32(text.encode())]).normal(size=DIM)
                 for text in texts
             ]
         )
-        made[:, 0] += [told.get(text, 0.0) for text in texts]
+        made[:, 0] += [leanings.get(text, 0.0) for text in texts]
         made[:, 1] += 8.0  # all embeddings point much the same way
         return made
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import keyword
 import sys
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -136,3 +138,21 @@ def test_what_reads_declarations_names_no_instrument():
         if file.startswith(tuple(f"{part}/" if "." not in part else part for part in NAMELESS))
     }
     assert not named
+
+
+GONE = {"told", "tosses", "twin", "twins", "lest"}
+"""Words that names had and have no more: messages, permutations and counterfactuals have these."""
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "tools"])
+def test_names_have_no_word_that_is_gone(folder):
+    files = (Path(__file__).parents[1] / folder).rglob("*.py")
+    named = [
+        (path.name, token.start[0], token.string)
+        for path in files
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline)
+        if token.type == tokenize.NAME
+        and not keyword.iskeyword(token.string)
+        and GONE.intersection(token.string.lower().split("_"))
+    ]
+    assert named == []

@@ -33,7 +33,7 @@ DATA = data(
 )
 BASE = alt.Chart(DATA).encode(y="word:N")
 DOTS = BASE.mark_point().encode(x="score:Q")
-TOLD = [
+TOOLTIPS = [
     alt.Tooltip("word:N", title="Word"),
     alt.Tooltip("score:Q", title="Score", format=".2f"),
     alt.Tooltip("low:Q"),
@@ -49,7 +49,7 @@ def said(chart: Chart, *, reached: bool = True) -> list[str]:
 
 
 def test_a_mark_says_its_tooltip_without_what_is_missing() -> None:
-    assert said(DOTS.encode(tooltip=TOLD)) == [
+    assert said(DOTS.encode(tooltip=TOOLTIPS)) == [
         'nurse & "b" · Score: −0.12 · low: −0.2 · one',
         "boss of all · Score: 1234.40",
     ]
@@ -65,11 +65,11 @@ def test_without_any_tooltip_a_named_mark_says_where_it_stands() -> None:
 
 
 def test_where_some_have_tooltips_the_others_are_silent() -> None:
-    assert len(said(alt.layer(DOTS, DOTS.encode(tooltip=TOLD)))) == 2
+    assert len(said(alt.layer(DOTS, DOTS.encode(tooltip=TOOLTIPS)))) == 2
 
 
 def test_a_dot_and_its_interval_are_one_stop() -> None:
-    base = BASE.encode(tooltip=TOLD)
+    base = BASE.encode(tooltip=TOOLTIPS)
     line = base.mark_rule().encode(x="low:Q", x2="high:Q")
     dots = base.mark_point(color=BLUE).encode(x="score:Q")
     both = alt.layer(line, dots)
@@ -80,18 +80,18 @@ def test_a_dot_and_its_interval_are_one_stop() -> None:
 
 
 def test_a_line_says_its_series_and_never_one_point() -> None:
-    line = alt.Chart(DATA).mark_line().encode(x="score:Q", y="low:Q", tooltip=TOLD)
+    line = alt.Chart(DATA).mark_line().encode(x="score:Q", y="low:Q", tooltip=TOOLTIPS)
     assert said(line) == []
     series = line.encode(color="kind:N")
     assert said(series) == ["one"]
     assert len(said(alt.layer(DOTS, series))) == 1
     ring = series.encode(tooltip=alt.value(None))
     assert said(ring) == ["one"]
-    assert len(said(alt.layer(ring, DOTS.encode(tooltip=TOLD)))) == 2
+    assert len(said(alt.layer(ring, DOTS.encode(tooltip=TOOLTIPS)))) == 2
 
 
 def test_a_text_says_nothing_and_is_hidden_from_screen_readers() -> None:
-    text = BASE.mark_text().encode(x="score:Q", text="word:N", tooltip=TOLD)
+    text = BASE.mark_text().encode(x="score:Q", text="word:N", tooltip=TOOLTIPS)
     assert said(text) == []
     svg = inline(to_svg(text.properties(title="Heading")), "f", "words")
     assert svg.count('aria-hidden="true"') == svg.count('<g aria-hidden="true" class="mark-text ')

@@ -40,8 +40,8 @@ def test_a_folder_is_claimed_and_known_again(tmp_path):
         assert not place.holds(IDENTITY)
         place.claim(IDENTITY, {"more": 1})
         assert place.holds(IDENTITY)
-    told = json.loads((tmp_path / "deep" / "run" / "run.json").read_text())
-    assert (told["command"], told["identity"], told["more"]) == ("bake", IDENTITY, 1)
+    record = json.loads((tmp_path / "deep" / "run" / "run.json").read_text())
+    assert (record["command"], record["identity"], record["more"]) == ("bake", IDENTITY, 1)
 
 
 def test_another_run_is_refused_once_something_was_made(tmp_path):
@@ -50,8 +50,8 @@ def test_another_run_is_refused_once_something_was_made(tmp_path):
     assert not place.holds(other)  # nothing would be lost
     (tmp_path / "tin-0").mkdir()
     (tmp_path / "tin-0" / "cake").write_text("")
-    told = r"has another run \(another data; network: maml there, induction now\): give another"
-    with pytest.raises(FileError, match=told):
+    message = r"has another run \(another data; network: maml there, induction now\): give another"
+    with pytest.raises(FileError, match=message):
         place.holds(other)
     assert place.holds(IDENTITY)
 
@@ -113,8 +113,8 @@ def test_one_process_at_a_time(tmp_path):
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"in\n"
-        told = "another run is working in this folder"
-        with pytest.raises(FileError, match=told), Baking.working(tmp_path):
+        message = "another run is working in this folder"
+        with pytest.raises(FileError, match=message), Baking.working(tmp_path):
             pass
         other.kill()
     with Baking.working(tmp_path):  # a lock dies with its process
@@ -140,9 +140,9 @@ def test_what_a_kill_left_is_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".mine"]
 
 
-def test_a_full_disk_is_told_of_with_its_place(tmp_path):
-    told = r"results\.json: No space left on device; results saved so far are complete"
-    with pytest.raises(PartialFailure, match=told), Baking.working(tmp_path):
+def test_a_full_disk_is_reported_with_its_folder(tmp_path):
+    message = r"results\.json: No space left on device; results saved so far are complete"
+    with pytest.raises(PartialFailure, match=message), Baking.working(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.json")
     with (
         pytest.raises(PartialFailure, match=f"{tmp_path.name}: No space"),

@@ -76,7 +76,7 @@ def partners(names: list[Name], ambiguous: frozenset[str]) -> dict[str, str]:
     As in Hall Maudslay et al. (2019), names are matched on frequency and on specificity by the
     assignment of least total cost; the cost of a pair is its squared distance in log births and
     specificity. Names that are also words, and names of no clear gender, are matched among
-    themselves, so that a swap turns a name that is easily told into another and can be undone. On
+    themselves, so that a swap turns a name of clear gender into another and can be undone. On
     the larger side of each of these kinds some names have no partner; leaving one costs the more
     the more frequent it is.
     """

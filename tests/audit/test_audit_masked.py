@@ -174,19 +174,19 @@ def test_tokens_shrink_with_the_model(tmp_path):
 
 
 def test_phases_go_forward_only(tmp_path):
-    told = []
-    progress = SimpleNamespace(step=lambda done, of: told.append((done, of)))
+    message = []
+    progress = SimpleNamespace(step=lambda done, of: message.append((done, of)))
     tell = mitigation._phases(progress)
     for phase in mitigation.PHASES:
         for done in (0, 5, 10):
             tell(phase, done, 10)
-    steps = [done for done, _ in told]
+    steps = [done for done, _ in message]
     assert steps == sorted(steps)
-    assert told[-1][0] == told[-1][1]
+    assert message[-1][0] == message[-1][1]
     tell("something else", 1, 1)
-    assert len(told) == 3 * len(mitigation.PHASES)
+    assert len(message) == 3 * len(mitigation.PHASES)
     tell("training", 0, 10)
-    assert told[-1][0] == told[-1][1]
+    assert message[-1][0] == message[-1][1]
 
 
 def test_text_too_short_to_learn_from_is_skipped_with_the_reason(tmp_path):

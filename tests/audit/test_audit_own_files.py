@@ -1,4 +1,4 @@
-"""A user's own files: every format is read, and what is wrong is told before any work."""
+"""A user's own files: every format is read, and what is wrong is reported before any work."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ TEXT = "text,label,gender\n" + "".join(f"{text},{job},{sex}\n" for text, job, se
 @pytest.fixture(scope="module")
 def words() -> Vectors:
     """Vectors of eighths, which every format keeps as they are, of the words on gender."""
-    told = dict.fromkeys(word for word in topic("gender").words() if " " not in word)
-    names = [*told, *(f"word{n}" for n in range(300))]
+    message = dict.fromkeys(word for word in topic("gender").words() if " " not in word)
+    names = [*message, *(f"word{n}" for n in range(300))]
     matrix = np.random.default_rng(4).integers(-40, 40, (len(names), 12)) / 8
     return Vectors.from_arrays(names, matrix)
 
@@ -69,11 +69,11 @@ def here(tmp_path, monkeypatch, words, model) -> Path:
 def refused(capsys, *arguments: str) -> str:
     """The one line of error; nothing was written."""
     code = run(["audit", *arguments])
-    told = capsys.readouterr()
-    assert (code, told.out, Path("audit-out").exists()) == (2, "", False)
-    assert told.err.startswith("error: ")
-    assert told.err.count("\n") == 1
-    return told.err
+    message = capsys.readouterr()
+    assert (code, message.out, Path("audit-out").exists()) == (2, "", False)
+    assert message.err.startswith("error: ")
+    assert message.err.count("\n") == 1
+    return message.err
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_the_parts_do_not_need_is_not_read(here, words):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--vectors", "my.vce"], "my.vce: no such file: did you mean 'my.vec'? (embedded"),
         (["--vectors", "glov"], "did you mean 'glove'?"),
@@ -165,11 +165,11 @@ def test_what_the_parts_do_not_need_is_not_read(here, words):
         (["--data", "my.csv", "--out", "my.vec/in"], "my.vec is one"),
     ],
 )
-def test_a_wrong_name_is_an_error_at_once(here, capsys, monkeypatch, arguments, told):
+def test_a_wrong_name_is_an_error_at_once(here, capsys, monkeypatch, arguments, message):
     monkeypatch.setattr("evenhand.masked.model.load", lambda *_: pytest.fail("a model was read"))
     monkeypatch.setattr("evenhand.vectors.store.load", lambda *_: pytest.fail("vectors were read"))
     monkeypatch.setattr("evenhand.fewshot.data.read", lambda *_: pytest.fail("data were read"))
-    assert told in refused(capsys, *arguments)
+    assert message in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize("wrong", ["vectors", "model", "data"])
@@ -185,7 +185,7 @@ def test_a_wrong_third_is_an_error_before_the_others_are_read(here, capsys, monk
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "the file is empty"),
         (b"she 1 2 3\nhe 1 2\nit 1 2 3\n", "line 2: expected a word and 3 numbers, got 2"),
@@ -193,13 +193,13 @@ def test_a_wrong_third_is_an_error_before_the_others_are_read(here, capsys, monk
         (b'{"she": [1, 2]}\n', "looks like JSON"),
     ],
 )
-def test_wrong_vectors(here, capsys, content, told):
+def test_wrong_vectors(here, capsys, content, message):
     Path("bad.vec").write_bytes(content)
-    assert told in refused(capsys, "--vectors", "bad.vec")
+    assert message in refused(capsys, "--vectors", "bad.vec")
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "the file is empty"),
         (b"text,label,gender\n", "no text with a class is left (no rows)"),
@@ -212,21 +212,21 @@ def test_wrong_vectors(here, capsys, content, told):
         (b'[{"text": "a"}]', "one JSON object per line, got an array"),
     ],
 )
-def test_wrong_data(here, capsys, content, told):
+def test_wrong_data(here, capsys, content, message):
     Path("bad.csv").write_bytes(content)
-    assert told in refused(capsys, "--vectors", "my.vec", "--data", "bad.csv")
+    assert message in refused(capsys, "--vectors", "my.vec", "--data", "bad.csv")
 
 
 def test_a_column_with_a_slip(here, capsys):
-    told = refused(capsys, "--data", "my.csv", "--label", "lable")
-    assert "my.csv: label: unknown column 'lable': did you mean 'label'?" in told
+    message = refused(capsys, "--data", "my.csv", "--label", "lable")
+    assert "my.csv: label: unknown column 'lable': did you mean 'label'?" in message
 
 
 def edited(name: str, change) -> None:
     path = Path("my-bert") / name
-    told = json.loads(path.read_text())
-    change(told)
-    path.write_text(json.dumps(told))
+    message = json.loads(path.read_text())
+    change(message)
+    path.write_text(json.dumps(message))
 
 
 def headless() -> None:
@@ -260,7 +260,7 @@ def gone(*patterns: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (partial(gone, "*"), "my-bert: expected config.json and the weights"),
         (partial(gone, "*token*", "vocab*"), "my-bert: expected the model's tokenizer"),
@@ -276,9 +276,9 @@ def gone(*patterns: str) -> None:
         (other_tokenizer, "they do not belong together"),
     ],
 )
-def test_a_wrong_model(here, capsys, damage, told):
+def test_a_wrong_model(here, capsys, damage, message):
     damage()
-    assert told in refused(capsys, "--vectors", "my.vec", "--model", "my-bert")
+    assert message in refused(capsys, "--vectors", "my.vec", "--model", "my-bert")
 
 
 def test_a_checkpoint_of_old_is_taken(here):
@@ -329,7 +329,7 @@ def test_all_three_of_ones_own(tmp_path, monkeypatch, capsys, words, model):
     given = ["--vectors", "my.vec", "--model", str(model), "--data", "my.csv", "--label", "job"]
     small = ["--quick", "--topic", "gender", "--skip", "posterior", "--json", "--workers", "1"]
     assert run(["audit", *given, *small]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {verdict["subject"] for verdict in told["verdicts"]} >= {"data", "vectors", "model"}
-    assert told["failed"] == {}
-    assert "my.vec" in Path(told["report"]).read_text()
+    message = json.loads(capsys.readouterr().out)
+    assert {verdict["subject"] for verdict in message["verdicts"]} >= {"data", "vectors", "model"}
+    assert message["failed"] == {}
+    assert "my.vec" in Path(message["report"]).read_text()

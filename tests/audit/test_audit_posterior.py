@@ -25,7 +25,7 @@ DELTA = "associated-different"
 
 
 class Heard:
-    """Keeps what is told of the progress."""
+    """Records the reported progress."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, int]] = []

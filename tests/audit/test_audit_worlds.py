@@ -160,9 +160,9 @@ def word_vectors(tokenizer, rng, slope):
 
     jobs, lists = list(professions()), phrases()
     names = single(one.name for one in jobs)
-    told = [text for one in lists.sets.values() for text in one.phrases]
-    told += [text for side in lists.attributes.values() for text in side]
-    meant = [i for own in single(told) for i in own]
+    message = [text for one in lists.sets.values() for text in one.phrases]
+    message += [text for side in lists.attributes.values() for text in side]
+    meant = [i for own in single(message) for i in own]
     made = np.zeros((len(tokenizer), WIDTH))
     made[:, -2:] = 1, -1
     made[meant] = 0

@@ -174,13 +174,13 @@ class Page:
         """Errors and warnings of the console, of the script and of the content policy."""
         found = []
         for event in self.browser.of(self.session):
-            told = event["params"]
+            shown = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(str(told["exceptionDetails"]["text"]))
+                found.append(str(shown["exceptionDetails"]["text"]))
             elif event["method"] == "Runtime.consoleAPICalled":
-                found.append(str(told["args"]))
+                found.append(str(shown["args"]))
             elif event["method"] == "Log.entryAdded":
-                found.append(str(told["entry"]["text"]))
+                found.append(str(shown["entry"]["text"]))
         return found
 
     def requests(self) -> list[str]:

@@ -13,13 +13,11 @@ import pytest
 from devtools import Browser, Page, wait
 
 from evenhand.language.asking import WORDS, Answer, ask, pronoun_probabilities
-from evenhand.masked import load
 from evenhand.masked.model import Model
 from evenhand.masked.scoring import encode
 from evenhand.report.findings import read_findings
-from evenhand.report.interactive import embed
 from evenhand.report.page import render
-from interactive_world import ROOM, rounded, sentences
+from interactive_world import rounded, sentences
 
 Open = Callable[..., Page]
 MASK = "[MASK]"
@@ -30,16 +28,6 @@ PROBABILITIES = (
 
 
 pytestmark = pytest.mark.slow  # the weights of `mini` are rounded and decoded
-
-
-@pytest.fixture(scope="module")
-def mini() -> Model:
-    return load("mini")
-
-
-@pytest.fixture(scope="module")
-def facts(mini: Model) -> dict[str, Any]:
-    return embed(mini, ROOM)
 
 
 @pytest.fixture(scope="module")

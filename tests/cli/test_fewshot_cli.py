@@ -188,9 +188,9 @@ def test_bias_of_one_run(here, capsys):
         low, value, high = (row[key] for key in ("low", "value", "high"))
         assert all(type(number) is float and math.isfinite(number) for number in (low, value, high))
         assert low <= value <= high
-    run_told = strict((here / "base" / "results.json").read_text())
+    run_printed = strict((here / "base" / "results.json").read_text())
     same = [{k: v for k, v in m.items() if k != "sentence"} for m in document["measurements"]]
-    assert same == without_items(run_told["measurements"][:2])
+    assert same == without_items(run_printed["measurements"][:2])
     shown = output(capsys, "fewshot", "bias", "base")
     assert "Gender bias of proto-euclidean" in shown
     assert "ε-robust at 0.05" in shown

@@ -41,9 +41,9 @@ def test_json_has_the_promised_shape(capsys, own):
 
 
 def test_tables_for_reading(capsys, own):
-    told = output(capsys, "masked", "associate", *own, "--prob", "0.9")
-    assert "mini: 2 templates × 6 professions × 1 pair of persons" in " ".join(told.split())
-    assert "interval over templates and professions." in told  # one pair has no spread
+    message = output(capsys, "masked", "associate", *own, "--prob", "0.9")
+    assert "mini: 2 templates × 6 professions × 1 pair of persons" in " ".join(message.split())
+    assert "interval over templates and professions." in message  # one pair has no spread
     for part in (
         "male - female",
         "mechanic",
@@ -51,8 +51,8 @@ def test_tables_for_reading(capsys, own):
         "90% interval",
         "note:",
     ):
-        assert part in told
-    assert "one template left out" in told
+        assert part in message
+    assert "one template left out" in message
 
 
 def test_two_models_are_compared_and_everything_is_saved(capsys, own, tmp_path):
@@ -64,8 +64,8 @@ def test_two_models_are_compared_and_everything_is_saved(capsys, own, tmp_path):
     model.tokenizer.save_pretrained(copy)
     capsys.readouterr()
     arguments = ["--model", "mini", "--model", "copy", "-o", "out", *own]
-    told = output(capsys, "masked", "associate", *arguments)
-    assert "copy - mini" in told
+    message = output(capsys, "masked", "associate", *arguments)
+    assert "copy - mini" in message
     saved = json.loads((tmp_path / "out" / "results.json").read_text())
     (change,) = saved["comparisons"]
     assert change["change"]["value"] == pytest.approx(0, abs=1e-6)
@@ -105,10 +105,12 @@ def test_a_figure_without_intervals_is_not_drawn(capsys, own, tmp_path):
 
 def test_one_profession_a_group_has_no_bounds(capsys, own, tmp_path):
     (tmp_path / "jobs.csv").write_text("profession,group\nnurse,female\nmechanic,male\n")
-    told = output(capsys, "masked", "associate", "-o", "out", *own)
-    (line,) = [line for line in told.splitlines() if "male - female" in line and "note" not in line]
+    message = output(capsys, "masked", "associate", "-o", "out", *own)
+    (line,) = [
+        line for line in message.splitlines() if "male - female" in line and "note" not in line
+    ]
     assert "[-∞, ∞]" in line
-    assert "note: one profession in a group (male, female)" in told
+    assert "note: one profession in a group (male, female)" in message
     [saved] = json.loads((tmp_path / "out" / "results.json").read_text())["measurements"]
     [contrast] = Measurement.from_dict(saved).select("contrast")
     assert contrast.p_value is None

@@ -77,9 +77,9 @@ def test_bad_input(capsys, path, tmp_path):
     assert "No such file" in failure(capsys, "masked", "crows", str(tmp_path / "none.csv"))
     broken = tmp_path / "broken.csv"
     broken.write_text(PAIRS.replace(",stereo,age", ",neither,age"))
-    told = failure(capsys, "masked", "crows", str(broken))
-    assert "broken.csv, line 4: column 'stereo_antistereo'" in told
+    message = failure(capsys, "masked", "crows", str(broken))
+    assert "broken.csv, line 4: column 'stereo_antistereo'" in message
     broken.write_text(PAIRS.replace("her voice", "[MASK] voice"))
-    told = failure(capsys, "masked", "crows", str(broken))
-    assert "broken.csv, line 3: column 'sent_less': expected a text without a mask" in told
+    message = failure(capsys, "masked", "crows", str(broken))
+    assert "broken.csv, line 3: column 'sent_less': expected a text without a mask" in message
     assert "no such folder" in failure(capsys, "masked", "crows", path, "--model", "minni")

@@ -24,20 +24,24 @@ def seeds(tmp_path_factory):
 
 def test_sentences_and_summary(capsys, seeds, tmp_path):
     made = tmp_path / "made.jsonl"
-    told = json.loads(
+    message = json.loads(
         output(capsys, "masked", "generate", str(seeds), "-o", str(made), "--toward", "both",
                "--judge", "mini", "--json", *QUICK)
     )  # fmt: skip
     rows = [json.loads(line) for line in made.read_text().splitlines()]
-    assert (told["schema"], told["command"]) == ("evenhand/2", "masked generate")
-    assert (told["read"], told["searches"], told["left_out"]) == (3, 4, {"other_indicator": 1})
-    assert told["generated"] == len(rows) > 0
-    assert told["generated"] + sum(told["nothing"].values()) == 4
-    measured = [Measurement.from_dict(row) for row in told["measurements"]]
+    assert (message["schema"], message["command"]) == ("evenhand/2", "masked generate")
+    assert (message["read"], message["searches"], message["left_out"]) == (
+        3,
+        4,
+        {"other_indicator": 1},
+    )
+    assert message["generated"] == len(rows) > 0
+    assert message["generated"] + sum(message["nothing"].values()) == 4
+    measured = [Measurement.from_dict(row) for row in message["measurements"]]
     results = [m for m in measured if m.metric == "generation"]
     held_out = [m for m in measured if m.metric == "continuation"]
     assert [m.details["score"] for m in held_out] == ["held-out continuations"] * 4
-    assert "continuations that the search never scored" in told["sentence"]
+    assert "continuations that the search never scored" in message["sentence"]
     assert [(m.subject, m.query) for m in results] == [
         ("mini", "male"),
         ("mini", "female"),
@@ -73,7 +77,7 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("no.txt",), "no.txt"),
         (("EMPTY",), "expected sentences"),
@@ -86,28 +90,28 @@ def test_a_table_for_reading_and_lines_on_stdout(capsys, seeds, tmp_path):
         (("SEEDS", "-o", "no/such/folder/out.jsonl"), "no/such/folder"),
     ],
 )
-def test_bad_input_is_one_line(capsys, seeds, tmp_path, arguments, told):
+def test_bad_input_is_one_line(capsys, seeds, tmp_path, arguments, message):
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     places = {"SEEDS": str(seeds), "EMPTY": str(empty)}
     given = [places.get(argument, argument) for argument in arguments]
-    assert told in failure(capsys, "masked", "generate", *given)
+    assert message in failure(capsys, "masked", "generate", *given)
 
 
-def test_a_file_without_seeds_is_told(capsys, tmp_path):
+def test_a_file_without_seeds_is_message(capsys, tmp_path):
     path = tmp_path / "none.txt"
     path.write_text("It rains.\n")
     assert "1 read" in failure(capsys, "masked", "generate", str(path))
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('{"sentence": "\\ud800 The cook dropped her spoon."}', "half of a surrogate pair"),
         ('{"sentence": ' + "[" * 100_000, "expected a JSON object"),
     ],
 )
-def test_odd_records_are_told_in_one_line(capsys, tmp_path, line, told):
+def test_odd_records_are_reported_in_one_line(capsys, tmp_path, line, message):
     path = tmp_path / "odd.jsonl"
     path.write_text(line + "\n")
-    assert told in failure(capsys, "masked", "generate", str(path))
+    assert message in failure(capsys, "masked", "generate", str(path))

@@ -125,7 +125,7 @@ def test_two_models_table_and_figures(capsys, source, other, tmp_path):
     assert change.details["decided"]["both"] + change.details["decided"]["neither"] == 4
 
 
-def test_models_of_one_name_are_told_apart(capsys, source, other, tmp_path):
+def test_models_of_one_name_are_distinguished(capsys, source, other, tmp_path):
     second = tmp_path / "deeper" / "other"
     shutil.copytree(other, second)
     models = (

@@ -1,4 +1,4 @@
-"""Tables at every width: they fit, no number is cut, and rows can be told apart."""
+"""Tables at every width: they fit, no number is cut, and rows can be distinguished."""
 
 import random
 import re

@@ -362,7 +362,7 @@ def test_predictions_without_texts(tmp_path):
 # ---- loading
 
 
-def test_sources_of_one_name_are_told_apart(glove):
+def test_sources_of_one_name_are_distinguished(glove):
     from dataclasses import replace
 
     subjects = load_subjects(

@@ -43,10 +43,10 @@ training.INTERVAL = float(sys.argv[1])
 training.SHARE = 1.0
 
 @contextmanager
-def told():
+def progress():
     yield lambda what, done, *_: what == "training" and print(what, done, flush=True)
 
-masked.step_bars = lambda *_: told()
+masked.step_bars = lambda *_: progress()
 sys.exit(run(sys.argv[2:]))
 """
 
@@ -135,7 +135,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(small, undisturbed):
     assert content(small / "interrupted") == expected
 
 
-def test_a_full_disk_is_told_of_and_the_checkpoint_before_is_whole(small, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_the_checkpoint_before_is_whole(small, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "INTERVAL", 0.0)
     monkeypatch.setattr(training, "SHARE", 1.0)
     options = {"settings": Settings(**OPTIONS), "sentences": MASKED}
@@ -176,8 +176,8 @@ def test_a_damaged_checkpoint_is_named(small, tmp_path):
     checkpoint.write_bytes(b"cut off")
     with pytest.raises(FileError, match=r"after\.safetensors: not a checkpoint"):
         finetune(small / "small", TEXT, folder=tmp_path / "run", **options)
-    told = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert told["identity"]["settings"]["max_tokens"] == OPTIONS["max_tokens"]
+    message = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert message["identity"]["settings"]["max_tokens"] == OPTIONS["max_tokens"]
 
 
 def test_two_runs_in_one_folder_do_not_mix(small, tmp_path):

@@ -49,10 +49,10 @@ def test_the_same_as_plain_loops(dishes):
             assert made[e, m] == pytest.approx(expected, abs=1e-4)
 
 
-def test_twins_change_the_queries_alone(dishes):
+def test_counterfactuals_change_the_queries_alone(dishes):
     both = word_vectors(dishes.texts, more=dishes.texts, dimensions=10)
-    vectors, twins = both[: len(dishes)], both[len(dishes) :]
-    assert twins == pytest.approx(vectors, abs=1e-4)
+    vectors, swapped_texts = both[: len(dishes)], both[len(dishes) :]
+    assert swapped_texts == pytest.approx(vectors, abs=1e-4)
     episodes = sample(dishes, dishes.classes, ways=3, shots=2, queries=4, episodes=5)
     plain = predict_baseline(dishes, episodes, vectors=vectors)
     other = predict_baseline(

@@ -51,7 +51,7 @@ class TestTexts:
         for name in ("none", "calibrate"):
             assert apply(simulated, name).pool.digest == simulated.digest
 
-    def test_twins_of_the_other_gender(self) -> None:
+    def test_counterfactuals_of_the_other_gender(self) -> None:
         texts = ["Her brother James is a father.", "Rain fell.", "He met his aunt."]
         dataset = Dataset.of(texts, ["x", "x", "y"], ["F", None, "M"], name="tiny")
         made = apply(dataset, "augment", names="fixed")
@@ -65,7 +65,7 @@ class TestTexts:
         assert made.pool.labels.tolist() == [0, 0, 1, 0, 0, 1]
         assert (made.texts, made.unchanged) == (3, 1)
 
-    def test_fixed_names_give_the_twins_of_the_simulation(self) -> None:
+    def test_fixed_names_give_the_counterfactuals_of_the_simulation(self) -> None:
         made = biographies(8, leak=1, seed=2)
         assert swap_gender(made.texts, names="fixed") == made.counterfactuals
 
@@ -86,8 +86,8 @@ class TestTexts:
 
     def test_neutral_texts_tell_no_gender(self) -> None:
         made = biographies(8, leak=1, seed=3)
-        plain, twins = neutralize(made.texts), neutralize(made.counterfactuals)
-        assert plain == twins
+        plain, others = neutralize(made.texts), neutralize(made.counterfactuals)
+        assert plain == others
         assert any(GENDERED.search(text) for text in made.texts)
         assert not any(GENDERED.search(text) for text in plain)
 
@@ -112,7 +112,7 @@ class TestTexts:
 
 
 class TestRows:
-    def test_without_twins_the_rows_stay(self, simulated: Dataset) -> None:
+    def test_without_counterfactuals_the_rows_stay(self, simulated: Dataset) -> None:
         drawn = sample(simulated, simulated.classes, ways=3, shots=2, queries=3, episodes=9)
         for name in ("none", "neutralize", "calibrate"):
             made = apply(simulated, name)
@@ -121,7 +121,9 @@ class TestRows:
             np.testing.assert_array_equal(placed.query, drawn.query)
             placed.check(made.pool)
 
-    def test_support_has_both_twins_and_test_queries_stay(self, simulated: Dataset) -> None:
+    def test_support_has_both_counterfactuals_and_test_queries_stay(
+        self, simulated: Dataset
+    ) -> None:
         drawn = sample(
             simulated, simulated.classes, ways=3, shots=2, queries=3, unlabelled=2, episodes=9
         )
@@ -135,7 +137,7 @@ class TestRows:
         assert (made.pool.labels[placed.support] == placed.classes[:, :, None]).all()
         placed.check(made.pool)
 
-    def test_training_queries_are_either_twin_and_never_of_the_support(
+    def test_training_queries_are_either_counterfactual_and_never_of_the_support(
         self, simulated: Dataset
     ) -> None:
         drawn = sample(
@@ -145,8 +147,8 @@ class TestRows:
         placed = made.rows(drawn, training=True, seed=4)
         base = len(simulated)
         np.testing.assert_array_equal(placed.query % base, drawn.query)
-        twins = (placed.query >= base).mean()
-        assert abs(twins - 0.5) < 0.04  # five standard errors of 4800 coins
+        others = (placed.query >= base).mean()
+        assert abs(others - 0.5) < 0.04  # five standard errors of 4800 coins
         for support, query in zip(placed.support, placed.query, strict=True):
             assert not set((support % base).ravel().tolist()) & set((query % base).ravel().tolist())
         assert placed.unlabelled is not None
@@ -161,4 +163,6 @@ def test_real_biographies(shared: Path) -> None:
     before = sum(len(GENDERED.findall(text)) for text in texts)
     assert before > 1000
     assert sum(len(GENDERED.findall(text)) for text in neutral) <= before / 500
-    assert sum(text == twin for text, twin in zip(texts, other, strict=True)) <= 1
+    assert (
+        sum(text == counterfactual for text, counterfactual in zip(texts, other, strict=True)) <= 1
+    )

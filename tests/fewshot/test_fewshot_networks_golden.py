@@ -91,7 +91,7 @@ def test_prototypical_is_the_nearest_mean(episode, metric):
 
 
 def refined(support, unlabelled, metric, scale):
-    """Prototypes after one step of soft k-means (D0 eq. 7)."""
+    """Prototypes after one step of soft k-means (El Zein 2021, eq. 7)."""
     means = [mean(shots) for shots in support]
     total = [[sum(column) for column in zip(*shots, strict=True)] for shots in support]
     weight = [float(len(shots)) for shots in support]

@@ -13,7 +13,7 @@ import torch
 
 from evenhand.fewshot.networks import LOSSES, NAMES, make
 
-DIM, TOLD, WAYS, SHOTS, QUERIES = 12, 4, 4, 4, 4
+DIM, SIGNAL, WAYS, SHOTS, QUERIES = 12, 4, 4, 4, 4
 TARGETS = torch.arange(WAYS).repeat_interleave(QUERIES)
 PROJECTED = {name: {"projection": DIM} for name in NAMES if name.startswith(("matching", "proto"))}
 SLICES = {"settings": {"slices": 8}}
@@ -22,9 +22,9 @@ SETTINGS = PROJECTED | {"relation-ntl": SLICES, "induction": SLICES}
 
 def drawn(generator, episodes):
     means = torch.zeros(episodes, WAYS, 1, DIM)
-    means[..., :TOLD] = 1.5 * torch.randn(episodes, WAYS, 1, TOLD, generator=generator)
+    means[..., :SIGNAL] = 1.5 * torch.randn(episodes, WAYS, 1, SIGNAL, generator=generator)
     noise = torch.randn(episodes, WAYS, SHOTS + QUERIES, DIM, generator=generator)
-    noise[..., TOLD:] *= 2.5
+    noise[..., SIGNAL:] *= 2.5
     points = means + noise
     return points[:, :, :SHOTS], points[:, :, SHOTS:].flatten(1, 2)
 
@@ -39,7 +39,7 @@ def test_episodes():
 
 
 def best(name, episodes):
-    support, query = (part[..., :TOLD] for part in episodes)
+    support, query = (part[..., :SIGNAL] for part in episodes)
     means = support.mean(dim=2)
     if name in ("matching-cosine", "proto-cosine", "relation-ntl", "induction"):
         return accuracy(query @ torch.nn.functional.normalize(means, dim=-1).mT)
@@ -69,9 +69,9 @@ def test_training_comes_near_the_best_rule(name, kind, test_episodes):
 def test_unlabelled_points_of_the_classes_sharpen_one_shot():
     generator = torch.Generator().manual_seed(3)
     support, query = drawn(generator, 500)
-    network = make("proto-soft", TOLD)
-    once, points, told = (part[..., :TOLD] for part in (support[:, :, :1], query, support))
+    network = make("proto-soft", SIGNAL)
+    once, points, supports = (part[..., :SIGNAL] for part in (support[:, :, :1], query, support))
     with torch.no_grad():
         plain = accuracy(network(once, points))
-        helped = accuracy(network(once, points, told[:, :, 1:].flatten(1, 2)))
+        helped = accuracy(network(once, points, supports[:, :, 1:].flatten(1, 2)))
     assert helped > plain + 0.02

@@ -57,14 +57,14 @@ class ByHand:
 
 def readings(mitigation, texts):
     """The supports of each row, its query, and its counterfactual."""
-    twins = swap_gender(texts, names="fixed")
+    swapped_texts = swap_gender(texts, names="fixed")
     given = [[text] for text in texts]
     if "augment" in mitigation:
         given = [[text, other] for text, other in zip(texts, swap_gender(texts), strict=True)]
     if "neutralize" in mitigation:
         given = [neutralize(each) for each in given]
-        texts, twins = neutralize(texts), neutralize(twins)
-    return given, texts, twins
+        texts, swapped_texts = neutralize(texts), neutralize(swapped_texts)
+    return given, texts, swapped_texts
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,13 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation, mitigate):
     people = runs.people
     found = runs.done(mitigation=mitigation, mitigate=mitigate)
     tested = mitigation if mitigate == "all" else "none"
-    given, asked, twins = readings(tested, people.texts)
-    assert sum(text != twin for text, twin in zip(people.texts, twins, strict=True)) > (
-        0 if "neutralize" in tested else 0.9 * len(people)
-    )
+    given, asked, swapped_texts = readings(tested, people.texts)
+    assert sum(
+        text != counterfactual
+        for text, counterfactual in zip(people.texts, swapped_texts, strict=True)
+    ) > (0 if "neutralize" in tested else 0.9 * len(people))
     hand, drawn, kept = ByHand(found, runs.encoder), episodes_of(found), found.saved[0][0]
-    hand.read(sorted({*(text for each in given for text in each), *asked, *twins}))
+    hand.read(sorted({*(text for each in given for text in each), *asked, *swapped_texts}))
     right = total = 0
     for number in range(len(drawn)):
         support = [
@@ -95,7 +96,7 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation, mitigate):
             expected = hand(support, asked[row])
             np.testing.assert_allclose(kept.answers.log_probs[number, query], expected, atol=1e-4)
             np.testing.assert_allclose(
-                kept.swapped[number, query], hand(support, twins[row]), atol=1e-4
+                kept.swapped[number, query], hand(support, swapped_texts[row]), atol=1e-4
             )
             right += int(np.argmax(expected) == query // drawn.queries)
             total += 1

@@ -69,7 +69,7 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
     assert not summary.notes
 
 
-def test_the_best_network_is_told_with_how_sure_it_is(summary):
+def test_the_best_network_is_reported_with_how_sure_it_is(summary):
     rows = summary.content["best"]
     assert [(row["mitigation"], row["ways"], row["shots"]) for row in rows] == [
         (name, *task) for name in ("none", "swap", "idle") for task in TASKS
@@ -83,7 +83,7 @@ def test_the_best_network_is_told_with_how_sure_it_is(summary):
         assert row["ahead"]["p_value"] < row["p_pairs"] <= row["p_holm"]
 
 
-def test_networks_alike_are_not_told_apart(tmp_path):
+def test_networks_alike_are_not_distinguished(tmp_path):
     grid_worlds.folder(tmp_path, networks=("match", "maml"))
     rows = summarize(tmp_path).content["best"]
     assert len(rows) == 6
@@ -147,7 +147,7 @@ def test_networks_over_all_tasks(summary):
     assert all(row["epsilon"]["low"] > 0 for row in rows)
 
 
-def test_missing_and_failed_cells_are_named_and_the_rest_is_told(tmp_path):
+def test_missing_and_failed_cells_are_named_and_the_rest_is_message(tmp_path):
     store = grid_worlds.folder(
         tmp_path,
         networks=("proto", "match", "maml"),
@@ -204,7 +204,7 @@ def test_other_axes_stand_apart(tmp_path):
 
 
 def test_data_without_genders_have_accuracy_alone(tmp_path):
-    grid_worlds.folder(tmp_path, twins=False)
+    grid_worlds.folder(tmp_path, counterfactuals=False)
     found = summarize(tmp_path)
     for name in ("results", "effects", "networks", "mitigations"):
         assert found.content[name]
@@ -288,7 +288,7 @@ def test_results_of_an_earlier_version_are_missing(squares, tmp_path):
         summarize(tmp_path)
 
 
-def test_shards_are_told_one_by_one_and_as_one(tmp_path, monkeypatch):
+def test_shards_are_listed_one_by_one_and_as_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number, text in enumerate(("He waved.\nIt rained.\n", "She sang.\n", "It was late.\n")):
         Path(f"part-{number}.txt").write_text(text)

@@ -330,10 +330,10 @@ def test_reading_a_file(tmp_path):
 def test_a_bad_file_is_refused_with_its_place(tmp_path, text, complaint):
     path = tmp_path / "pairs.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FileError) as told:
+    with pytest.raises(FileError) as message:
         read_pairs(path)
-    assert str(told.value).startswith(str(path))
-    assert complaint in str(told.value)
+    assert str(message.value).startswith(str(path))
+    assert complaint in str(message.value)
     path.write_bytes(HEADER.encode() + b"0,\xff\xfe,B,stereo,age,a\n")
     with pytest.raises(FileError, match="line 2: expected UTF-8"):
         read_pairs(path)

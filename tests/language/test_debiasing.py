@@ -11,7 +11,7 @@ import torch
 from small_causal import small_model
 from small_models import made
 
-from evenhand import language, masked
+from evenhand import language
 from evenhand.causal.model import Model as CausalModel
 from evenhand.cli import run as run_cli
 from evenhand.errors import FileError, InputError, UnknownNameError
@@ -38,11 +38,6 @@ from small_encoder import save_small
 pytestmark = pytest.mark.slow
 
 PAIRS = [(f"w2 w{i} w{10 + i % 7} w4 w9", f"w5 w{i} w{10 + i % 7} w6 w9") for i in range(20, 70)]
-
-
-@pytest.fixture(scope="module")
-def mini():
-    return masked.load("mini")
 
 
 @pytest.fixture(scope="module")

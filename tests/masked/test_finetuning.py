@@ -387,8 +387,8 @@ def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
 
 def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_path):
     of_another_kind = pronoun_sentences().sentences
-    twins = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
-    done = finetune(bert, [*TEXTS, *twins], settings(), tmp_path / "run", sentences=MASKED)
+    swapped_texts = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
+    done = finetune(bert, [*TEXTS, *swapped_texts], settings(), tmp_path / "run", sentences=MASKED)
     assert 100 < done.data["built_in_sentences"] <= len(of_another_kind)  # those it can score
     assert done.data["held_out_elsewhere"] >= 10  # all but those of the held-out documents
     for query in ("mean bias", "mean |bias - .5|", "mean bias, top 10"):
@@ -408,12 +408,12 @@ def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_p
     assert "built-in" not in "".join(change.query for change in alone.changes)
 
 
-def test_a_done_run_is_told_again_and_another_is_refused(bert, tmp_path, monkeypatch):
+def test_a_done_run_is_reported_again_and_another_is_refused(bert, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     done = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
     assert not (folder / "checkpoint").exists()
-    told = json.loads((folder / "results.json").read_text())
-    assert told["changes"][0]["paired"] == len(MASKED)
+    message = json.loads((folder / "results.json").read_text())
+    assert message["changes"][0]["paired"] == len(MASKED)
     with monkeypatch.context() as patch:
         patch.setattr("evenhand.masked.finetuning.train", None)
         again = finetune(bert, TEXTS, settings(), folder, sentences=MASKED)
@@ -467,7 +467,7 @@ def test_the_change_is_that_of_the_items(bert, tmp_path):
     assert not Path(tmp_path / "run" / "checkpoint").exists()
 
 
-def test_sentences_that_cannot_be_scored_are_told_of_before_training(bert, tmp_path, monkeypatch):
+def test_sentences_that_cannot_be_scored_are_reported_before_training(bert, tmp_path, monkeypatch):
     long = [f"The {job} lost [MASK] book{' the' * 600}." for job in JOBS]
     with monkeypatch.context() as patch:
         patch.setattr("evenhand.masked.finetuning.train", None)
@@ -556,7 +556,7 @@ def test_tuning_alone(bert, tmp_path):
         finetune(bert, BIOGRAPHIES, alone, tmp_path / "other", sentences=MASKED)
 
 
-def test_too_little_text_is_told_of(bert, tmp_path):
+def test_too_little_text_is_reported(bert, tmp_path):
     with pytest.raises(InputError, match="expected 2 or more sentences for the perplexity"):
         finetune(
             bert,

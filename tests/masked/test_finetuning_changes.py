@@ -30,7 +30,7 @@ def test_no_held_out_document_is_learned_from():
     )
     assert all(parts)
     assert sum(map(len, parts)) == len(set.union(*parts))
-    # a twin with the other pronoun is on the same side, so rewriting brings none back either
+    # a counterfactual is on the same side, so rewriting brings none back either
     for epoch in range(5):
         seen = {key(text) for text in rewritten(split.training, "substitute", 0, epoch)}
         assert not seen & parts[2]
@@ -46,7 +46,7 @@ def test_documents_with_a_sentence_that_is_measured_on_are_left_out():
     assert rest.held_out_elsewhere == 6
 
 
-def test_no_swapped_twin_of_what_is_measured_is_learned_from():
+def test_no_swapped_counterfactual_of_what_is_measured_is_learned_from():
     texts = [
         "The waitress lost her keys. It rained.",
         "The waiter lost his keys.",
@@ -58,8 +58,8 @@ def test_no_swapped_twin_of_what_is_measured_is_learned_from():
     rest = split.without(["The waitress lost [MASK] keys.", "Mr Hill met a king."])
     assert rest.training == ("A cook sings.",)
     for rewrite in ("swap", "substitute"):
-        for text, twin in zip(TEXTS, rewritten(TEXTS, rewrite, 0, 1), strict=True):
-            assert counterfactual_key(text) == counterfactual_key(twin)
+        for text, counterfactual in zip(TEXTS, rewritten(TEXTS, rewrite, 0, 1), strict=True):
+            assert counterfactual_key(text) == counterfactual_key(counterfactual)
 
 
 def test_a_large_input_is_sampled_whatever_its_order(monkeypatch):
@@ -111,15 +111,15 @@ def test_nearer_is_said_of_the_distance_and_not_of_the_change():
 
 
 def test_nearer_keeps_its_level_where_the_distance_is_the_same():
-    """Means of .56 and .44 are as far from .5: no more than 5 % may be told of a change."""
+    """Means of .56 and .44 are as far from .5: no more than 5 % may report a change."""
     rng = np.random.default_rng(7)
-    told = 0
+    message = 0
     for _ in range(300):
         shared, *own = rng.normal(0, 0.1, (3, 40))
         one, two = (m + shared + x / 3 for m, x in zip((0.56, 0.44), own, strict=True))
         effect = _mean_change("mean bias", one, two, Settings(), ideal=0.5).effect
-        told += effect.startswith(("nearer", "further"))
-    assert told <= 27  # 15 expected; P(more | 5 %) < .002
+        message += effect.startswith(("nearer", "further"))
+    assert message <= 27  # 15 expected; P(more | 5 %) < .002
 
 
 def test_crows_shares_are_those_of_the_pairs_that_count():

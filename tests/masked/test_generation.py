@@ -358,7 +358,7 @@ def test_what_the_model_cannot_read_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"edits": 0}, "edits"),
         ({"fluency": 0.9}, "fluency"),
@@ -366,8 +366,8 @@ def test_what_the_model_cannot_read_is_counted():
         ({"likely": -0.1}, "likely"),
     ],
 )
-def test_settings_out_of_range_are_refused(settings, told):
-    with pytest.raises(InputError, match=told):
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
         Settings(**settings)
     with pytest.raises(InputError, match="direction"):
         generate(chair_world(), [CHAIR], direction="up")
@@ -391,7 +391,7 @@ def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"\n \n", "empty"),
         (b'{"sentence": "a"}\n{"masked": "b"}\n', "line 2: .*sentence"),
@@ -400,14 +400,14 @@ def test_seeds_come_from_text_and_from_the_filters_lines(tmp_path):
         (b"The nurse \xff\n", "line 1: expected UTF-8, got the byte 0xff"),
     ],
 )
-def test_a_bad_file_of_seeds_is_named(tmp_path, content, told):
+def test_a_bad_file_of_seeds_is_named(tmp_path, content, message):
     path = tmp_path / "seeds.jsonl"
     path.write_bytes(content)
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         read_seeds(path)
 
 
-def test_the_bias_told_is_that_of_the_pronoun_score(tmp_path):
+def test_the_reported_bias_is_that_of_the_pronoun_score(tmp_path):
     model = chair_world()
     result = generate(model, [CHAIR], direction="both")
     result.save(tmp_path / "out.jsonl")

@@ -160,11 +160,6 @@ def test_fills_are_whole_words_behind_a_space_on_every_family(family):
     assert {"nurse", "table", "book"} & set(found.values()) or len(model.tokenizer) < 400
 
 
-@pytest.fixture(scope="module")
-def mini():
-    return load("mini")
-
-
 SOME = ["The cook put her spoon on the table."]
 
 

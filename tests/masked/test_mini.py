@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-import evenhand as eh
-
 TEMPLATES = {
     "the {} said that [MASK] was tired.": ("he", "she"),
     "the {} went home early because [MASK] was tired.": ("he", "she"),
@@ -24,11 +22,6 @@ PLAIN = [
     "[MASK] waves at the driver.",
     "i have not [MASK] him for years.",
 ]
-
-
-@pytest.fixture(scope="module")
-def mini():
-    return eh.masked.load("mini")
 
 
 def probabilities(mini, text):

@@ -12,7 +12,7 @@ import pytest
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import Run
-from evenhand.masked import gender_words, load
+from evenhand.masked import gender_words
 from evenhand.masked.gender_words import probabilities
 from evenhand.masked.metrics import pronouns as module
 from evenhand.masked.metrics.pronouns import (
@@ -23,12 +23,6 @@ from evenhand.masked.metrics.pronouns import (
 from evenhand.masked.sentences import Sentence, read_sentences
 from evenhand.simulate.masked import bigram_model
 from evenhand.text.structural import Accepted, Filter
-
-
-@pytest.fixture(scope="module")
-def mini():
-    return load("mini")
-
 
 # --- several models -------------------------------------------------------------------------
 

@@ -87,8 +87,8 @@ def lines(found: AuditComparison) -> dict[str, Line]:
 
 
 def measurement(value: float, low: float, high: float, **more: Any) -> Measurement:
-    told = {"metric": "m", "query": "q", "n": 9, "ideal": 0.0, "worse": "away", "interval": ""}
-    return Measurement(**{**told, "value": value, "low": low, "high": high, **more})
+    message = {"metric": "m", "query": "q", "n": 9, "ideal": 0.0, "worse": "away", "interval": ""}
+    return Measurement(**{**message, "value": value, "low": low, "high": high, **more})
 
 
 def test_paired_differences_are_those_of_compare(two: AuditComparison, make: Make) -> None:
@@ -302,10 +302,10 @@ def test_verdicts_stand_side_by_side(two: AuditComparison) -> None:
 
 
 def test_the_json_view_is_strict_and_whole(two: AuditComparison) -> None:
-    told = json.loads(to_json(two.to_dict()))
-    assert [one["letter"] for one in told["audits"]] == ["A", "B"]
-    assert told["verdicts"][0]["verdicts"][1]["topic"] == "simulated"
-    by_metric = {row["metric"]: row for row in told["measures"]}
+    message = json.loads(to_json(two.to_dict()))
+    assert [one["letter"] for one in message["audits"]] == ["A", "B"]
+    assert message["verdicts"][0]["verdicts"][1]["topic"] == "simulated"
+    by_metric = {row["metric"]: row for row in message["measures"]}
     made = lines(two)["association"].differences[1]
     assert made is not None
     assert by_metric["association"]["differences"][1]["low"] == made.low
@@ -493,11 +493,11 @@ def test_the_page_has_the_numbers_and_nothing_from_elsewhere(make: Make, tmp_pat
 
 
 def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None:
-    def told(found: AuditComparison) -> bool:
+    def message(found: AuditComparison) -> bool:
         [section] = [one for one in comparison_sections(found) if one.name == "measures"]
         return any("is not compared here" in getattr(one, "words", "") for one in section.blocks)
 
-    assert told(two)
+    assert message(two)
     sides = [
         replace(
             side,
@@ -508,7 +508,7 @@ def test_it_says_that_mitigations_are_not_compared(two: AuditComparison) -> None
         )
         for side in two.sides
     ]
-    assert not told(replace(two, sides=tuple(sides)))
+    assert not message(replace(two, sides=tuple(sides)))
 
 
 def test_a_mark_tells_its_audit_and_the_difference(two: AuditComparison) -> None:

@@ -179,9 +179,9 @@ def test_without_a_p_for_new_classes_nothing_is_strong():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    told = " ".join(explain("classifier"))
-    assert "for new classes" in told
-    assert "The first number" in told
+    message = " ".join(explain("classifier"))
+    assert "for new classes" in message
+    assert "The first number" in message
 
 
 @pytest.mark.slow

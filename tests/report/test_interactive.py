@@ -29,16 +29,6 @@ from interactive_world import ROOM, rounded, sentences
 from small_encoder import save_small
 
 
-@pytest.fixture(scope="module")
-def mini() -> Model:
-    return load("mini")
-
-
-@pytest.fixture(scope="module")
-def facts(mini: Model) -> dict[str, Any]:
-    return embed(mini, ROOM)
-
-
 @pytest.mark.slow
 def test_mini_fits_beside_an_audit_of_everything_and_is_close(
     mini: Model, facts: dict[str, Any]

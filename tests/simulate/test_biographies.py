@@ -81,10 +81,10 @@ def test_texts_tell_the_recorded_gender_as_often_as_the_leak_says(leak):
         assert not re.search(other, text, re.IGNORECASE)
 
 
-def test_the_pull_is_the_log_odds_of_a_woman_being_told_of():
+def test_the_pull_is_the_log_odds_of_a_text_about_a_woman():
     bios = biographies(1500, leak=0.8, seed=4, occupations=FEW)
-    told = np.array(bios.stated_genders).reshape(3, -1) == "F"
-    for name, row in zip(FEW, told, strict=True):
+    shown = np.array(bios.stated_genders).reshape(3, -1) == "F"
+    for name, row in zip(FEW, shown, strict=True):
         p = 0.5 + 0.8 * (TABLE_3[name] / 100 - 0.5)
         assert bios.pull[name] == pytest.approx(math.log(p / (1 - p)))
         odds = math.log(row.mean() / (1 - row.mean()))

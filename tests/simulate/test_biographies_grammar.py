@@ -64,7 +64,7 @@ def check(text):
     wording=st.floats(0, 1),
     name=st.sampled_from(list(grammar().occupations)),
 )
-def test_texts_and_twins_are_grammatical(seed, leak, wording, name):
+def test_texts_and_counterfactuals_are_grammatical(seed, leak, wording, name):
     bios = biographies(12, leak=leak, wording=wording, seed=seed, occupations=[name])
     for text in (*bios.texts, *bios.counterfactuals):
         check(text)

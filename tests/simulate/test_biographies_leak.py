@@ -1,4 +1,4 @@
-"""Leak 0 is no bias, for any classifier; above 0 the bias is there; twins are exact."""
+"""Leak 0 is no bias, for any classifier; above 0 the bias is there; counterfactuals are exact."""
 
 from itertools import pairwise
 
@@ -67,32 +67,32 @@ def test_at_leak_0_the_texts_are_the_same_whoever_is_recorded(wording):
     assert tables[0].genders != tables[1].genders
 
 
-def test_the_leak_changes_who_is_told_of_and_nothing_else():
+def test_the_leak_changes_the_gender_and_nothing_else():
     tables = [biographies(20, leak=leak, seed=4) for leak in (0, 0.5, 1)]
     both = [[{x, y} for x, y in zip(t.texts, t.counterfactuals, strict=True)] for t in tables]
     assert both[0] == both[1] == both[2]
 
 
 @pytest.mark.parametrize("wording", [0.0, 1.0])
-def test_twins_differ_in_gendered_words_only(wording):
+def test_counterfactuals_differ_in_gendered_words_only(wording):
     bios = biographies(40, leak=0.5, wording=wording, seed=5)
     allowed = GENDERED | NAMES | {f"{name}'s" for name in NAMES} | (WORDING if wording else set())
-    for text, twin in zip(bios.texts, bios.counterfactuals, strict=True):
-        pairs = list(zip(text.split(), twin.split(), strict=True))
+    for text, counterfactual in zip(bios.texts, bios.counterfactuals, strict=True):
+        pairs = list(zip(text.split(), counterfactual.split(), strict=True))
         differing = [(a, b) for a, b in pairs if a != b]
         assert differing
         for word in (word for pair in differing for word in pair):
             assert word.strip(".,;").lower() in allowed, (word, text)
 
 
-def test_swapping_gives_the_twin_and_swapping_the_twin_the_text():
+def test_swapping_gives_the_counterfactual_and_swapping_the_counterfactual_the_text():
     bios = biographies(40, leak=0.5, seed=6)
-    for texts, twins in ((bios.texts, bios.counterfactuals), (bios.counterfactuals, bios.texts)):
+    for texts, others in ((bios.texts, bios.counterfactuals), (bios.counterfactuals, bios.texts)):
         swapped = [done.text for done in rewrite_all(texts, Swap(names="fixed"))]
-        assert sum(a == b for a, b in zip(swapped, twins, strict=True)) >= 0.998 * len(twins)
+        assert sum(a == b for a, b in zip(swapped, others, strict=True)) >= 0.998 * len(others)
 
 
-def test_neutral_and_anonymous_texts_are_the_same_as_their_twins():
+def test_neutral_and_anonymous_texts_are_the_same_as_their_counterfactuals():
     bios = biographies(20, leak=0.5, seed=7)
 
     def neutral(texts):
@@ -123,7 +123,8 @@ class Bayes:
         return rows[np.arange(len(labels)), columns], rows.argmax(axis=1) == columns
 
     def measures(self, bios):
-        """By text: log p of the label against that of the twin; the same and the gain in accuracy
+        """By text: log p of the label against that of the counterfactual; the same and the gain in
+        accuracy
         of the pro-stereotypical version over the anti-stereotypical one.
         """
         (log_p, right), (other, other_right) = (

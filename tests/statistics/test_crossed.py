@@ -82,11 +82,11 @@ def coverage(shape, scales, n, seed):
     for _ in range(n):
         table, own = simulated(rng, shape, scales)
         _, pulled = pooled(table)
-        told = [
+        message = [
             (crossed(table), 0.3), (crossed(table, weights, labels), 0.0),
             (crossed(table[:, [0], :]), own[0]), (pulled[0], own[0]),
         ]  # fmt: skip
-        for i, (mean, truth) in enumerate(told):
+        for i, (mean, truth) in enumerate(message):
             low, high = mean.interval(0.95)
             hits[i] += low <= truth <= high
     return hits / n

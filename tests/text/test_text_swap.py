@@ -1,4 +1,4 @@
-"""Swapping: gold twins, WinoBias' pairs, and what must hold for any text."""
+"""Swapping: gold counterfactuals, WinoBias' pairs, and what must hold for any text."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def gold(split: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("split", ["tune", "held"])
 def test_gold_counterfactuals(split: str) -> None:
-    twins = gold(split)
-    wrong = [(a, b, swap(a).text) for a, b in twins if swap(a).text != b]
-    assert len(twins) >= 120
-    assert len(wrong) <= 0.08 * len(twins), "\n".join(map(str, wrong))
+    pairs = gold(split)
+    wrong = [(a, b, swap(a).text) for a, b in pairs if swap(a).text != b]
+    assert len(pairs) >= 120
+    assert len(wrong) <= 0.08 * len(pairs), "\n".join(map(str, wrong))
 
 
 PRONOUNS = "he|she|him|her|his|hers|himself|herself"
 
 
 def winobias(shared: Path) -> list[tuple[str, str]]:
-    """Lines that differ from their twin in gendered pronouns only."""
-    twins = []
+    """Lines that differ from their counterfactual in gendered pronouns only."""
+    pairs = []
     for kind in ("type1", "type2"):
         folder = shared / "data/winobias"
         pro = (folder / f"pro_stereotyped_{kind}.txt.dev").read_text().splitlines()
         anti = (folder / f"anti_stereotyped_{kind}.txt.dev").read_text().splitlines()
-        twins += list(zip(pro, anti, strict=True))
+        pairs += list(zip(pro, anti, strict=True))
     bare = re.compile(rf"\b(?:{PRONOUNS})\b", re.IGNORECASE)
-    return [(a, b) for a, b in twins if bare.sub("_", a) == bare.sub("_", b)]
+    return [(a, b) for a, b in pairs if bare.sub("_", a) == bare.sub("_", b)]
 
 
 def test_winobias_pro_lines_become_anti_lines(shared: Path) -> None:
-    twins = winobias(shared)
-    right = sum(swap(a, kinds=("pronoun",)).text == b for a, b in twins)
-    assert len(twins) > 700
-    assert right / len(twins) >= 0.99
+    pairs = winobias(shared)
+    right = sum(swap(a, kinds=("pronoun",)).text == b for a, b in pairs)
+    assert len(pairs) > 700
+    assert right / len(pairs) >= 0.99
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ shares with the other words of that class: without $\eta$, five words of a class
 five independent looks at the attribute, and the interval of $\delta$ would be too short
 (`crossed-no-interaction`, the model of version 0.1). A group that the table lacks drops out; the
 last group present (neutral, if there is one) has no slope of its own, because $u_i$ is its slope.
-$\eta$ drops out where it cannot be told from the rest: with one class, or one word in every class.
+$\eta$ drops out where it cannot be distinguished from the rest: with one class, or one word in
+every class.
 
 Given the scales everything else is normal. So only the scales are sampled, from their marginal
 posterior with all effects integrated out, and the effects are then drawn exactly. $\eta$ and
