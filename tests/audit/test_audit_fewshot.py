@@ -281,10 +281,10 @@ def test_errors_of_data_are_input_errors():
 
 @pytest.mark.slow
 def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
-    """In 20 worlds without bias more than 3 findings would be the work of chance in 1.6 %."""
+    """In 12 worlds without bias more than 2 findings would be the work of chance in 2.0 %."""
     size = replace(SMALL, episodes=THREE, mitigations=("none",), texts=560)
     levels = {}
-    for leak, worlds in ((0, 20), (1, 4)):
+    for leak, worlds in ((0, 12), (1, 3)):
         levels[leak] = [
             judge_subject(
                 findings_of(
@@ -298,6 +298,6 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
             )[0].level
             for seed in range(worlds)
         ]
-    assert levels[0].count("none found") >= 17
+    assert levels[0].count("none found") >= 10
     assert "strong evidence" not in levels[0]
     assert "none found" not in levels[1]

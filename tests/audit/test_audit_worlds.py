@@ -1,7 +1,8 @@
 """Whole audits of simulated worlds: planted bias is called bias, and clean inputs are not.
 
 Clean worlds are those of the first seeds. A verdict on one may be an alarm in 5 % of them, so as
-many alarms are let pass as chance at that rate exceeds in 1 % of all tests.
+many alarms are let pass as chance at that rate exceeds in 1 % of all tests. test_audit_masked.py
+and test_audit_fewshot.py have more worlds.
 """
 
 from __future__ import annotations
@@ -190,13 +191,12 @@ def test_a_model_with_planted_bias(tmp_path):
 
 @pytest.mark.slow
 def test_a_model_with_planted_stereotypes_of_professions_alone(tmp_path):
-    levels = [masked_level(tmp_path, seed, slope=1.0) for seed in range(3)]
-    assert levels == ["some evidence"] * 3
+    assert masked_level(tmp_path, 0, slope=1.0) == "some evidence"
 
 
 @pytest.mark.slow
 def test_clean_models(tmp_path):
-    seen, allowed = alarms(8, lambda seed: masked_level(tmp_path, seed))
+    seen, allowed = alarms(4, lambda seed: masked_level(tmp_path, seed))
     assert seen <= allowed
 
 
@@ -213,10 +213,10 @@ def fewshot_level(encoder, folder, seed, leak):
 
 @pytest.mark.slow
 def test_classifiers_of_texts_that_tell_the_gender(encoder, tmp_path):
-    assert all(fewshot_level(encoder, tmp_path, seed, 1) in BIASED for seed in range(3))
+    assert all(fewshot_level(encoder, tmp_path, seed, 1) in BIASED for seed in range(2))
 
 
 @pytest.mark.slow
 def test_classifiers_of_texts_that_tell_no_gender(encoder, tmp_path):
-    seen, allowed = alarms(10, lambda seed: fewshot_level(encoder, tmp_path, seed, 0))
+    seen, allowed = alarms(4, lambda seed: fewshot_level(encoder, tmp_path, seed, 0))
     assert seen <= allowed

@@ -62,14 +62,8 @@ def compare(page: Page, mini: Model, facts: dict[str, Any], texts: list[str]) ->
 def test_probabilities_are_those_of_python(
     opened: Page, mini: Model, facts: dict[str, Any]
 ) -> None:
-    compare(opened, mini, facts, sentences(1000)[::8])
-
-
-def test_probabilities_of_many_sentences_are_those_of_python(
-    opened: Page, mini: Model, facts: dict[str, Any]
-) -> None:
-    texts = sentences(2)
-    assert len(texts) > 600
+    texts = sentences(2)[::5]
+    assert len(texts) > 120
     compare(opened, mini, facts, texts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ SHARED = Path(__file__).parents[3] / "shared"
 def plain_effect(encoder, template, query):
     """WEAT's effect size with a dictionary of vectors and loops over words."""
 
+    @cache
     def vector(word):
         text = template.replace("{word}", word)
         return encoder.encode([text[0].upper() + text[1:]])[0].astype(float)
