@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.audit import main
 from evenhand.errors import EvenhandError
 from evenhand.simulate import world
+from evenhand.vectors import nulls
 
 SENTENCES = ["The clerk lost [MASK] keys.", "The nurse said that [MASK] was late."]
 
@@ -144,16 +148,30 @@ def test_tables_of_distances_scores_and_predictions_in_frames(frame, tmp_path):
     assert len(eh.fewshot.read(frame(texts))) == 2
 
 
+@pytest.fixture
+def measured_alone(monkeypatch):
+    """Audits without their page, and without how distances spread with the dimension."""
+    monkeypatch.setattr(main, "write_report", lambda folder, *_: [folder / "report.html"])
+    few = partial(nulls.dimension_spread, dims=(2, 10), points=50, repeats=2)
+    monkeypatch.setattr(nulls, "dimension_spread", few)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("measured_alone")
 def test_an_audit_takes_objects(tmp_path, small):
     topic, words, matrix = small
     result = eh.audit(
-        keyed_vectors(words, matrix), topics=[topic], quick=True, out=tmp_path / "vectors"
+        keyed_vectors(words, matrix),
+        topics=[topic],
+        quick=True,
+        skip=["posterior"],
+        out=tmp_path / "vectors",
     )
     again = eh.audit(
         eh.vectors.Vectors.from_arrays(words, matrix),
         topics=[topic],
         quick=True,
+        skip=["posterior"],
         out=tmp_path / "again",
     )
     assert [v.level for v in result.verdicts] == [v.level for v in again.verdicts]
@@ -161,6 +179,7 @@ def test_an_audit_takes_objects(tmp_path, small):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("measured_alone")
 def test_an_audit_takes_a_model_in_memory(tmp_path):
     mini = eh.masked.load("mini")
     pair = mini.network, mini.tokenizer

@@ -185,7 +185,7 @@ def test_cached_answers_give_the_same_and_nothing_is_asked_again(mini, tmp_path)
 
 @pytest.mark.slow
 def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
-    seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=60)
+    seeds = read_seeds(shared / "data" / "swag" / "swag_sent1_subset.txt", limit=30)
     result = generate(mini, seeds, direction="own")
     m, _ = result.measurements
     change, held_out = (c for c in result.comparisons if c.query == "random")
@@ -194,7 +194,7 @@ def test_real_seeds_are_pushed_further_than_by_random_edits(mini, shared):
     assert change.change.low > 0
     assert change.p_value < 0.01
     assert m.part("found").part("moved").value > m.part("random").part("moved").value
-    assert len(result.sentences) >= 20
+    assert len(result.sentences) >= 10
     for row in result.sentences:
         assert isinstance(Filter().sentence(row["sentence"]), Accepted)
         assert row["fluency_loss"] <= result.settings.fluency
