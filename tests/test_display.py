@@ -198,6 +198,9 @@ def test_the_heading_of_several_results_is_whole():
     assert measured._repr_html_().count(">Measurements of 1: ") == 1
     answers = eh.ask("The clerk lost [MASK] keys.")
     assert ">ResultList of 1 × Answer: mini" in answers._repr_html_()
+    assert not repr(answers).endswith("…>"), "one answer is all there is"
+    [only] = measured
+    assert f"{only.value:.3f} [{only.low:.3f}, {only.high:.3f}]" in repr(measured)
     assert ">mini" in answers[0]._repr_html_()
 
 

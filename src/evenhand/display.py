@@ -80,7 +80,8 @@ class ResultList(list[R], Result):
 
     def _headline(self) -> str:
         kind = type(self[0]).__name__ if self else "result"
-        return f"of {len(self)} × {kind}" + (f": {self[0]._headline()} …" if self else "")
+        more = " …" if len(self) > 1 else ""
+        return f"of {len(self)} × {kind}" + (f": {self[0]._headline()}{more}" if self else "")
 
     def _rows(self) -> Sequence[Row]:
         return [row for result in self for row in result._rows()]

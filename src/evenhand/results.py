@@ -678,7 +678,9 @@ class Measurements(Sequence[Measurement], Result):
         if not self:
             return "of nothing that could be measured"
         more = f" and {len(self) - 2} more" if len(self) > 2 else ""
-        shown = "; ".join(f"{m.metric} {m.query} {m.value:.3f}" for m in self[:2])
+        shown = "; ".join(
+            f"{m.metric} {m.query} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in self[:2]
+        )
         return f"of {len(self)}: {shown}{more}"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:

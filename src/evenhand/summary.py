@@ -314,7 +314,8 @@ def _could_see(test: _Test) -> str:
     if smallest is None:
         return ""
     if test.m.n < FEWEST or (test.m.ideal == 0.5 and smallest > 0.5):
-        return f"; {test.m.n} items are too few to see even a large bias"
+        items = "1 item is" if test.m.n == 1 else f"{test.m.n} items are"
+        return f"; {items} too few to see even a large bias"
     if test.ratio:
         size = f"a ratio of {_value(smallest)} or more (or {_value(1 / smallest)} or less)"
     else:

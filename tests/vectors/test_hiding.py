@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import pearsonr
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.instruments import compare
 from evenhand.vectors.debias import hard
 from evenhand.vectors.hiding import (
     cluster_purity,
@@ -125,7 +126,7 @@ def best_agreement(labels: tuple[int, ...], clusters: list[int], k: int) -> floa
 def test_purity_chance_level_and_p_by_enumeration(seed: int) -> None:
     v, groups = noise(n=9, dim=3, seed=seed)
     found = cluster_purity(v, groups, seed=seed)
-    clusters = [item["cluster"] for item in found.items]
+    clusters = [item["kmeans"] for item in found.items]
     labels = tuple(int(item["group"] == "g1") for item in found.items)
     every = [best_agreement(p, clusters, 2) for p in set(itertools.permutations(labels))]
     assert found.value == pytest.approx(best_agreement(labels, clusters, 2))
@@ -148,9 +149,12 @@ def test_purity_of_three_groups() -> None:
     assert blind.low <= blind.ideal <= blind.high
     assert (
         blind.details["cluster_sizes"]
-        == np.bincount([item["cluster"] for item in blind.items]).tolist()
+        == np.bincount([item["kmeans"] for item in blind.items]).tolist()
     )
     assert cluster_purity(v, groups) == blind
+    change = compare(clear, blind)
+    assert change.paired == blind.n, "paired by word, not by the cluster of a word"
+    assert change.change.low < change.change.value < change.change.high
 
 
 def test_purity_p_values_are_uniform_enough_without_bias() -> None:

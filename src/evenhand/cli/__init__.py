@@ -25,7 +25,7 @@ __all__ = ["command", "main", "run"]
 
 COMMANDS = {
     "ask": "Which pronoun a model expects in a sentence, in one short answer.",
-    "audit": "Audit word vectors, a masked language model and data; write one page.",
+    "audit": "Audit word vectors, a language model and data; write one page.",
     "cite": "How to cite Evenhand, and the authors of a measure.",
     "classifier": "Gaps of any classifier between groups, from its predictions.",
     "completion": "Let the shell complete commands, options and values.",
@@ -73,9 +73,10 @@ class Commands(Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nStart with:\n  evenhand audit\n  evenhand vectors measure glove --topic gender\n"
-    '  echo "Her neighbour waved to her." | evenhand text swap\n'
-    '  echo "The clerk lost [MASK] keys." | evenhand masked score -',
+    epilog="\b\nStart with:\n"
+    '  evenhand ask "The clerk lost [MASK] keys."\n'
+    '  evenhand text swap "Her neighbour waved to her."\n'
+    "  evenhand vectors measure glove --topic gender\n  evenhand audit",
 )
 @click.option(
     "--threads",
@@ -84,8 +85,8 @@ class Commands(Group):
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command(threads: int | None) -> None:
-    """Measure, explain and reduce social bias in text, word embeddings and masked language models,
-    with the uncertainty of every number.
+    """Measure, explain and reduce social bias in text, word embeddings, language models and
+    classifiers, with the uncertainty of every number.
 
     Vectors and models are named the same way everywhere: an embedded name (glove, mini), the path
     of a file of vectors (GloVe or word2vec text, word2vec binary, fastText .vec, Evenhand's .npz,

@@ -28,7 +28,7 @@ PURPOSES = {
     "nuts": "posteriors by NUTS",
     "ray": "grids on Ray",
     "slurm": "grids on a Slurm cluster",
-    "spacy": "spaCy as the judge of her and his",
+    "spacy": "spaCy as the tagger of her and his",
     "trainer": "measuring while a transformers Trainer trains",
 }
 

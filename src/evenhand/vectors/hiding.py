@@ -140,7 +140,7 @@ def cluster_purity(
         ideal=chance,
         interval="Wilson over the words, the clusters taken as given",
         left_out=known.missing,
-        items=_items(known, hits.astype(float), cluster=clusters.tolist()),
+        items=_items(known, hits.astype(float), kmeans=clusters.tolist()),
         details={"clusters": k, "cluster_sizes": np.bincount(clusters, minlength=k).tolist()},
     )
 
