@@ -103,3 +103,4 @@ def test_few_values_that_differ_do_not_make_it_wide():
         assert signed == pytest.approx((2 * low - 1, 2 * high - 1))
         _, narrower, _ = bootstrap_mean(1 - (1 - shares) / 2)
         assert narrower > low
+        assert bootstrap_mean(shares, bounds=(-np.inf, np.inf))[1] < low

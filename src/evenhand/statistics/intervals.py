@@ -431,8 +431,8 @@ def bootstrap_mean(
         lower = t[math.floor(tail * (resamples - 1))]
         upper = t[math.ceil((1 - tail) * (resamples - 1))]
         low, high = mean - float(upper) * spread, mean - float(lower) * spread
-        if n >= _MIN_WILSON:
-            width = maximum - minimum
+        width = maximum - minimum
+        if n >= _MIN_WILSON and math.isfinite(width):
             _, least, most = wilson(n * (mean - minimum) / width, n, prob)
             low, high = max(low, minimum + least * width), min(high, minimum + most * width)
     return mean, min(max(low, minimum), mean), max(min(high, maximum), mean)
