@@ -18,7 +18,6 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 __all__ = ["Choice", "available_cores", "choose", "configure", "record", "resume"]
@@ -70,7 +69,7 @@ def count_busy() -> int:
             running.append(int(LOAD.read_text().split()[3].partition("/")[0]) - 1)
     except (OSError, ValueError, IndexError):
         return 0
-    return max(0, round(median(running)))
+    return max(0, sorted(running)[SAMPLES // 2])
 
 
 @lru_cache(maxsize=1)

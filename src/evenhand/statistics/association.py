@@ -19,7 +19,7 @@ from evenhand.statistics.intervals import Floats
 
 def lengths(vectors: Floats) -> Floats:
     """The length of each vector, 1 for a zero vector, so that one can divide by it."""
-    norms = np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
+    norms = np.sqrt(np.vecdot(vectors, vectors))
     return np.where(norms > 0, norms, 1.0)
 
 

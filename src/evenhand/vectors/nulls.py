@@ -28,7 +28,7 @@ Rows = NDArray[np.intp]
 
 __all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
 
-_BLOCK = 256
+_BLOCK = 512
 """So many words are scored at once: their vectors stay in the processor's cache."""
 _CHUNK = 2**16
 """So many scores of draws are reduced at once, for the same reason."""
@@ -96,15 +96,11 @@ def matched_rows(
             f"{v.name} has {allowed.size}: use larger vectors or no null"
         )
     reach = min(allowed.size, max(_CANDIDATES, 4 * len(rows)))
-    starts, widths = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
-    ranks = v.ranks[allowed].astype(float)
-    for i, rank in enumerate(v.ranks[rows].tolist()):
-        start = int(np.searchsorted(ranks, rank / 1.5))
-        stop = int(np.searchsorted(ranks, rank * 1.5 + 1))
-        if stop - start < reach:
-            start = min(max(0, (start + stop - reach) // 2), allowed.size - reach)
-            stop = start + reach
-        starts[i], widths[i] = start, stop - start
+    ranks, own = v.ranks[allowed].astype(float), v.ranks[rows].astype(float)
+    starts, stops = np.searchsorted(ranks, own / 1.5), np.searchsorted(ranks, own * 1.5 + 1)
+    widths = np.maximum(stops - starts, reach)
+    centred = np.clip((starts + stops - reach) // 2, 0, allowed.size - reach)
+    starts = np.where(stops - starts < reach, centred, starts)
     rng = np.random.default_rng(seed)
     drawn = allowed[starts + rng.integers(0, widths, size=(draws, len(rows)))]
     again = _repeated(drawn)

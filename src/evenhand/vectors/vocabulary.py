@@ -162,10 +162,10 @@ def known_groups(
 
 def refuse_shared(first: Lookup | Groups, second: Lookup | Groups, what: str) -> None:
     """A word in two lists that are compared with each other is an error that names it."""
-    shared = np.isin(first.rows, second.rows)
-    if shared.any():
-        word = first.words[int(shared.argmax())]
-        raise InputError(f"{what}: expected no word in both, got '{word}'")
+    others = set(second.rows.tolist())
+    for word, row in zip(first.words, first.rows.tolist(), strict=True):
+        if row in others:
+            raise InputError(f"{what}: expected no word in both, got '{word}'")
 
 
 def known_tuples(

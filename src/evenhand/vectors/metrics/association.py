@@ -272,7 +272,7 @@ def _class_permutation(
     for start in range(0, permutations, step):
         shuffled = np.tile(labels, (min(step, permutations - start), 1))
         rng.permuted(shuffled, axis=1, out=shuffled)
-        values = by_class[shuffled, columns].sum(axis=1)
+        values = np.take(by_class, shuffled * labels.size + columns).sum(axis=1)
         both += int((np.abs(values) >= abs(observed) - slack).sum())
         lower += int((values <= observed + slack).sum())
     total = permutations + 1

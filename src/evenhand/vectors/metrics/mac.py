@@ -74,15 +74,17 @@ class Mac(WordMetric):
         targets, attributes, query = question.targets, question.attributes, question.name
         fixed = known_groups(v, targets, f"mac '{query}': target set")
         probes = known_groups(v, attributes, f"mac '{query}': attribute set")
+        protected = v.unit(fixed.rows)
         measurement = self.read(
             v,
-            MacStatistic(v.unit(fixed.rows)),
+            MacStatistic(protected),
             probes,
             query=query,
             run=run,
             fixed=fixed.rows,
             left_out=fixed.missing,
             details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
+            null_statistic=MacStatistic(protected.mean(axis=0, keepdims=True)),
         )
         return [measurement]
 
