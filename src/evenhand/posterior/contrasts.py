@@ -36,7 +36,7 @@ from evenhand.posterior.tables import (
     read_table,
 )
 from evenhand.results import Comparison, Measurement
-from evenhand.statistics.mcmc import hdi
+from evenhand.statistics.mcmc import sorted_hdi
 
 if TYPE_CHECKING:
     from evenhand.posterior.tables import Source
@@ -133,8 +133,8 @@ def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
     """
     words: dict[str, list[Measurement]] = {level: [] for level in fit.levels}
     if fit.levels:
+        rows = np.bincount(fit.table.word * 4 + fit.table.connection)
         for i, k, draws in _word_level_draws(fit):
-            rows = int(((fit.table.word == i) & (fit.table.connection == k)).sum())
             words[CONNECTIONS[k]].append(
                 _measure(
                     fit,
@@ -143,7 +143,7 @@ def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
                     metric="posterior_level",
                     query=fit.table.words[i],
                     by="word",
-                    n=rows,
+                    n=int(rows[i * 4 + k]),
                     group=fit.table.word_class[i],
                 )
             )
@@ -186,8 +186,9 @@ def _measure(
     fit: Fit, draws: Floats, prob: float, *, group: str = "", **fields: Any
 ) -> Measurement:
     """Summarise the draws of one quantity; `group` is the class of a word."""
-    low, high = hdi(draws, prob)
-    inner_low, inner_high = hdi(draws, 0.5)
+    ordered = np.sort(draws, axis=None)
+    low, high = sorted_hdi(ordered, prob)
+    inner_low, inner_high = sorted_hdi(ordered, 0.5)
     details = {
         "model": fit.model,
         "sd": float(np.std(draws, ddof=1)),

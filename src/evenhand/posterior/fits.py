@@ -54,12 +54,15 @@ class Term:
 
     def at(self, rows: slice | Ints) -> Floats:
         """Values of these rows (rows × draws), or once (1 × draws) if all have the same."""
-        index = self.index[rows]
-        if (index == index[0]).all():
-            index = index[:1]
+        index = self.entries(rows)
         values = self.values[index]
         values[index < 0] = 0.0
         return values
+
+    def entries(self, rows: slice | Ints) -> Ints:
+        """The entry of each of these rows, or one if all have the same."""
+        index = self.index[rows]
+        return index[:1] if (index == index[0]).all() else index
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,17 @@ class Predictor:
 
     def residual(self, y: Floats, rows: slice | Ints) -> Floats:
         """Distance of these rows less its mean in every draw (rows × draws)."""
-        parts = [term.at(rows) for term in self.terms]
-        shared = np.zeros((1, self.terms[0].values.shape[1]))
-        for part in parts:
-            if len(part) == 1:
-                shared += part
+        entries = [term.entries(rows) for term in self.terms]
+        shared = np.zeros(self.terms[0].values.shape[1])
+        for term, index in zip(self.terms, entries, strict=True):
+            if len(index) == 1 and index[0] >= 0:
+                shared += term.values[index[0]]
         result = y[rows, None] - shared
-        for part in parts:
-            if len(part) > 1:
-                result -= part
+        for term, index in zip(self.terms, entries, strict=True):
+            if len(index) > 1:
+                for row, entry in zip(result, index.tolist(), strict=True):
+                    if entry >= 0:
+                        row -= term.values[entry]
         return np.asarray(result)
 
     @cached_property

@@ -103,7 +103,11 @@ def hdi(draws: Floats, prob: float = 0.95) -> tuple[float, float]:
     >>> hdi(np.array([0.0, 1.0, 2.0, 3.0, 10.0]), 0.6)
     (0.0, 3.0)
     """
-    x = np.sort(np.asarray(draws, dtype=float), axis=None)
+    return sorted_hdi(np.sort(np.asarray(draws, dtype=float), axis=None), prob)
+
+
+def sorted_hdi(x: Floats, prob: float) -> tuple[float, float]:
+    """Compute the highest-density interval of draws in increasing order."""
     span = math.floor(prob * x.size)
     if span >= x.size:
         return float(x[0]), float(x[-1])
