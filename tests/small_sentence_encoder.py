@@ -1,4 +1,4 @@
-"""A small random sentence encoder with the tokenizer of mini, as sentence-transformers saves it."""
+"""A small random sentence encoder, as sentence-transformers saves it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
-import evenhand as eh
 from evenhand.language.encoders import MODES
+from small_encoder import small_config, small_tokenizer
 
 PREFIX = "sentence_transformers.models."
 
@@ -24,23 +24,13 @@ def save_encoder(
     **settings: object,
 ) -> Path:
     """The folder, with the same network in it every time, pooled and followed by these modules."""
-    tokenizer = eh.masked.load("mini").tokenizer
     torch.manual_seed(5)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    network = BertModel(config)
+    network = BertModel(small_config())
     with torch.no_grad():
         for weight in network.parameters():
             weight += 0.1 * torch.randn_like(weight)
     network.save_pretrained(folder / inner)
-    tokenizer.save_pretrained(folder / inner)
+    small_tokenizer().save_pretrained(folder / inner)
     names = ["Transformer", "Pooling", *modules]
     paths = [inner, *(f"{number}_{name}" for number, name in enumerate(names[1:], start=1))]
     listed = [

@@ -56,6 +56,12 @@ def measured(cls: Any) -> tuple[Measurement, ...]:
     return (result,) if isinstance(result, Measurement) else tuple(result)
 
 
+@cache
+def compared(cls: Any) -> tuple[Comparison, ...]:
+    """Each result with itself."""
+    return tuple(eh.compare(m, m) for m in measured(cls))
+
+
 def test_there_are_instruments_and_their_names_are_unique():
     names = [(about.subject, about.name) for about in all_declarations()]
     assert {"weat", "mac", "association", "crows"} <= {name for _, name in names}
@@ -139,7 +145,7 @@ def test_the_table_and_the_sentence_of_a_result_fit_the_terminal(cls, columns, m
     monkeypatch.setenv("COLUMNS", columns)
     results = measured(cls)
     print_measurements("Results", results, parts=True)
-    print_comparisons("Changes", [eh.compare(m, m) for m in results], parts=True)
+    print_comparisons("Changes", compared(cls), parts=True)
     print_finding(results)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= int(columns)
@@ -152,14 +158,14 @@ def test_the_table_and_the_sentence_of_a_result_fit_the_terminal(cls, columns, m
 
 @every_instrument
 def test_the_sentence_says_what_was_found_and_how_sure(cls):
-    for m in measured(cls):
+    for m, comparison in zip(measured(cls), compared(cls), strict=True):
         text = summarize(m)
         assert text.startswith(("Found", "None found", "Measured", "Nothing can be said"))
         assert text.endswith(".")
         assert not re.search(r"[{}\n]|nan|None\b(?! found)", text)
         if not text.startswith("Nothing"):
             assert re.search(r"−?\d\.\d+ \[.*\]", text)
-        same = summarize(eh.compare(m, m))
+        same = summarize(comparison)
         assert same.startswith("No clear change from before to after: ")
 
 

@@ -176,9 +176,11 @@ def read_grid(
     except UnicodeDecodeError as error:
         raise FileError(path, f"expected UTF-8 text: {error}") from None
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
         _check_size(path, node)
-        content = yaml.load(text, Loader=_Loader)  # noqa: S506
+        locations = list(_lines(node))  # before merge keys are replaced by what they merge
+        content = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise FileError(path, f"not valid YAML: {error.problem}", line=line) from None
@@ -189,7 +191,7 @@ def read_grid(
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise FileError(path, f"a value that cannot be read: {error}") from None
     lines: dict[Location, int] = {}
-    for location, line in _lines(node):
+    for location, line in locations:
         if location in lines:
             raise FileError(path, f"expected '{location[-1]}' once, got it twice", line=line)
         lines[location] = line
