@@ -8,6 +8,7 @@ from html import unescape
 import altair as alt
 import pytest
 
+from evenhand import charts
 from evenhand.charts import (
     BLUE,
     Chart,
@@ -219,3 +220,21 @@ def marks(svg: str) -> set[str]:
     """What the marks say, in one line each."""
     labels = re.findall(r'class="tip" role="img" aria-label="([^"]*)"', inline(svg, "f", "words"))
     return {" ".join(label.split()) for label in labels}
+
+
+def test_layers_that_share_their_parts_make_the_same_chart(monkeypatch) -> None:
+    rows = [
+        {"label": "a", "value": 0.2, "low": 0.1, "high": 0.4},
+        {"label": "b", "value": 1.0, "low": 0.5, "high": 1.5},
+    ]
+
+    def draw():
+        parts = [
+            charts.forest(rows[:n], title="T", references=[{"value": 0.5, "text": "half"}])
+            for n in (1, 2)
+        ]
+        return charts.panels(parts, title="All").to_dict()
+
+    shared = draw()
+    monkeypatch.setattr(charts, "_layer_class", lambda: alt.Chart)
+    assert shared == draw()

@@ -14,7 +14,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -89,6 +89,31 @@ def data(rows: Sequence[Row]) -> Any:
     )
 
 
+def layer(values: Any = None) -> Chart:
+    """A chart of these data, or of those of the chart that it becomes a layer of.
+
+    Altair copies a layer with all that is in it several times while it is put into a chart, which
+    takes longer than everything else. Copies of this one share their marks and encodings.
+    """
+    import altair as alt
+
+    return _layer_class()(alt.Undefined if values is None else values)
+
+
+@cache
+def _layer_class() -> Any:
+    import altair as alt
+
+    class Layer(alt.Chart):
+        def copy(self, deep: Any = True, ignore: list[str] | None = None) -> Any:
+            return super().copy(deep=False if deep is True else deep, ignore=ignore)
+
+        def __deepcopy__(self, _: Any) -> Any:
+            return self.copy()
+
+    return Layer
+
+
 def wrap(text: str, width: int) -> str:
     """The text in lines of at most `width` characters."""
     return "\n".join(textwrap.wrap(text, width))
@@ -132,7 +157,7 @@ def rule(value: float, *, colour: str = GREY) -> Chart:
     """A dashed line across the plot."""
     import altair as alt
 
-    line = alt.Chart(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
+    line = layer(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
     return line.encode(x=alt.X("at:Q"))
 
 
@@ -274,7 +299,7 @@ def forest(
     )
     axis = partial(_value_axis, x, domain, log=log, ticks=ticks, tick_format=tick_format)
     order = list(dict.fromkeys(row["label"] for row in [*values, *_labelled(points, line)]))
-    base = alt.Chart().encode(
+    base = layer().encode(
         y=_label_axis(order, labels=labels, extent=extent),
         tooltip=_forest_tips(values, tips or {}, grouped=grouped, digits=digits),
     )
@@ -336,7 +361,7 @@ def forest(
         right = base.mark_text(align="left", fontSize=11, color=INK)
         layers.append(right.encode(x=alt.value(width + 8), text=alt.Text(f"{text}:N")))
     if text_title:
-        head = alt.Chart(data([{}])).mark_text(align="left", fontSize=11, color=INK)
+        head = layer(data([{}])).mark_text(align="left", fontSize=11, color=INK)
         layers.append(
             head.encode(x=alt.value(width + 8), y=alt.value(-7), text=alt.value(text_title))
         )
@@ -586,14 +611,14 @@ def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Char
         low, high = finite(row.get("low")), finite(row.get("high"))
         if low is not None and high is not None:
             ends = {"low": max(low, domain[0]), "high": min(high, domain[1])}
-            band = alt.Chart(data([ends])).mark_rect(color=colour, opacity=0.14)
+            band = layer(data([ends])).mark_rect(color=colour, opacity=0.14)
             layers.append(band.encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")))
         layers.append(rule(row["value"], colour=colour))
     for index, row in enumerate(named):
         side: Any = (
             {"align": "left", "dx": 3} if index or len(named) == 1 else {"align": "right", "dx": -3}
         )
-        label = alt.Chart(data([{"at": row["value"], "text": row["text"]}]))
+        label = layer(data([{"at": row["value"], "text": row["text"]}]))
         layers.append(
             label.mark_text(fontSize=11, color=row.get("colour", GREY), **side).encode(
                 x=alt.X("at:Q"), y=alt.value(-7), text=alt.Text("text:N")
@@ -616,7 +641,7 @@ def _points(
         {**point, "shift": 0.1 + 0.8 * (index * 0.6180339887 % 1)}
         for index, point in enumerate(_labelled(points, line))
     ]
-    base = alt.Chart(data(values)).encode(
+    base = layer(data(values)).encode(
         x=x,
         y=_label_axis(order, labels=True, extent=0),
         yOffset=alt.YOffset("shift:Q", scale=alt.Scale(domain=[0, 1])),
@@ -691,7 +716,7 @@ def curves(
     colours = [colour for colour, _ in looks.values()]
     dashes = [list(dash) or [1, 0] for _, dash in looks.values()]
     lines = [name for name, (_, dash) in looks.items() if dash]
-    base = alt.Chart().encode(
+    base = layer().encode(
         x=alt.X(
             f"{x}:Q",
             title=x_title,
@@ -719,7 +744,7 @@ def curves(
     )
     layers: list[Chart] = []
     for mark in marks:
-        at = alt.Chart(data([dict(mark)])).encode(x=alt.X(f"{x}:Q"))
+        at = layer(data([dict(mark)])).encode(x=alt.X(f"{x}:Q"))
         layers.append(at.mark_rule(color=GREY, strokeDash=[4, 3]))
         if mark.get("text"):
             layers.append(
@@ -829,15 +854,13 @@ def scatter(
     """
     import altair as alt
 
-    base = alt.Chart(data(rows)).encode(
+    base = layer(data(rows)).encode(
         x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**(x_scale or {"zero": False}))),
         y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale()),
     )
     layers: list[Chart] = []
     if level is not None:
-        layers.append(
-            alt.Chart(data([{"at": level}])).mark_rule(color=PALE).encode(y=alt.Y("at:Q"))
-        )
+        layers.append(layer(data([{"at": level}])).mark_rule(color=PALE).encode(y=alt.Y("at:Q")))
     line = base.transform_regression(x, y)
     layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
     dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
@@ -906,9 +929,9 @@ def histogram(
     )
     layers: list[Chart] = []
     if band is not None:
-        area = alt.Chart(data([{"low": band[0], "high": band[1]}]))
+        area = layer(data([{"low": band[0], "high": band[1]}]))
         layers.append(area.mark_rect(color=PALE, opacity=0.6).encode(x=x_of, x2=alt.X2("high:Q")))
-    drawn = alt.Chart(data(bars)).encode(tooltip=tooltips(tips or {"n": y or "n"}, bars))
+    drawn = layer(data(bars)).encode(tooltip=tooltips(tips or {"n": y or "n"}, bars))
     layers.append(
         drawn.mark_rect(color=BLUE, opacity=0.85, stroke="#ffffff", strokeWidth=0.7).encode(
             x=x_of, x2=alt.X2("high:Q"), y=y_of, y2=alt.datum(0)
@@ -917,7 +940,7 @@ def histogram(
     if outline:
         steps = [{"at": row["low"], "to": row[outline]} for row in bars]
         steps.append({"at": bars[-1]["high"], "to": bars[-1][outline]})
-        line = alt.Chart(data(steps)).mark_line(
+        line = layer(data(steps)).mark_line(
             interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
         )
         layers.append(line.encode(x=alt.X("at:Q"), y=alt.Y("to:Q")))
@@ -926,7 +949,7 @@ def histogram(
     if mean is not None:
         row = {"label": "mean", **mean}
         names = {"label": "", "shown": " ", **({"n": "items"} if "n" in mean else {})}
-        dot = alt.Chart(data([row])).encode(
+        dot = layer(data([row])).encode(
             y=alt.value(8), color=alt.value(INK), tooltip=tooltips(names, [row])
         )
         layers += [
@@ -994,7 +1017,7 @@ def heatmap(
         for column in across
         if (column, row) not in known_boxes
     ]
-    base = alt.Chart(data(values)).encode(
+    base = layer(data(values)).encode(
         x=alt.X(
             "across:N",
             title=None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import lexicon
-from evenhand.charts import BLUE, GREY, INK, Chart, data, forest, tooltips
+from evenhand.charts import BLUE, GREY, INK, Chart, data, forest, layer, tooltips
 from evenhand.errors import InputError
 from evenhand.explore.subjects import Subjects
 from evenhand.instruments import measure
@@ -200,11 +200,11 @@ def axes_chart(
         for row, side in zip(rows, place_labels(rows, domains, width, height), strict=True)
     ]
     ticks = alt.Axis(tickCount=4 if narrow else 6)
-    base = alt.Chart(data(drawn)).encode(
+    base = layer(data(drawn)).encode(
         x=alt.X("x:Q", title=titles[0], scale=scales[0], axis=ticks),
         y=alt.Y("y:Q", title=titles[1], scale=scales[1], axis=ticks),
     )
-    zero = alt.Chart(data([{"at": 0}]))
+    zero = layer(data([{"at": 0}]))
     layers: list[Chart] = [
         zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x=alt.X("at:Q")),
         zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=alt.Y("at:Q")),

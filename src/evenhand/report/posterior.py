@@ -29,6 +29,7 @@ from evenhand.charts import (
     forest,
     forests,
     heading,
+    layer,
     look,
     panel_heading,
     panels,
@@ -559,7 +560,7 @@ def radial(table: Distances, word: str, *, controls: int = 5, seed: int = 0) -> 
         for k, a in enumerate(np.linspace(0, 2 * np.pi, 73))
     ]
     ring = (
-        alt.Chart(data(circles))
+        layer(data(circles))
         .mark_line(color="#c9c9c9", strokeWidth=1)
         .encode(
             x=alt.X("x:Q", scale=scale, axis=None),
@@ -568,13 +569,11 @@ def radial(table: Distances, word: str, *, controls: int = 5, seed: int = 0) -> 
             order=alt.Order("step:Q"),
         )
     )
-    marks = alt.Chart(data([{"x": 0, "y": r, "text": f"{r:g}"} for r in RINGS])).encode(
+    marks = layer(data([{"x": 0, "y": r, "text": f"{r:g}"} for r in RINGS])).encode(
         x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("text:N")
     )
-    centre = alt.Chart(data([{"x": 0, "y": 0, "text": word}])).encode(
-        x=alt.X("x:Q"), y=alt.Y("y:Q")
-    )
-    base = alt.Chart().encode(
+    centre = layer(data([{"x": 0, "y": 0, "text": word}])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
+    base = layer().encode(
         x=alt.X("x:Q"),
         y=alt.Y("y:Q"),
         color=colour,
