@@ -159,7 +159,7 @@ def test_a_finished_run_again_says_the_same(here, capsys):
     )
     for name in MEASURES:
         one = found.bias.part(name, by="measure")
-        assert f"{one.value:.3f}   [{one.low:.3f}, {one.high:.3f}]" in shown
+        assert re.search(rf"{one.value:.3f} +\[{one.low:.3f}, {one.high:.3f}\]", shown)
     assert "for new classes: jackknife" in shown
 
 
