@@ -88,7 +88,7 @@ def echo(piece: bytes) -> bytes:
 
 def test_a_worker_whose_parent_died_within_a_message_ends_quietly(capfd):
     ours, theirs = multiprocessing.Pipe()
-    worker = threading.Thread(target=pool._serve, args=(theirs, echo))
+    worker = threading.Thread(target=pool._serve, args=(theirs, echo, False))
     worker.start()
     os.write(ours.fileno(), (1000).to_bytes(4, "big") + b"only a part")
     ours.close()
