@@ -20,6 +20,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(run_of(results), tmp_path_factory.mktemp("fewshot") / "report.html")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tab", ["start", "classes", "training", "setup"])
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (360, True)])
 def test_axe_finds_no_serious_problem(

@@ -552,9 +552,8 @@ def test_the_tabs_stay_in_view(show: Open) -> None:
     assert 0 <= page.run("document.querySelector('nav').getBoundingClientRect().top") < 100
 
 
-@pytest.mark.parametrize(
-    ("width", "dark"), [(1280, False), pytest.param(390, True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_axe_finds_no_serious_problem(show: Open, axe: str, width: int, dark: bool) -> None:
     page = show(width=width, dark=dark)
     open_all(page)

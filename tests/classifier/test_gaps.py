@@ -135,6 +135,7 @@ def test_the_interval_covers_the_true_root_mean_square(gap, classes):
         assert np.mean(raw) > 0.1  # what the plain root mean square reads without any gap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("person", [1, 3])
 def test_intervals_of_classes_cover_the_true_gap(person):
     covered = total = 0

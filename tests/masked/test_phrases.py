@@ -143,6 +143,7 @@ def test_the_dial_is_read_and_centring_undoes_the_common_direction():
     assert weat(turned, "planted").value < -1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centred", [False, True])
 def test_false_positives_and_power(centred):
     none, some, held = 0, 0, 0

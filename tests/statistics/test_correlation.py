@@ -64,6 +64,7 @@ def test_kendall_of_equal_orders_and_of_scores_that_do_not_vary():
     assert kendall([1, 2, 3], [1, 2, 3])[1:] == (-1, 1)  # three items show nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("families", "size"), [(12, 1), (29, 1), (6, 4), (12, 2)])
 @pytest.mark.parametrize("rho", [0.0, 0.7])
 def test_kendall_intervals_cover_the_truth_for_models_and_for_families(families, size, rho):

@@ -98,6 +98,7 @@ def test_noncentral_limits_are_the_quantiles(t, freedom):
     assert stats.nct.cdf(t, freedom, high) == pytest.approx(0.025, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nx", "ny", "delta"), [(8, 8, 0.0), (8, 8, 1.5), (6, 12, -0.8)])
 def test_effect_size_coverage(nx, ny, delta):
     share = nx * ny / (nx + ny) ** 2
@@ -148,6 +149,7 @@ def test_jackknife_within_strata_counts_only_their_own_spread():
     assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 18) * spread, rel=0.1)
 
 
+@pytest.mark.slow
 def test_effect_size_coverage_for_skewed_scores():
     """Cosines near their end: exact theory for normal scores alone would cover 90 %."""
     rng = np.random.default_rng(9)

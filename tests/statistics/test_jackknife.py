@@ -110,6 +110,7 @@ def covered(count, seed, **dials):
     return np.mean(held, axis=0)
 
 
+@pytest.mark.slow
 def test_coverage_of_new_classes_and_training_runs():
     accuracy, difference = covered(100, 0, splits=5, seeds=3, training=0.03, by_seed=0.01)
     assert accuracy[0] >= 0.88
