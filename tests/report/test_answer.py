@@ -195,6 +195,7 @@ def test_the_answer_of_an_audit(findings: Findings) -> None:
     assert answer.example.measure == "Association contrast"
     assert {remedy.subject for remedy in answer.remedies} == {"vectors"}
     assert all(remedy.cost and remedy.left for remedy in answer.remedies)
+    assert all(re.search(r"\(change \S+ \[\S+, \S+\]\)", r.sentence) for r in answer.remedies)
     assert any("debias" in action.command for action in answer.actions)
     saved = json.loads(to_json(answer.to_dict()))
     assert saved["findings"][0]["d"] == pytest.approx(row.d)
