@@ -9,15 +9,13 @@ import signal
 from pathlib import Path
 
 import pytest
-import torch
 from killing import errors, finished, killed, stopped
-from transformers import BertConfig, BertForMaskedLM
 
 from evenhand import training
 from evenhand.errors import FileError, PartialFailure
 from evenhand.files import to_json
-from evenhand.masked import load
 from evenhand.masked.finetuning import Settings, finetune
+from small_encoder import save_small
 
 pytestmark = pytest.mark.slow
 
@@ -55,19 +53,7 @@ sys.exit(run(sys.argv[2:]))
 def small(tmp_path_factory):
     """A folder with a small random model, with dropout, and text."""
     folder = tmp_path_factory.mktemp("kill")
-    tokenizer = load("mini").tokenizer
-    torch.manual_seed(3)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    BertForMaskedLM(config).save_pretrained(folder / "small")
-    tokenizer.save_pretrained(folder / "small")
+    save_small(folder / "small")
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in TEXT))
     (folder / "masked.txt").write_text("".join(f"{line}\n" for line in MASKED))
     (folder / "run.py").write_text(RUN)
