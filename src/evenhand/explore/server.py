@@ -263,21 +263,20 @@ class Explorer:
         """The rows of a table and how they are looked at."""
         fields = body.model_dump(exclude={"table"})
         if body.table is None:
-            if self.subjects.predictions is None:
-                raise RefusedError(
-                    404, "no predictions: start with evenhand explore --predictions FILE"
-                )
-            return self.subjects.predictions.rows, run.View(**fields)
+            return self._predictions().rows, run.View(**fields)
         if body.table >= len(self.tables):
             raise RefusedError(404, f"table: expected 0 to {len(self.tables) - 1}")
         return self.tables[body.table].rows, run.View(**fields)
 
     def item(self, body: Item) -> dict[str, Any]:
+        return {"versions": self._predictions().versions(body.item)}
+
+    def _predictions(self) -> run.PredictionTable:
         if self.subjects.predictions is None:
             raise RefusedError(
                 404, "no predictions: start with evenhand explore --predictions FILE"
             )
-        return {"versions": self.subjects.predictions.versions(body.item)}
+        return self.subjects.predictions
 
 
 def _svg(chart: Any, name: str, title: str) -> str:
