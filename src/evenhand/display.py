@@ -141,7 +141,14 @@ VALUE, CHANGE = "value [interval]", "change [interval]"
 
 
 def _joined(row: Row) -> dict[str, Any]:
-    """The row with its interval in the cell of the value."""
+    """The row with its interval in the cell of the value, and one p: the corrected one."""
+    if "p_corrected" in row:
+        p = row["p_value"] if row["p_corrected"] is None else row["p_corrected"]
+        row = {
+            "p" if key == "p_value" else key: p if key == "p_value" else value
+            for key, value in row.items()
+            if key not in ("p_corrected", "family")
+        }
     name = "change" if "change" in row else "value"
     if not {name, "low", "high"} <= row.keys():
         return dict(row)

@@ -42,6 +42,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overloa
 
 from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.judging import BiasTest, General, Judgement, judge, simultaneous, widen
 from evenhand.registry import entry_points
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
@@ -59,17 +60,22 @@ __all__ = [
     "Run",
     "check_options",
     "compare",
+    "compare_together",
     "correct_p_values",
+    "correct_results",
     "find",
     "instrument",
     "instruments",
     "item_key",
+    "judge_result",
+    "judge_results",
     "lookup",
     "measure",
     "option",
     "options_of",
     "plan",
     "run_jobs",
+    "tests_of",
 ]
 
 T = TypeVar("T")
@@ -411,6 +417,8 @@ class Evidence:
     spread : float, optional
         The standard deviation of the items within their groups, in the unit in which the value is
         the difference of two groups.
+    repeats : str
+        The metric whose test this one repeats on the same question; it counts once.
 
     """
 
@@ -423,6 +431,7 @@ class Evidence:
     claim: str = ""
     size: SizeKind = ""
     spread: float | None = None
+    repeats: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -818,7 +827,7 @@ def run_jobs(
             skipped.append({"metric": job.metric, "query": job.query, "reason": str(error)})
             continue
         results += [result] if isinstance(result, Measurement) else result
-    return Measurements(results, skipped)
+    return Measurements(correct_results(results), skipped)
 
 
 @overload
@@ -873,7 +882,39 @@ def _compare_several(before: Any, after: Any) -> ResultList[Comparison]:
     shared = [key for key in first if key in second]
     if not shared:
         raise InputError("compare: expected the same measurements twice, got none that both have")
-    return ResultList(compare(first[key], second[key]) for key in shared)
+    return ResultList(compare_together([compare(first[key], second[key]) for key in shared]))
+
+
+def compare_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Comparisons that a reader sees together, with intervals that hold together.
+
+    Intervals are widened, and p-values corrected, for the number of comparisons (Bonferroni).
+    """
+    family = sum(math.isfinite(c.change.high - c.change.low) for c in comparisons)
+    if family < 2:
+        return list(comparisons)
+    together = []
+    for c in comparisons:
+        prob = simultaneous(c.change.prob, family)
+        df, ratio = (c.paired - 1 if c.paired > 1 else None), c.kind == "ratio"
+        ends = (c.change.value, c.change.low, c.change.high)
+        change = Estimate.of(widen(ends, c.change.prob, prob, df=df, ratio=ratio), c.change.prob)
+        details = dict(c.details)
+        if (distance := c.details.get("distance")) is not None:
+            ends = (distance["value"], distance["low"], distance["high"])
+            wider = widen(ends, c.change.prob, prob, df=df)
+            details["distance"] = Estimate.of(wider, c.change.prob).to_dict()
+        together.append(
+            dataclasses.replace(
+                c,
+                change=change,
+                details=details,
+                p_corrected=None if c.p_value is None else min(1.0, family * c.p_value),
+                family=family,
+                interval=f"{c.interval}; {family} intervals that hold together (Bonferroni)",
+            )
+        )
+    return together
 
 
 def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
@@ -926,16 +967,167 @@ R = TypeVar("R", Measurement, Comparison)
 
 
 def correct_p_values(results: Sequence[R]) -> list[R]:
-    """The results, each with its p-value corrected for their number (Holm) as details["p_holm"].
+    """The results, each with its p-value corrected for their number (Holm): one family.
 
     A result without a p-value is not counted and stays as it is.
     """
     tested = [(i, result.p_value) for i, result in enumerate(results) if result.p_value is not None]
     corrected = list(results)
     for (i, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
-        details = {**results[i].details, "p_holm": p}
-        corrected[i] = dataclasses.replace(results[i], details=details)
+        corrected[i] = dataclasses.replace(results[i], p_corrected=p, family=len(tested))
     return corrected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """A test of a result: what it means, how it is judged, and the result that it is of."""
+
+    evidence: Evidence
+    test: BiasTest
+    about: Declaration | None
+    explained: str = ""
+    """What explains the value other than a bias, in words."""
+
+    @property
+    def measurement(self) -> Measurement:
+        """The result with the p-value and interval that decide."""
+        return self.evidence.general or self.evidence.measurement
+
+
+def tests_of(m: Measurement) -> list[Tested]:
+    """The tests of a result: those that its instrument names, or the result itself.
+
+    A result that its instrument does not name decides nothing.
+    """
+    cls = find(m.metric) or find(_estimated().get(f"{m.metric} {m.query}", ""))
+    about: Declaration | None = None if cls is None else cls.declaration
+    named: list[Evidence] = []
+    plays = about is not None and m.metric == about.name and about.role not in ("shown", "")
+    if cls is not None and plays and not m.by:
+        named = cls.evidence(m) if hasattr(cls, "evidence") else [Evidence(measurement=m)]
+    explained = _explained(cls, m)
+    return [
+        Tested(
+            evidence=each,
+            test=_bias_test(each, about, judged=not explained, named=bool(named)),
+            about=about,
+            explained=explained,
+        )
+        for each in named or [Evidence(measurement=m)]
+    ]
+
+
+def _bias_test(
+    evidence: Evidence, about: Declaration | None, *, judged: bool, named: bool
+) -> BiasTest:
+    m, general = evidence.measurement, evidence.general
+    distance = m.value - (m.ideal or 0.0)
+    sign = 0 if about is None else about.stereotype or _SIGNS[about.worse]
+    sides = about is not None and bool(about.above and about.below)
+    few = about is not None and m.n < about.minimum
+    return BiasTest(
+        metric=m.metric,
+        query=m.query,
+        label=evidence.label or _label(about, m),
+        value=m.value,
+        low=m.low,
+        high=m.high,
+        prob=m.prob,
+        ideal=m.ideal,
+        p_value=m.p_value,
+        draws=m.details.get("draws"),
+        n=m.n,
+        df=m.details.get("df"),
+        one_sided=m.worse != "away" and not sides,
+        opposite=m.worse != "away" and distance * _SIGNS[m.worse] < 0,
+        towards=not sign or distance * sign > 0,
+        role=about.role if about is not None and named else "",
+        size=evidence.size or ("" if about is None else about.size),
+        spread=evidence.spread,
+        sign=sign,
+        ratio=about is not None and about.compared == "ratio",
+        general=None
+        if general is None
+        else General(low=general.low, high=general.high, p_value=general.p_value),
+        repeats=evidence.repeats,
+        corrected=None
+        if (general or m).p_corrected is None
+        else (float((general or m).p_corrected or 0.0), (general or m).family),
+        judged=judged and not few and (about is None or about.bias),
+    )
+
+
+_SIGNS = {"higher": 1, "lower": -1, "away": 0}
+"""The side of the ideal that is worse."""
+
+
+@cache
+def _estimated() -> dict[str, str]:
+    """Results of models, and the instruments that measure the same."""
+    return {result: about.name for about in all_declarations() for result in about.estimates}
+
+
+def _explained(cls: type[Any] | None, m: Measurement) -> str:
+    """What explains a value other than a bias, in words."""
+    if m.query.partition(":")[0] in _controls(None if cls is None else cls.declaration):
+        return "a harmless association, which is no bias"
+    explain = getattr(cls, "explained", None)
+    return "" if explain is None else str(explain(m))
+
+
+def _controls(about: Declaration | None) -> frozenset[str]:
+    """The questions about harmless associations, of the subjects that an instrument measures."""
+    return frozenset(
+        query
+        for subject in PACKAGES
+        if about is None or about.measures(subject)
+        for cls in instruments(subject).values()
+        for query in getattr(cls, "controls", ())
+    )
+
+
+def _label(about: Declaration | None, m: Measurement) -> str:
+    return f"{m.metric if about is None else about.label}{f', {m.query}' if m.query else ''}"
+
+
+def judge_results(
+    results: Iterable[Measurement], others: Iterable[Measurement] = ()
+) -> list[tuple[Tested, Judgement]]:
+    """The tests of results that a reader sees together, each with what the judge says of it.
+
+    `others` belong to the same families but are judged elsewhere, such as those of other topics.
+    """
+    tested = [each for m in results for each in tests_of(m)]
+    beside = [each.test for m in others for each in tests_of(m)]
+    judgements = judge([each.test for each in tested], beside)
+    return list(zip(tested, judgements, strict=True))
+
+
+def judge_result(m: Measurement) -> Judgement:
+    """What the judge says of one result, in the family that it was corrected for."""
+    [(_, judgement), *_] = judge_results([m])
+    return judgement
+
+
+def correct_results(
+    results: Sequence[Measurement], others: Iterable[Measurement] = ()
+) -> list[Measurement]:
+    """The results, the p-values of their tests corrected for the families that the judge sees."""
+    corrected = {
+        id(tested.measurement): dataclasses.replace(
+            tested.measurement, p_corrected=judgement.p, family=judgement.family
+        )
+        for tested, judgement in judge_results(results, others)
+        if judgement.p is not None
+    }
+
+    def rebuild(m: Measurement) -> Measurement:
+        parts = tuple(map(rebuild, m.parts))
+        m = corrected.get(id(m), m)
+        same = all(one is other for one, other in zip(parts, m.parts, strict=True))
+        return m if same else dataclasses.replace(m, parts=parts)
+
+    return list(map(rebuild, results))
 
 
 def identity(chosen: Any) -> dict[str, Any]:

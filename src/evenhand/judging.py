@@ -32,8 +32,11 @@ RESAMPLING_RISK = 0.001
 """The largest probability that a p-value of random draws is taken to be on the wrong side of a
 level."""
 
-Outcome: TypeAlias = Literal["found", "undecided", "none found", "not judged", "not measured"]
-"""Of a test. "Not judged" is a value that no rule compares with an ideal."""
+Outcome: TypeAlias = Literal[
+    "found", "opposite", "undecided", "none found", "not judged", "not measured"
+]
+"""Of a test. "Opposite" is a finding on the side of the ideal that is no bias, "not judged" a value
+that no rule compares with an ideal."""
 Level: TypeAlias = Literal[
     "strong evidence", "some evidence", "undecided", "none found", "not measured"
 ]
@@ -162,6 +165,9 @@ class BiasTest:
         The same for a wider population, which then decides.
     repeats : str
         The metric whose test this one repeats; it is not counted where that was made.
+    corrected : (float, int) or None
+        The corrected p-value and the family that the result has already: a test is never
+        corrected for fewer tests than it was seen with.
     judged : bool
         Whether the value is compared with its ideal at all: not where it measures something
         other than bias, or where something harmless explains it.
@@ -190,6 +196,7 @@ class BiasTest:
     ratio: bool = False
     general: General | None = None
     repeats: str = ""
+    corrected: tuple[float, int] | None = None
     judged: bool = True
 
     @property
@@ -227,7 +234,7 @@ class Judgement:
     Parameters
     ----------
     test : BiasTest
-    outcome : {"found", "undecided", "none found", "not judged", "not measured"}
+    outcome : {"found", "opposite", "undecided", "none found", "not judged", "not measured"}
     p : float or None
         The p-value corrected for the family (Holm); None without one.
     p_tested : float or None
@@ -239,6 +246,8 @@ class Judgement:
         family.
     strong : bool
         Whether a test that found something is below the level of strong evidence.
+    in_tested : bool
+        Where a wider population decides: whether it would be found in what was tested.
     size, size_low, size_high : float or None
         On the scale that all measures share; above 0 is towards the stereotype.
     ruled_out : float or None
@@ -255,6 +264,7 @@ class Judgement:
     high: float
     p_tested: float | None = None
     strong: bool = False
+    in_tested: bool = False
     size: float | None = None
     size_low: float | None = None
     size_high: float | None = None
@@ -277,8 +287,8 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
       Without a p-value the interval at the family's level decides. Where interval and p-value are
       known for a wider population, these decide. A p-value counted from random draws counts as
       below a level only if its Monte Carlo error leaves that open with a probability of 0.001.
-    - *None found*: the whole interval is within |d| < 0.2 on the scale that all measures share.
-      A measure without a size is never "none found".
+    - *None found*: the whole interval is within |d| < 0.2 on the scale that all measures share, and
+      no p-value is below the level. A measure without a size is never "none found".
     - *Undecided*: everything else.
 
     Examples
@@ -304,11 +314,13 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
         ps = [_or_one(everything[i].deciding_p) for i in members]
         own = [_or_one(everything[i].p_value) for i in members]
         for i, p, tested in zip(members, holm(ps), holm(own), strict=True):
-            test = everything[i]
+            test, family = everything[i], len(members)
+            if test.corrected is not None and test.corrected[1] > family:
+                p, family = test.corrected
             corrected[i] = (
                 None if test.deciding_p is None else p,
                 None if test.general is None or test.p_value is None else tested,
-                len(members),
+                family,
             )
     return [_judge(test, *corrected.get(i, (None, None, 1))) for i, test in enumerate(tests)]
 
@@ -350,11 +362,16 @@ def _judge(test: BiasTest, p: float | None, tested: float | None, family: int) -
     def below(level: float) -> bool:
         return p is None or is_below(p, level, draws=test.draws, factor=_factor(test, p))
 
-    if outside and below(alpha) and not test.opposite:
-        return replace(judgement, outcome="found", strong=p is not None and below(STRONG))
-    if _negligible(sizes):
-        return replace(judgement, outcome="none found")
-    return replace(judgement, outcome="undecided")
+    judgement = replace(
+        judgement,
+        in_tested=tested is not None and tested < alpha and excludes(test.low, test.high, ideal),
+    )
+    if outside and below(alpha):
+        outcome: Outcome = "opposite" if test.opposite else "found"
+        return replace(judgement, outcome=outcome, strong=p is not None and below(STRONG))
+    significant = judgement.in_tested or (p is not None and p < alpha)
+    none = _negligible(sizes) and not significant
+    return replace(judgement, outcome="none found" if none else "undecided")
 
 
 def is_below(p: float, level: float, *, draws: int | None = None, factor: float = 1.0) -> bool:
@@ -449,6 +466,18 @@ class Rules:
     needs_lead: bool = False
 
 
+RULES: Mapping[str, Rules] = {
+    "data": Rules(),
+    "vectors": Rules(each_required=True, needs_lead=True),
+    "model": Rules(each_required=True, agreeing=0),
+    "causal": Rules(agreeing=2),
+    "encoder": Rules(agreeing=2),
+    "predictions": Rules(),
+    "classifier": Rules(agreeing=2),
+}
+"""The rules of each subject of an audit."""
+
+
 def find_level(
     rules: Rules, judgements: Sequence[Judgement], required: Iterable[str] = ()
 ) -> Level:
@@ -463,14 +492,14 @@ def find_level(
         The metrics that strong evidence needs.
 
     """
-    deciding = [j for j in judgements if j.test.decides and j.family]
+    deciding = [j for j in judgements if j.test.decides]
     judged = [j for j in deciding if j.outcome not in ("not judged", "not measured")]
     if not judged or (rules.needs_lead and not any(j.test.required for j in judged)):
         return "not measured"
     found = [j for j in judged if j.found]
     if not found:
         outcomes = {j.outcome for j in judged}
-        return "none found" if outcomes == {"none found"} else "undecided"
+        return "none found" if outcomes <= {"none found", "opposite"} else "undecided"
     strong = {j.test.metric for j in found if j.strong and j.test.towards}
     agreeing = [j for j in judgements if j.found and j.strong and j.test.towards]
     if rules.each_required:

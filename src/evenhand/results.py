@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
 from evenhand.files import document, plain, read_document, save_json
+from evenhand.judging import excludes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +183,14 @@ def _equal(one: Column, other: Column) -> bool:
     return isinstance(one, tuple) and isinstance(other, tuple) and one == other
 
 
+def _p_text(result: Measurement | Comparison) -> str:
+    """The p-value of a result as it stands in a line, with the family that it is corrected for."""
+    if result.p is None:
+        return ""
+    family = f" (corrected for {result.family} tests)" if result.family > 1 else ""
+    return f", p = {result.p:.2g}{family}"
+
+
 def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
@@ -270,6 +279,10 @@ class Measurement(Result):
     interval, test : str
         What `low` and `high`, and `p_value`, rest on.
     p_value : float or None
+        Of this result alone.
+    p_corrected : float or None
+        Corrected for the `family` tests that were judged together (Holm); `p` is what is shown.
+    family : int
     subject : str
         The name of what was measured (vectors, model, corpus).
     by : str
@@ -309,6 +322,8 @@ class Measurement(Result):
     interval: str
     prob: float = 0.95
     p_value: float | None = None
+    p_corrected: float | None = None
+    family: int = 1
     test: str = ""
     subject: str = ""
     by: str = ""
@@ -350,6 +365,11 @@ class Measurement(Result):
         return Estimate(value=self.value, low=self.low, high=self.high, prob=self.prob)
 
     @property
+    def p(self) -> float | None:
+        """The p-value, corrected for its family where it has one."""
+        return self.p_value if self.p_corrected is None else self.p_corrected
+
+    @property
     def null(self) -> str:
         """What the p-value tests against: "the ideal", "random words", or nothing without one."""
         if self.p_value is None:
@@ -369,7 +389,7 @@ class Measurement(Result):
         return tuple(part for part in self.parts if by in (None, part.by))
 
     def __str__(self) -> str:
-        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        p = _p_text(self)
         p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
         if self.null == "random words":
@@ -436,7 +456,9 @@ class Comparison(Result):
         What the interval of the change, and `p_value`, rest on.
     paired : int
         The number of items that both have.
-    p_value : float or None
+    p_value, p_corrected : float or None
+    family : int
+        As for `Measurement`.
     kind : {"difference", "ratio"}
     parts : tuple of Comparison
         The comparisons of parts.
@@ -451,6 +473,8 @@ class Comparison(Result):
     interval: str
     paired: int
     p_value: float | None = None
+    p_corrected: float | None = None
+    family: int = 1
     test: str = ""
     kind: Literal["difference", "ratio"] = "difference"
     parts: tuple[Comparison, ...] = field(default=(), repr=False)
@@ -475,6 +499,11 @@ class Comparison(Result):
     __hash__ = None  # type: ignore[assignment]
 
     @property
+    def p(self) -> float | None:
+        """The p-value, corrected for its family where it has one."""
+        return self.p_value if self.p_corrected is None else self.p_corrected
+
+    @property
     def metric(self) -> str:
         """The instrument that measured both."""
         return self.before.metric
@@ -493,7 +522,7 @@ class Comparison(Result):
         one. A value that went to the other side of the ideal is never only "nearer the ideal".
         """
         unchanged = 1.0 if self.kind == "ratio" else 0.0
-        if self.change.low <= unchanged <= self.change.high:
+        if not excludes(self.change.low, self.change.high, unchanged):
             return "no clear change"
         ideal, worse = self.before.ideal, self.before.worse
         rose = self.change.value > unchanged
@@ -511,7 +540,7 @@ class Comparison(Result):
             return "no clear change"
         nearer: bool | None = abs(after) < abs(before)
         if (distance := self.details.get("distance")) is not None:
-            clear = not distance["low"] <= 0 <= distance["high"]
+            clear = excludes(distance["low"], distance["high"], 0.0)
             nearer = distance["high"] < 0 if clear else None
         words = {
             True: "nearer the ideal",
@@ -539,7 +568,7 @@ class Comparison(Result):
         raise KeyError(f"no part '{query}' of {self.metric} {self.query} (known: {known})")
 
     def __str__(self) -> str:
-        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        p = _p_text(self)
         subjects = dict.fromkeys(m.subject for m in (self.before, self.after) if m.subject)
         name = f"{' → '.join(subjects)}: {self.metric}" if subjects else self.metric
         sign = "ratio" if self.kind == "ratio" else "change"
@@ -580,6 +609,8 @@ class Comparison(Result):
                 "high": c.change.high,
                 "prob": c.change.prob,
                 "p_value": c.p_value,
+                "p_corrected": c.p_corrected,
+                "family": c.family,
                 "paired": c.paired,
                 "effect": c.effect,
             }
@@ -711,7 +742,10 @@ def load(path: str | os.PathLike[str]) -> Measurement | Comparison | Measurement
         raise FileError(path, problem) from None
 
 
-_SHOWN = ("metric", "query", "by", "value", "low", "high", "prob", "p_value", "n", "ideal")
+_SHOWN = (
+    *("metric", "query", "by", "value", "low", "high", "prob"),
+    *("p_value", "p_corrected", "family", "n", "ideal"),
+)
 
 
 def _walk(measurements: Iterable[Measurement], parts: bool) -> Iterator[Measurement]:

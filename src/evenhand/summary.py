@@ -1,37 +1,24 @@
 """What results say, in one plain sentence: what was found and how sure it is.
 
-The words come from the declaration of the instrument: `above` and `below` say what a value on
-either side of the ideal means. The terminal, the JSON of a command, pages and notebooks use the
-same sentence.
+The judge decides (`evenhand.judging`); here it is put into words. They come from the declaration of
+the instrument: `above` and `below` say what a value on either side of the ideal means. The
+terminal, the JSON of a command, pages and notebooks use the same sentence.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
-from evenhand.instruments import (
-    PACKAGES,
-    Declaration,
-    Evidence,
-    all_declarations,
-    find,
-    instruments,
-)
+from evenhand.instruments import Tested, find, judge_results
+from evenhand.judging import Judgement
 from evenhand.results import Comparison, Measurement
-from evenhand.statistics.power import POWER, quantile, smallest_effect
-from evenhand.statistics.tests import holm
 from evenhand.wording import number, p_relation, percent, probability
 
-__all__ = ["clause_of", "summarize"]
+__all__ = ["clause_of", "ruled_out", "summarize"]
 
-FEWEST = 10
-"""With fewer items the smallest bias that would have been seen is not known."""
-
-Outcome = Literal["found", "opposite", "none", "measured", "missing"]
+Judged: TypeAlias = tuple[Tested, Judgement]
 
 
 def summarize(
@@ -49,10 +36,10 @@ def summarize(
     Returns
     -------
     str
-        "Found …" where a test rejects the ideal or, without a test, the interval of a two-sided
-        measure excludes it. "None found …" comes with the smallest bias that would have been seen.
-        A measure without ideal, or without a test that could say whether it is more than chance
-        gives, is "Measured …". P-values of several tests are corrected (Holm).
+        "Found …", "Undecided …" or "None found …" by the rules of `evenhand.judging.judge`, with
+        what the interval rules out. Of several tests those that decide a verdict count, or all
+        where none does; p-values are corrected for them (Holm). A measure without ideal, or
+        without a test that could say whether it is more than chance gives, is "Measured …".
 
     Examples
     --------
@@ -70,139 +57,19 @@ def summarize(
         return _change(changes[0])
     if changes:
         return _changes(changes)
-    tests = [test for m in results if isinstance(m, Measurement) for test in _tests(m)]
-    decisive = [test for test in tests if test.outcome in ("found", "opposite", "none")]
+    tests = judge_results(m for m in results if isinstance(m, Measurement))
     if not tests:
         return ""
-    if len(decisive) > 1:
-        return _several(_corrected(decisive))
-    return _single(*(decisive or tests[:1]), of=len(tests))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Test:
-    """A result, or the part of one that decides, with its p-value and that of new classes."""
-
-    m: Measurement
-    about: Declaration | None
-    label: str
-    p: float | None
-    general: Measurement | None = None
-    tests: int = 1
-    clause: str = ""
-    explained: str = ""
-    """What explains the value other than a bias."""
-
-    @property
-    def alpha(self) -> float:
-        return 1 - self.m.prob
-
-    @property
-    def outcome(self) -> Outcome:
-        m = self.m
-        if math.isnan(m.value):
-            return "missing"
-        if m.ideal is None or self.explained or (self.about is not None and not self.about.bias):
-            return "measured"
-        if self.sure is not None:
-            clear = not m.low <= m.ideal <= m.high
-        elif self.p is not None:
-            clear = self.p < self.alpha
-        elif self.two_sided:
-            clear = not m.low <= m.ideal <= m.high
-        else:  # the ideal is the end of the range, and every interval of a value excludes it
-            return "measured"
-        if not clear or m.value == m.ideal:
-            return "none"
-        wrong = m.worse != "away" and (m.value > m.ideal) != (m.worse == "higher")
-        return "opposite" if wrong else "found"
-
-    @property
-    def two_sided(self) -> bool:
-        """Whether values can lie on either side of the ideal."""
-        return self.m.worse == "away" or bool(
-            self.about is not None and self.about.above and self.about.below
-        )
-
-    @property
-    def sure(self) -> float | None:
-        """Of a posterior, the probability of a value below 0."""
-        known: float | None = self.m.details.get("p_below_zero")
-        return known
-
-    @property
-    def smallest(self) -> float | None:
-        """The smallest effect that the test finds with a power of 80 %, if it is known."""
-        ends = (self.general or self.m).low, (self.general or self.m).high
-        if self.p is None or self.m.null == "random words":
-            return None
-        if self.ratio:
-            ends = tuple(math.log(end) if end > 0 else -math.inf for end in ends)  # type: ignore[assignment]
-        error = (ends[1] - ends[0]) / 2 / quantile((1 + self.m.prob) / 2)
-        if not math.isfinite(error):
-            return None
-        effect = smallest_effect(error, alpha=self.alpha / self.tests)
-        return math.exp(effect) if self.ratio else effect
-
-    @property
-    def ratio(self) -> bool:
-        return self.about is not None and self.about.compared == "ratio"
-
-
-def _tests(m: Measurement) -> list[_Test]:
-    """The tests of a result: those that its instrument names, or the result itself."""
-    cls = find(m.metric) or find(_estimated().get(f"{m.metric} {m.query}", ""))
-    about = None if cls is None else cls.declaration
-    evidence: list[Evidence] = []
-    if cls is not None and not m.by and m.metric == cls.declaration.name:
-        judged = cls.declaration.role not in ("shown", "") and hasattr(cls, "evidence")
-        evidence = cls.evidence(m) if judged else []
-    return [
-        _Test(
-            m=replace(each.measurement, subject=each.measurement.subject or m.subject),
-            about=about,
-            label=each.label or _label(about, each.measurement),
-            p=each.measurement.p_value,
-            general=each.general,
-            clause="" if cls is None else clause_of(cls, each.measurement),
-            explained=_explained(cls, m),
-        )
-        for each in evidence or [Evidence(measurement=m)]
-    ]
-
-
-@cache
-def _estimated() -> dict[str, str]:
-    """Results of models, and the instruments that measure the same."""
-    return {result: about.name for about in all_declarations() for result in about.estimates}
-
-
-def _explained(cls: type[Any] | None, m: Measurement) -> str:
-    """What explains a value other than a bias, in words."""
-    if m.query.partition(":")[0] in _controls(None if cls is None else cls.declaration):
-        return "a harmless association, which is no bias"
-    explain = getattr(cls, "explained", None)
-    return "" if explain is None else str(explain(m))
-
-
-def _controls(about: Declaration | None) -> frozenset[str]:
-    """The questions about harmless associations, of the subjects that an instrument measures."""
-    return frozenset(
-        query
-        for subject in PACKAGES
-        if about is None or about.measures(subject)
-        for cls in instruments(subject).values()
-        for query in getattr(cls, "controls", ())
-    )
-
-
-def _label(about: Declaration | None, m: Measurement) -> str:
-    return f"{m.metric if about is None else about.label}{f', {m.query}' if m.query else ''}"
+    judged = [each for each in tests if each[1].outcome not in ("not judged", "not measured")]
+    deciding = [each for each in judged if each[0].test.decides] or judged
+    if len(deciding) > 1:
+        return _several(deciding)
+    return _single(*(deciding or tests)[0], of=len(tests))
 
 
 def clause_of(cls: Any, m: Measurement) -> str:
     """What a value says, in the words of the instrument's declaration."""
-    if m.ideal is None or math.isnan(m.value):
+    if cls is None or m.ideal is None or math.isnan(m.value):
         return ""
     if hasattr(cls, "clause"):
         return str(cls.clause(m))
@@ -211,14 +78,8 @@ def clause_of(cls: Any, m: Measurement) -> str:
     return str(text.format(query=m.query, n=f"{m.n:,}", percent=share, other=other))
 
 
-def _corrected(tests: Sequence[_Test]) -> list[_Test]:
-    """The tests with their p-values corrected for their number."""
-    known = [test.p for test in tests if test.p is not None]
-    corrected = iter(holm(known))
-    return [
-        replace(test, p=None if test.p is None else next(corrected), tests=max(len(known), 1))
-        for test in tests
-    ]
+def _clause(tested: Tested) -> str:
+    return clause_of(find(tested.about.name) if tested.about else None, tested.measurement)
 
 
 def _value(x: float) -> str:
@@ -236,23 +97,24 @@ def _end(x: float) -> str:
     return _value(x)
 
 
-def _numbers(test: _Test) -> str:
+def _numbers(tested: Tested, judgement: Judgement) -> str:
     """Value, interval and p, as they stand in parentheses."""
-    m, shown = test.m, test.general or test.m
-    text = f"{_value(m.value)} {_interval(shown.low, shown.high)}"
-    if not math.isclose(m.prob, 0.95):
-        text += f" ({percent(m.prob)})"
-    if test.sure is not None:
-        text += f"; P(< 0) {_relation(probability(test.sure))}"
-    if test.p is not None:
-        text += f"; p {p_relation(test.p)}".replace("\u00a0", " ")
-        text += " in the classes tested" if test.general is not None else ""
-        if test.tests > 1:
-            text += f", corrected for {test.tests} tests"
+    test, m = judgement.test, tested.evidence.measurement
+    text = f"{_value(test.value)} {_interval(judgement.low, judgement.high)}"
+    if not math.isclose(test.prob, 0.95):
+        text += f" ({percent(test.prob)})"
+    if (sure := m.details.get("p_below_zero")) is not None:
+        text += f"; P(< 0) {_relation(probability(sure))}"
+    if judgement.p is not None:
+        text += f"; p {p_relation(judgement.p)}".replace("\u00a0", " ")
+        text += f", corrected for {judgement.family} tests" if judgement.family > 1 else ""
         if m.null == "random words":
-            text += f", against random words, which read {_value(m.details['null_median'])}"
-        if test.general is not None and test.general.p_value is not None:
-            text += f"; {_p(test.general.p_value)} for new ones"
+            text += f"; random words score {_value(m.details['null_median'])}"
+        if judgement.p_tested is not None:
+            text += f"; p {p_relation(judgement.p_tested)}".replace("\u00a0", " ")
+            text += " in the classes tested"
+    elif judgement.family > 1 and judgement.outcome not in ("not judged", "not measured"):
+        text += f", {judgement.family} intervals together"
     return text
 
 
@@ -262,108 +124,122 @@ def _relation(text: str) -> str:
     return text if text.startswith(("<", ">")) else f"= {text}"
 
 
-def _p(p: float) -> str:
-    return p_relation(p).replace("\u00a0", " ").removeprefix("= ")
-
-
 def _where(*names: str) -> str:
     """Where it was found: the subject and the question."""
     listed = [name for name in names if name]
     return f" in {', '.join(listed)}" if listed else ""
 
 
-def _single(test: _Test, *, of: int = 1) -> str:
-    m, about = test.m, test.about
+def ruled_out(judgement: Judgement) -> str:
+    """What the interval rules out, as a clause: "beyond 0.099 is ruled out at 95 %".
+
+    Empty where it rules out nothing.
+    """
+    test, limit = judgement.test, judgement.ruled_out
+    if limit is None or (test.ideal == 0.5 and limit >= 0.5):
+        return ""
+    if test.ratio:
+        size = f"a ratio beyond {_value(limit)} (or its inverse {_value(1 / limit)})"
+    elif test.ideal:
+        size = f"a difference from {test.ideal:g} beyond {_value(limit)}"
+    else:
+        size = f"beyond {_value(limit)}"
+    return f"{size} is ruled out at {percent(test.prob)}"
+
+
+def _open(judgement: Judgement) -> str:
+    """What stays open or is ruled out where nothing is found."""
+    text = ruled_out(judgement)
+    return f"; {text}" if text else "; the data rule out no size of bias"
+
+
+def _single(tested: Tested, judgement: Judgement, *, of: int = 1) -> str:
+    m, about, outcome = tested.evidence.measurement, tested.about, judgement.outcome
     where = _where(m.subject, m.query)
     label = m.metric if about is None else about.label
-    if test.outcome == "missing":
+    if outcome == "not measured":
         return f"Nothing can be said of {label}{where}: too little could be measured."
-    if test.outcome == "measured":
-        return _measured(test, of)
-    if test.outcome == "none":
-        return f"None found{where}: {label} {_numbers(test)}{_could_see(test)}."
-    start = "Found" if test.outcome == "found" else "Found the opposite of bias"
-    if test.clause:
-        text = f"{start}{where}: {test.clause} ({label} {_numbers(test)}"
+    if outcome == "not judged":
+        return _measured(tested, judgement, of)
+    numbers = _numbers(tested, judgement)
+    if outcome in ("none found", "undecided"):
+        start = outcome.capitalize()
+        beside = ""
+        if judgement.in_tested:
+            beside = "; beyond chance in the classes tested, not certain for new ones"
+        return f"{start}{where}: {label} {numbers}{_open(judgement)}{beside}."
+    start = "Found" if outcome == "found" else "Found the opposite of bias"
+    if clause := _clause(tested):
+        text = f"{start}{where}: {clause} ({label} {numbers}"
     else:
         side = "above" if m.value > (m.ideal or 0.0) else "below"
-        text = f"{start}{where}: {label} is {side} its ideal {m.ideal:g} ({_numbers(test)}"
-    return f"{text}){_no_verdict([test])}."
+        text = f"{start}{where}: {label} is {side} its ideal {m.ideal:g} ({numbers}"
+    return f"{text}){_no_verdict([tested])}."
 
 
-def _measured(test: _Test, of: int) -> str:
+def _measured(tested: Tested, judgement: Judgement, of: int) -> str:
     """A value that no test compares with an ideal."""
-    m, about = test.m, test.about
+    m, about = tested.evidence.measurement, tested.about
     label = m.metric if about is None else about.label
-    text = f"Measured{_where(m.subject, m.query)}: {label} {_numbers(test)}"
+    text = f"Measured{_where(m.subject, m.query)}: {label} {_numbers(tested, judgement)}"
     better = {"higher": "lower is better", "lower": "higher is better"}.get(m.worse)
-    if test.explained:
-        text += f"; {test.explained}"
+    if tested.explained:
+        text += f"; {tested.explained}"
     elif m.ideal is None:
         text += f"; {better}" if better else ""
     elif about is not None and not about.bias:
         text += f"; {better}, {m.ideal:g} at best" if better else f"; at best {m.ideal:g}"
+    elif about is not None and m.n < about.minimum:
+        text += f"; {m.n:,} {about.unit} are too few to be judged ({about.minimum} or more)"
     else:
         text += f"; {m.ideal:g} without bias, and no test says how far chance alone would go"
     return text + (f" (and {of - 1} more, see the table)." if of > 1 else ".")
 
 
-def _could_see(test: _Test) -> str:
-    """The smallest bias that would have been seen."""
-    smallest = test.smallest
-    if smallest is None:
-        return ""
-    if test.m.n < FEWEST or (test.m.ideal == 0.5 and smallest > 0.5):
-        items = "1 item is" if test.m.n == 1 else f"{test.m.n} items are"
-        return f"; {items} too few to see even a large bias"
-    if test.ratio:
-        size = f"a ratio of {_value(smallest)} or more (or {_value(1 / smallest)} or less)"
-    else:
-        what = "a bias" if not test.m.ideal else f"a difference from {test.m.ideal:g}"
-        size = f"{what} of {_value(smallest)} or more"
-    return f"; {size} would have been seen with a power of {percent(POWER)}"
-
-
-def _no_verdict(tests: Sequence[_Test]) -> str:
+def _no_verdict(tests: Sequence[Tested]) -> str:
     """Said where none of the measures decides a verdict."""
-    if any(test.about is None or test.about.decides for test in tests):
+    if any(each.about is None or each.about.decides for each in tests):
         return ""
-    labels = list(dict.fromkeys(test.about.label for test in tests if test.about is not None))
+    labels = list(dict.fromkeys(each.about.label for each in tests if each.about is not None))
     if len(labels) == 1:
         return f"; no verdict rests on {labels[0]} alone"
     return "; no verdict rests on these measures alone"
 
 
-def _several(tests: Sequence[_Test]) -> str:
+def _several(judged: Sequence[Judged]) -> str:
     """The number of tests that find something, and the clearest of them."""
-    found = [test for test in tests if test.outcome in ("found", "opposite")]
-    subjects = list(dict.fromkeys(test.m.subject for test in tests if test.m.subject))
+    found = [each for each in judged if each[1].outcome in ("found", "opposite")]
+    subjects = list(dict.fromkeys(t.evidence.measurement.subject for t, _ in judged))
+    subjects = [subject for subject in subjects if subject]
     where = f" of {subjects[0]}" if len(subjects) == 1 else ""
-    first = min(found or tests, key=_clearness)
-    name = first.label if where or not first.m.subject else f"{first.m.subject}, {first.label}"
+    first, judgement = min(found or judged, key=_clearness)
+    subject = first.evidence.measurement.subject
+    name = first.test.label if where or not subject else f"{subject}, {first.test.label}"
+    numbers = _numbers(first, judgement)
     if not found:
-        leads = first.about is not None and first.about.decides
-        which = f"{name}, which decides," if leads else f"{name}, with the smallest p,"
-        return (
-            f"None found in {len(tests)} tests{where}: {which} reads {_numbers(first)}"
-            f"{_could_see(first)}."
-        )
-    said = f": {first.clause}" if first.clause else ""
-    opposite = sum(test.outcome == "opposite" for test in found)
+        unsettled = sum(j.outcome == "undecided" for _, j in judged)
+        which = f"{name} {numbers}{_open(judgement)}"
+        if not unsettled:
+            return f"None found in {len(judged)} tests{where}: {which}."
+        count = "all" if unsettled == len(judged) else f"{unsettled} of {len(judged)}"
+        start = f"Undecided: none of {len(judged)} tests{where} found a bias"
+        return f"{start}, {count} leave one open; {which}."
+    clause = _clause(first)
+    opposite = sum(j.outcome == "opposite" for _, j in found)
     aside = f" ({opposite} of them the opposite of bias)" if opposite else ""
     return (
-        f"Found in {len(found)} of {len(tests)} tests{where}{aside}; the clearest is {name}{said} "
-        f"({_numbers(first)}){_no_verdict(found)}."
+        f"Found in {len(found)} of {len(judged)} tests{where}{aside}; the clearest is {name}"
+        f"{f': {clause}' if clause else ''} ({numbers}){_no_verdict([t for t, _ in found])}."
     )
 
 
-def _clearness(test: _Test) -> tuple[bool, float, float]:
-    """What decides first, then the smallest p, then the largest distance in standard errors."""
-    m = test.m
-    width = m.high - m.low
-    distance = abs(m.value - (m.ideal or 0.0)) / width if width > 0 else 0.0
-    decides = test.about is not None and test.about.decides
-    return not decides, 1.0 if test.p is None else test.p, -distance
+def _clearness(judged: Judged) -> tuple[bool, float, float]:
+    """What leads first, then the smallest p, then the largest distance in standard errors."""
+    tested, judgement = judged
+    test = tested.test
+    width = test.high - test.low
+    distance = abs(test.value - (test.ideal or 0.0)) / width if width > 0 else 0.0
+    return not test.decides, 1.0 if judgement.p is None else judgement.p, -distance
 
 
 # ---- comparisons
@@ -379,7 +255,7 @@ def _change(c: Comparison) -> str:
     of = f"{label}{f', {c.query}' if c.query else ''}"
     direction = c.direction
     if not direction:
-        return f"No clear change from {before} to {after}: {of} {numbers}{_change_seen(c)}."
+        return f"No clear change from {before} to {after}: {of} {numbers}{_change_open(c)}."
     if direction == "moved":
         return f"{_upper(after)} differs from {before}: {of} {c.effect} ({numbers})."
     return f"{_upper(after)} is {_word(c, direction)} than {before}: {of} {c.effect} ({numbers})."
@@ -404,16 +280,16 @@ def _upper(text: str) -> str:
 def _change_numbers(c: Comparison) -> str:
     text = f"{'ratio' if c.kind == 'ratio' else 'change'} {_value(c.change.value)} "
     text += _interval(c.change.low, c.change.high)
-    p = c.details.get("p_holm", c.p_value)
-    return text if p is None else f"{text}; p {p_relation(p)}".replace("\u00a0", " ")
+    return text if c.p is None else f"{text}; p {p_relation(c.p)}".replace("\u00a0", " ")
 
 
-def _change_seen(c: Comparison) -> str:
-    if c.kind == "ratio" or c.paired < FEWEST or not math.isfinite(c.change.high - c.change.low):
+def _change_open(c: Comparison) -> str:
+    """What the interval of a change rules out."""
+    low, high = c.change.low, c.change.high
+    if c.kind == "ratio" or not math.isfinite(high - low):
         return ""
-    error = (c.change.high - c.change.low) / 2 / quantile((1 + c.change.prob) / 2)
-    size = _value(smallest_effect(error, alpha=1 - c.change.prob))
-    return f"; a change of {size} or more would have been seen with a power of {percent(POWER)}"
+    limit = _value(max(abs(low), abs(high)))
+    return f"; a change beyond {limit} is ruled out at {percent(c.change.prob)}"
 
 
 def _changes(changes: Sequence[Comparison]) -> str:

@@ -41,7 +41,7 @@ from evenhand.files import (
     save_json,
     versions,
 )
-from evenhand.instruments import subject_of
+from evenhand.instruments import correct_results, subject_of
 from evenhand.lexicon import Topic
 from evenhand.report.answer import Answer, Finding
 from evenhand.report.cards import write_cards
@@ -261,6 +261,7 @@ def audit(
             run=run,
             topics=tuple(chosen) if given.vectors is not None else (),
         )
+        findings = replace(findings, stages=_correct(findings.stages))
         findings = replace(findings, verdicts=verdicts(findings))
         save_json(folder / "results.json", findings.to_dict())
         earlier = _files(folder)
@@ -268,7 +269,8 @@ def audit(
         save_embedded(folder, None)
         page, *figures = write_report(folder, embedding)
         files = [
-            path.relative_to(folder).as_posix() for path in (*write_tables(folder, done), *figures)
+            path.relative_to(folder).as_posix()
+            for path in (*write_tables(folder, findings.stages), *figures)
         ]
         for stale in set(earlier) - set(files):
             (folder / stale).unlink(missing_ok=True)
@@ -277,10 +279,27 @@ def audit(
         return Audit(
             verdicts=findings.verdicts,
             answer=findings.answer,
-            stages=tuple(done),
+            stages=findings.stages,
             out=folder,
             report=page,
         )
+
+
+def _correct(stages: Sequence[StageResult]) -> tuple[StageResult, ...]:
+    """The stages, p-values corrected for all tests of their subject on all topics."""
+    families: dict[str, list[Measurement]] = {}
+    for stage in stages:
+        if stage.measures:
+            families.setdefault(stage.subject, []).extend(stage.measurements)
+    corrected = {subject: iter(correct_results(ms)) for subject, ms in families.items()}
+    return tuple(
+        replace(
+            stage, measurements=tuple(next(corrected[stage.subject]) for _ in stage.measurements)
+        )
+        if stage.measures
+        else stage
+        for stage in stages
+    )
 
 
 def _embedding(given: Inputs, device: str) -> Embed:
@@ -410,6 +429,8 @@ FIELDS = (
     "high",
     "prob",
     "p_value",
+    "p_corrected",
+    "family",
     "n",
     "ideal",
     "worse",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.audit.stages import Options, Progress, Stage, loaded, skip
 from evenhand.errors import InputError, VocabularyError
 from evenhand.files import plain
-from evenhand.instruments import Run, compare, instruments
+from evenhand.instruments import Run, compare, compare_together, instruments
 from evenhand.lexicon import Topic
 from evenhand.results import Comparison, Measurement
 
@@ -303,7 +303,7 @@ def _others(
         for first, second in zip(before, after, strict=True):
             if first.metric == chosen.declaration.name:
                 changes += _deciding(chosen, first, compare(first, second))
-    return changes
+    return compare_together(changes)
 
 
 def _deciding(chosen: Any, before: Measurement, change: Comparison) -> list[Comparison]:

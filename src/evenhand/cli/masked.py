@@ -55,7 +55,7 @@ from evenhand.cli.output import (
 )
 from evenhand.cli.progress import progress_bar, step_bars
 from evenhand.files import public_arguments, public_names
-from evenhand.instruments import Run, correct_p_values, instruments
+from evenhand.instruments import Run, compare_together, instruments
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
 from evenhand.masked.generation import Settings as GenerationSettings
@@ -216,7 +216,7 @@ def score(
     with progress_bar("scoring", "sentences") as progress:
         run = replace(run, cache=load.cache, progress=progress)
         results = pronouns_of_file(loaded, file, instrument, run, output=items, keep=keep)
-    comparisons = correct_p_values(
+    comparisons = compare_together(
         [SCORE.compare(first, second) for first, second in combinations(results, 2)]
     )
     if as_json:
@@ -374,7 +374,7 @@ def associate(
         for model in loaded
         for m in measure_with(ASSOCIATE(), model, sentences, Run(prob=prob), load.cache)
     ]
-    changes = [ASSOCIATE.compare(results[0], other) for other in results[1:]]
+    changes = compare_together([ASSOCIATE.compare(results[0], other) for other in results[1:]])
     if folder:
         from evenhand.report.masked import association_charts
 
@@ -566,7 +566,9 @@ def phrases(
                 effects.append(m)
     first = {m.query: m for m in effects if m.subject == loaded[0].name}
     others = {model.name for model in loaded[1:]}
-    comparisons = [PHRASES.compare(first[m.query], m) for m in effects if m.subject in others]
+    comparisons = compare_together(
+        [PHRASES.compare(first[m.query], m) for m in effects if m.subject in others]
+    )
     results = [*effects, *correlations]
     if folder:
         from evenhand.report.masked import phrase_charts
@@ -698,7 +700,8 @@ def _measure_models(
     for source in dict.fromkeys(models):
         [m] = measure_with(instrument, load(source), material, run, load.cache)
         results.append(replace(m, subject=source))
-    return results, [instrument.compare(results[0], other) for other in results[1:]]
+    changes = [instrument.compare(results[0], other) for other in results[1:]]
+    return results, compare_together(changes)
 
 
 @masked.command(short_help="CrowS-Pairs: is the stereotype the likelier sentence?")

@@ -295,7 +295,7 @@ def print_measurements(
             *([m.subject] if several else []),
             *([m.metric, indent + query] if label is None else [indent + label(m)]),
             *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
-            p_text(m.details.get("p_holm", m.p_value)),
+            p_text(m.p),
             m.null,
             number(_random(m)),
             "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
@@ -334,12 +334,9 @@ def print_measurements(
         return
     shown = {headers[i] for i in used}
     legend = [f"interval: {rows[0][1].prob * 100:g}%."]
-    corrected = ["p_holm" in m.details for _, m in rows if m.p_value is not None]
-    if "p" in shown and any(corrected):
-        which = (
-            "corrected over the table" if all(corrected) else "of parts corrected for their number"
-        )
-        legend.append(f"p: {which} (Holm).")
+    families = sorted({m.family for _, m in rows if m.p is not None})
+    if "p" in shown and families[-1] > 1:
+        legend.append(f"p: corrected for {_families(families)} (Holm).")
     if "against" in shown:
         legend.append(
             "against: what p tests: a value as far from the ideal by chance, or one as far as that "
@@ -356,6 +353,17 @@ def print_measurements(
     say(" ".join([*legend, note]).rstrip().replace(" \n", "\n"))
 
 
+def _families(sizes: Sequence[int]) -> str:
+    """The numbers of tests that p-values were corrected for.
+
+    >>> _families([4]), _families([1, 4, 146])
+    ('4 tests', 'families of 1, 4 and 146 tests')
+    """
+    if len(sizes) == 1:
+        return f"{sizes[0]} tests"
+    return f"families of {', '.join(map(str, sizes[:-1]))} and {sizes[-1]} tests"
+
+
 def _random(m: Measurement) -> float | None:
     """The median on random words, where they were drawn."""
     return m.details.get("null_median") if "null_draws" in m.details else None
@@ -367,7 +375,7 @@ def _row(m: Measurement) -> dict[str, Any]:
         name: getattr(m, name) for name in ("subject", "metric", "by", "query", "value")
     }
     row |= {name: getattr(m, name) for name in ("low", "high", "prob", "p_value")}
-    row |= {"p_holm": m.details.get("p_holm"), "random": _random(m)}
+    row |= {"p_corrected": m.p_corrected, "family": m.family, "random": _random(m)}
     return row | {"ideal": m.ideal, "n": m.n, "left_out": "; ".join(m.left_out)}
 
 
@@ -385,7 +393,8 @@ def _change_row(c: Comparison) -> dict[str, Any]:
         "high": c.change.high,
         "prob": c.change.prob,
         "p_value": c.p_value,
-        "p_holm": c.details.get("p_holm"),
+        "p_corrected": c.p_corrected,
+        "family": c.family,
         "ideal": c.before.ideal,
         "paired": c.paired,
         "effect": c.effect,
@@ -483,7 +492,7 @@ def print_comparisons(
             *(number(c.before.value), number(c.after.value)),
             times + number(c.change.value),
             interval(c.change.low, c.change.high),
-            p_text(c.details.get("p_holm", c.p_value)),
+            p_text(c.p),
             f"{number(ideal)} {ARROWS[c.before.worse]}" if ideal is not None else "–",
             *(cell(c) for cell in (columns or {}).values()),
             c.effect,

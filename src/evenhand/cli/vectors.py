@@ -49,7 +49,7 @@ from evenhand.cli.output import (
 )
 from evenhand.cli.progress import bar
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
-from evenhand.instruments import Run, correct_p_values, instruments, plan, run_jobs
+from evenhand.instruments import Run, instruments, plan, run_jobs
 from evenhand.results import Measurements
 from evenhand.vectors.mitigation import DebiasSettings
 
@@ -298,7 +298,6 @@ def measure(
     measured = run_jobs(v, bar(jobs, "measuring"), run, strict=strict)
     if robust:
         measured += _check_robustness(v, questions, run)
-    measured = Measurements(correct_p_values(measured), measured.skipped)
     if not measured:
         raise VocabularyError(f"nothing could be measured: {measured.skipped[0]['reason']}")
     if as_json:

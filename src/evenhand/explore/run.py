@@ -15,7 +15,7 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.files import plain
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import label_of
-from evenhand.report.verdicts import SUBJECTS
+from evenhand.report.verdicts import SUBJECTS, VerdictTest
 from evenhand.results import Comparison, Measurement
 from evenhand.text.rewrite.counterfactuals import ORIGINAL, counterfactuals
 from evenhand.text.tables import open_table, text_column
@@ -117,7 +117,7 @@ def read_run(findings: Findings, tables: Sequence[Listing]) -> dict[str, Any]:
                 **plain(verdict.to_dict()),
                 "subject_title": SUBJECTS.get(verdict.subject, verdict.subject),
                 "evidence": [
-                    {**plain(test), "table": _table_of(test, verdict.subject, tables)}
+                    {**plain(test.to_dict()), "table": _table_of(test, verdict.subject, tables)}
                     for test in verdict.tests
                 ],
             }
@@ -136,7 +136,7 @@ def read_run(findings: Findings, tables: Sequence[Listing]) -> dict[str, Any]:
     }
 
 
-def _table_of(test: Row, subject: str, tables: Sequence[Listing]) -> int | None:
+def _table_of(test: VerdictTest, subject: str, tables: Sequence[Listing]) -> int | None:
     """The table that a test of a verdict was computed from, the nearest there is."""
 
     def fit(table: Listing) -> int:
@@ -145,12 +145,12 @@ def _table_of(test: Row, subject: str, tables: Sequence[Listing]) -> int | None:
         m = table.measurement
         if m is None:
             own = {(o.metric, o.query) for o in table.stage.measurements}
-            return 2 * (table.kind == "results" and (test["metric"], test["query"]) in own)
-        if m.metric != test["metric"]:
+            return 2 * (table.kind == "results" and (test.metric, test.query) in own)
+        if m.metric != test.metric:
             return 0
-        if m.query == test["query"]:
+        if m.query == test.query:
             return 5 if table.kind == "items" else 4
-        return 3 if any(part.query == test["query"] for part in m.parts) else 1
+        return 3 if any(part.query == test.query for part in m.parts) else 1
 
     scores = [fit(table) for table in tables]
     best = max(scores, default=0)

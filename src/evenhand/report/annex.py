@@ -28,7 +28,7 @@ def annex_section(findings: Findings) -> Section:
                 row.topic,
                 row.how or "–",
                 row.certainty,
-                row.could_see or "–",
+                row.ruled_out or "–",
             )
             for row in answer.findings
         ),

@@ -8,15 +8,16 @@ terminal and Python (`Audit.answer`) show the same answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand.charts import BLUE, GREY, forest
 from evenhand.instruments import LANGUAGE, all_declarations, find
+from evenhand.judging import Level, excludes
 from evenhand.report.blocks import Figure, Prose, Text
 from evenhand.report.methods import label_of, method
-from evenhand.report.verdicts import SOME, STRONG, SUBJECTS, Level, Verdict
+from evenhand.report.verdicts import SUBJECTS, Verdict, VerdictTest
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.sizes import SIZES, name_size
 
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
 ORDER = ("predictions", "model", "causal", "classifier", "encoder", "vectors", "data")
 """What is said first: what a system does before how it represents words, and data last."""
-LEVELS: tuple[Level, ...] = ("strong evidence", "some evidence", "none found", "not measured")
+LEVELS: tuple[Level, ...] = (
+    "strong evidence",
+    "some evidence",
+    "undecided",
+    "none found",
+    "not measured",
+)
 FOUND = LEVELS[:2]
 SIMULATED = ("data", "classifier")
 """What simulated data make simulated: the data, and the classifiers trained on them."""
@@ -43,8 +50,8 @@ class Finding:
 
     `size` is small, medium or large on the scale of `evenhand.statistics.sizes`, `d` its number
     with an interval, `at_least` the size of the end that is nearer to 0; they are empty
-    where nothing was found, and `could_see` then says the smallest bias that could have been
-    seen. `simulated` says that it is about simulated data.
+    where nothing was found, and `ruled_out` then says what the intervals rule out. `simulated` says
+    that it is about simulated data.
     """
 
     subject: str
@@ -60,7 +67,7 @@ class Finding:
     high: float | None = None
     certainty: str = ""
     how: str = ""
-    could_see: str = ""
+    ruled_out: str = ""
     simulated: bool = False
 
     @property
@@ -119,8 +126,8 @@ class Answer:
 
     @property
     def not_found(self) -> tuple[Finding, ...]:
-        """The checks that found nothing, each with what it could have seen."""
-        return tuple(row for row in self.findings if row.level == "none found")
+        """The checks that found nothing, each with what its intervals rule out."""
+        return tuple(row for row in self.findings if row.level in ("undecided", "none found"))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
@@ -143,7 +150,7 @@ def build_answer(findings: Findings) -> Answer:
             LEVELS.index(v.level),
             simulated and v.subject in SIMULATED,
             ORDER.index(v.subject),
-            -abs((v.size or {}).get("size") or 0.0),
+            -abs((v.size and v.size.size) or 0.0),
         ),
     )
     rows = tuple(_finding(findings, verdict, simulated) for verdict in ranked)
@@ -151,9 +158,8 @@ def build_answer(findings: Findings) -> Answer:
     checked = [row for row in rows if row.level != "not measured"]
     return Answer(
         headline=prose.headline(
-            found=[row for row in checked if row.found],
-            strong=[row for row in checked if row.level == LEVELS[0]],
-            checked=checked,
+            checked=[row for row in checked if not row.simulated],
+            planted=[row for row in checked if row.simulated],
             missing=len(rows) - len(checked),
         ),
         lead=rows[0].sentence if rows and rows[0].found else "",
@@ -189,8 +195,7 @@ def _notices(findings: Findings, simulated: bool) -> Iterator[str]:
 
 
 def _finding(findings: Findings, verdict: Verdict, simulated: bool) -> Finding:
-    size = verdict.size or {}
-    found = verdict.level in FOUND
+    size, found = verdict.size, verdict.found
     return Finding(
         subject=verdict.subject,
         title=SUBJECTS[verdict.subject],
@@ -198,28 +203,31 @@ def _finding(findings: Findings, verdict: Verdict, simulated: bool) -> Finding:
         topic=verdict.topic,
         level=verdict.level,
         sentence=prose.finding(verdict=verdict, found=found),
-        size=size.get("name", "") if found else "",
-        at_least=_at_least(size) if found and size else "",
-        d=size.get("size") if found else None,
-        low=size.get("size_low") if found else None,
-        high=size.get("size_high") if found else None,
-        certainty=prose.certainty(
-            verdict=verdict, size=size, smallest=_smallest_p(verdict), found=found
-        ),
+        size=name_size(size.size or 0.0) if size else "",
+        at_least=_at_least(size) if size else "",
+        d=size.size if size else None,
+        low=size.size_low if size else None,
+        high=size.size_high if size else None,
+        certainty=prose.certainty(verdict=verdict, smallest=_smallest_p(verdict)),
         how=_how(findings, verdict),
-        could_see=prose.could_see(tests=verdict.detectable, name_size=name_size)
-        if verdict.level == "none found"
+        ruled_out=prose.ruled_out(tests=_leading_tests(verdict), name_size=name_size)
+        if verdict.level in ("undecided", "none found")
         else "",
         simulated=simulated and verdict.subject in SIMULATED,
     )
 
 
-def _at_least(size: Mapping[str, Any]) -> str:
+def _at_least(size: VerdictTest) -> str:
     """The size of the end of an interval that is nearer to 0."""
-    low, high = size["size_low"], size["size_high"]
-    if low is None or high is None or low <= 0 <= high:
+    low, high = size.size_low, size.size_high
+    if low is None or high is None or not excludes(low, high, 0.0):
         return name_size(0.0)
     return name_size(min(abs(low), abs(high)))
+
+
+def _leading_tests(verdict: Verdict) -> list[VerdictTest]:
+    """The tests that speak for a verdict without a finding: those that are required, or all."""
+    return [test for test in verdict.tests if test.required] or list(verdict.tests)
 
 
 def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Text | None:
@@ -232,7 +240,7 @@ def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Te
         _forest_row(verdict, test, simulated and verdict.subject in SIMULATED)
         for verdict in findings.verdicts
         for test in (_leading(verdict) if leading else verdict.tests)
-        if test.get("size") is not None and math.isfinite(test["size"])
+        if test.size is not None and math.isfinite(test.size)
     ]
     if not rows:
         return None
@@ -242,7 +250,11 @@ def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Te
         lambda: forest(
             rows,
             x="d, towards the stereotype to the right",
-            looks={"evidence": (BLUE, "circle"), "none found": (GREY, "diamond")},
+            looks={
+                "found": (BLUE, "circle"),
+                "undecided": (GREY, "circle"),
+                "none found": (GREY, "diamond"),
+            },
             references=starts,
             text="name",
             text_title="size",
@@ -252,44 +264,42 @@ def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Te
     )
 
 
-def _leading(verdict: Verdict) -> list[Mapping[str, Any]]:
+def _leading(verdict: Verdict) -> list[VerdictTest]:
     """The test whose size stands for a verdict, or the first that decides."""
     return [verdict.size] if verdict.size else list(verdict.tests[:1])
 
 
-def _forest_row(verdict: Verdict, test: Mapping[str, Any], simulated: bool) -> dict[str, Any]:
+def _forest_row(verdict: Verdict, test: VerdictTest, simulated: bool) -> dict[str, Any]:
     name = f"{verdict.name}, {verdict.topic}" if verdict.subject == "vectors" else verdict.name
-    evidence = test["p_holm"] < SOME
+    outcome = "none found" if test.outcome == "opposite" else test.outcome
     return {
-        "label": f"{name}: {test['label']}" + " (simulated)" * simulated,
-        "value": test["size"],
-        "low": test["size_low"],
-        "high": test["size_high"],
+        "label": f"{name}: {test.label}" + " (simulated)" * simulated,
+        "value": test.size,
+        "low": test.size_low,
+        "high": test.size_high,
         "ideal": 0.0,
-        "series": "evidence" if evidence else "none found",
-        "name": name_size(test["size"]) if evidence else "none found",
+        "series": outcome,
+        "name": name_size(test.size or 0.0) if test.found else outcome,
     }
 
 
 def _smallest_p(verdict: Verdict) -> float | None:
-    known = [test["p_holm"] for test in verdict.tests if test.get("p_holm") is not None]
-    return min(known, default=None)
+    return min((test.p for test in verdict.tests if test.p is not None), default=None)
 
 
 def _how(findings: Findings, verdict: Verdict) -> str:
     """The measures behind a verdict, each with what it was measured on."""
-    parts: dict[str, list[Mapping[str, Any]]] = {}
+    parts: dict[str, list[VerdictTest]] = {}
     for test in verdict.tests:
-        if "metric" in test:
-            parts.setdefault(test["metric"], []).append(test)
+        parts.setdefault(test.metric, []).append(test)
     if verdict.subject == "data":
         texts = findings.subjects.get("data", {}).get("texts")
         return "; ".join(prose.how(label=label_of(name), n=texts, unit="texts") for name in parts)
     return "; ".join(
         prose.how(
             label=label_of(metric),
-            n=max((test.get("n") or 0 for test in tests), default=0),
-            unit=tests[0].get("unit", "items"),
+            n=max((test.n for test in tests), default=0),
+            unit=tests[0].unit,
         )
         for metric, tests in parts.items()
     )
@@ -301,13 +311,11 @@ def _example(findings: Findings, ranked: Sequence[Verdict]) -> Example | None:
     Of a finding, only tests of the measure that its size is of and that hold count.
     """
     for verdict in ranked:
-        metric = str((verdict.size or {}).get("metric", ""))
+        metric = verdict.size.metric if verdict.size else ""
         exhibit = getattr(find(metric), "exhibit", None) if metric else None
         if exhibit is None:
             continue
-        queries = {
-            t["query"] for t in verdict.tests if t.get("metric") == metric and t["p_holm"] < SOME
-        }
+        queries = {test.query for test in verdict.tests if test.metric == metric and test.found}
         chosen = [
             shown
             for m in _measured(findings, verdict)
@@ -469,14 +477,13 @@ def _actions(
         }
         if verdict.level in FOUND:
             yield Action(about=about, text=prose.act(**named), command=prose.act_command(**named))
-        if verdict.level in ("some evidence", "none found"):
-            tests = verdict.detectable or verdict.tests
-            open_ = [t for t in tests if t.get("n_for") and not t.get("p_holm", 1) < STRONG]
+        if verdict.level in ("some evidence", "undecided"):
+            tests = _leading_tests(verdict)
+            open_ = [test for test in tests if test.outcome == "undecided" and test.needed]
             if open_:
-                test = min(open_, key=lambda t: t["smallest_size"])
                 yield Action(
                     about=about,
-                    text=prose.settle(test=test, level=verdict.level, name_size=name_size),
+                    text=prose.settle(test=min(open_, key=lambda test: test.needed or 0)),
                     command=prose.settle_command(verdict=verdict),
                 )
         if verdict.level == "not measured":

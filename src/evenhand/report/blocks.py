@@ -201,7 +201,7 @@ def change_columns(interval: str = "Interval of the change") -> Columns:
     }
 
 
-P: Columns = {"p": lambda m: p_cell(m.p_value)}
+P: Columns = {"p": lambda m: p_cell(m.p)}
 
 
 def n_column(heading: str) -> Columns:

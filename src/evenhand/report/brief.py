@@ -11,9 +11,7 @@ from evenhand.report.answer import deciding_forest, prose
 from evenhand.report.blocks import Figure, render_page
 from evenhand.report.methods import Method, method
 from evenhand.report.verdicts import SUBJECTS, rules
-from evenhand.statistics.power import POWER
 from evenhand.statistics.sizes import SIZES
-from evenhand.wording import percent
 
 if TYPE_CHECKING:
     from evenhand.report.findings import Findings
@@ -52,7 +50,6 @@ def render_methods(findings: Findings) -> str:
         rules=rules(findings),
         subjects=SUBJECTS,
         sizes=SIZES,
-        power=percent(POWER),
         bibtex=bibtex(["evenhand", *dict.fromkeys(keys)]),
     )
 

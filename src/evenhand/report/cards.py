@@ -169,12 +169,8 @@ def _card(
         **_common(findings, judged, JUDGED[kind], (kind,)),
         methods=_methods(findings, JUDGED[kind]),
         tests=table(
-            ("What", "Deciding test", "p", "p, corrected for the number of tests"),
-            (
-                (_about(v), str(t["label"]), p_value(t["p_value"]), p_value(t["p_holm"]))
-                for v in judged
-                for t in v.tests
-            ),
+            ("What", "Deciding test", "p, corrected for the number of tests", "Outcome"),
+            ((_about(v), t.label, p_value(t.p), t.outcome) for v in judged for t in v.tests),
         ),
         **{"data": None, **more},
     )
@@ -294,7 +290,7 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
                 value=m.value,
                 low=m.low,
                 high=m.high,
-                p_value=m.p_value,
+                p_value=m.p,
                 ideal=m.ideal,
             )
             for m in findings.measured("measures", verdict.topic)
@@ -346,10 +342,7 @@ def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
         for part in PARTS[subject]:
             if part == "vectors":
                 tested = {
-                    t["metric"]
-                    for v in findings.verdicts
-                    if v.subject == "vectors"
-                    for t in v.tests
+                    t.metric for v in findings.verdicts if v.subject == "vectors" for t in v.tests
                 }
                 rows += [
                     known for name in methods(part) if name in tested and (known := method(name))
@@ -428,7 +421,6 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
             "Women",
             "Odds ratio",
             f"{percent(findings.settings['prob'])} interval",
-            "p",
             "p, corrected",
         ),
         (
@@ -438,8 +430,7 @@ def _data_facts(findings: Findings) -> dict[str, Any]:
                 f"{m.details['female']:,}",
                 number(m.value, 2),
                 span(m.low, m.high, 2),
-                p_value(m.p_value),
-                p_value(m.details["p_holm"]),
+                p_value(m.p),
             )
             for m in measured
         ),

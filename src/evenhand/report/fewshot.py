@@ -390,7 +390,7 @@ def bias_measures(runs: Mapping[str, Measurement]) -> Chart:
                     band_low=None if band is None else -band,
                     band_high=band,
                     chance=f"± {number(band)}",
-                    p=p_value(m.p_value),
+                    p=p_value(m.p),
                     null_p=p_value(m.details["null_p"]),
                 )
             )
@@ -447,7 +447,7 @@ def _change_row(name: str, c: Comparison) -> Row:
         "before": c.before.value if known else None,
         "series": CROSSED if c.effect.endswith(CROSSED) else c.effect,
         "change": _shown(c.change),
-        "p": p_value(c.p_value),
+        "p": p_value(c.p),
     }
 
 
@@ -689,7 +689,7 @@ def _bias(networks: Sequence[Network]) -> Section:
         ),
         {
             **value_columns(interval=ends),
-            "p, new classes": lambda m: p_cell(m.p_value),
+            "p, new classes": lambda m: p_cell(m.p),
             "Chance gives up to": lambda m: Cell(
                 f"± {number(m.details['null_high'])}", m.details["null_high"]
             ),

@@ -149,7 +149,7 @@ def differences(comparisons: Sequence[Comparison]) -> Chart:
             f"{pair.after.subject} − {pair.before.subject}",
             series=series,
             n=c.paired,
-            p=p_value(pair.details["p_holm"]) if c is pair else "–",
+            p=p_value(pair.p) if c is pair else "–",
         )
         for pair in comparisons
         for series, c in (("full vocabulary", pair), ("top k", pair.parts[0]))
@@ -325,7 +325,7 @@ def phrase_forest(effects: Sequence[Measurement]) -> Chart:
                     m,
                     m.query,
                     series=centred if m.details["centred"] else raw,
-                    p=p_value(m.p_value),
+                    p=p_value(m.p),
                     n=m.n,
                 ),
             )
@@ -516,7 +516,7 @@ def _pronouns(findings: Findings) -> Section:
                 **value_columns(built_in.prob, "Mean"),
                 "Above 0.5": lambda m: count(m.details["above"]),
                 "Below 0.5": lambda m: count(m.details["below"]),
-                "p (sign test)": lambda m: p_cell(m.p_value),
+                "p (sign test)": lambda m: p_cell(m.p),
                 **n_column("Decided"),
             },
         ),

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.charts import BLUE, GREY, INK, ORANGE, Chart, forest, row_of
+from evenhand.instruments import judge_result
+from evenhand.judging import SOME
 from evenhand.report.blocks import (
     Block,
     P,
@@ -15,13 +17,11 @@ from evenhand.report.blocks import (
     Text,
     count,
     not_measured,
-    p_cell,
     result_table,
     share,
     value_columns,
 )
 from evenhand.report.findings import Findings
-from evenhand.report.verdicts import SOME
 from evenhand.results import Measurement
 from evenhand.text.structural import REASONS, STEP_OF
 from evenhand.wording import p_value, percent
@@ -51,11 +51,11 @@ def odds_chart(measured: Sequence[Measurement]) -> Chart:
         row_of(
             m,
             m.query,
-            p=p_value(m.details["p_holm"]),
+            p=p_value(m.p),
             men=m.details["male"],
             women=m.details["female"],
             series="not clear"
-            if m.details["p_holm"] >= SOME
+            if not judge_result(m).found
             else f"leans to {'men' if m.value > 1 else 'women'}",
         )
         for m in drawn
@@ -109,7 +109,7 @@ def _odds(findings: Findings) -> Section:
     blocks = not_measured(findings.skipped("odds"))
     content, rows = class_leanings(findings)
     if content and rows:
-        leaning = [m for m in rows if m.details["p_holm"] < SOME]
+        leaning = [m for m in rows if judge_result(m).found]
         blocks += [
             prose.text("odds", content=content),
             prose.figure(
@@ -127,7 +127,7 @@ def _odds(findings: Findings) -> Section:
 
 
 def _odds_table(rows: Sequence[Measurement]) -> Table:
-    shown = sorted(rows, key=lambda m: (m.details["p_holm"], m.query))[:ROWS]
+    shown = sorted(rows, key=lambda m: (m.p, m.query))[:ROWS]
     return result_table(
         prose.table_odds(rows=len(rows), shown=len(shown)),
         ("Class",),
@@ -135,7 +135,6 @@ def _odds_table(rows: Sequence[Measurement]) -> Table:
         {
             **value_columns(rows[0].prob, "Odds ratio"),
             **P,
-            "p, corrected": lambda m: p_cell(m.details["p_holm"]),
             "Men": lambda m: count(m.details["male"]),
             "Women": lambda m: count(m.details["female"]),
         },

@@ -29,7 +29,6 @@ from evenhand.charts import (
     row_of,
     scatter,
 )
-from evenhand.instruments import correct_p_values
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -444,11 +443,10 @@ def _measures_table(measured: Sequence[Measurement], topic: Topic) -> Table:
     return result_table(
         f"Measures of {topic.title}",
         ("Measure",),
-        ((label_of(m, topic.name), m) for m in correct_p_values(measured)),
+        ((label_of(m, topic.name), m) for m in measured),
         {
             **value_columns(measured[0].prob),
             **P,
-            "p, corrected": lambda m: p_cell(m.details.get("p_holm")),
             "p is against": lambda m: m.null or "–",
             "Random words give": _null,
             "Ideal": lambda m: cell(m.ideal, 0),

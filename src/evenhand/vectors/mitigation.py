@@ -240,10 +240,7 @@ def _measures(
     # debiased vectors have another length than the original ones, so both are read at length one
     jobs = plan("vectors", topic, options={"permutations": 0, "null": 0, "length": "unit"})
     first, second = (run_jobs(v, jobs, Run(seed=seed, prob=prob)) for v in (before, after))
-    later = {(m.metric, m.query): m for m in second}
-    return tuple(
-        compare(m, later[m.metric, m.query]) for m in first if (m.metric, m.query) in later
-    )
+    return tuple(compare(first, second))
 
 
 def _neutral(topic: Topic, which: str) -> Literal["all"] | list[str]:

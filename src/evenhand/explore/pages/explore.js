@@ -633,7 +633,7 @@
   const run = (() => {
     const PREDICTIONS = "predictions";
     const KIND = { items: "items", parts: "parts", results: "results", changes: "before and after" };
-    const LEVEL = { "strong evidence": "strong", "some evidence": "some", "none found": "none" };
+    const LEVEL = { "strong evidence": "strong", "some evidence": "some", "undecided": "undecided", "none found": "none" };
     const choice = byId("table"), find = byId("find"), box = byId("table-result");
     let read = null, first = 0, sort = "", descending = false;
 
@@ -667,7 +667,7 @@
       press(all(".judged")[i]);
       const verdict = read.verdicts[i];
       if (!verdict) return;
-      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p_holm ?? test.p_value),
+      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p),
         test.table === null ? "–" : el("button", { type: "button", className: "plain", onclick: () => chooseTable(String(test.table), true), "aria-label": `Show the items of ${test.label}` }, "Show")]);
       byId("evidence").replaceChildren(el("h2", {}, `${verdict.name}, ${verdict.topic}: ${verdict.verdict}`), el("p", {}, verdict.sentence),
         rows.length ? table([{ title: "Test" }, { title: "value [interval]", number: true, wrap: true }, { title: "p, corrected", number: true }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");

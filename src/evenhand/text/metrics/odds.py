@@ -16,12 +16,20 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Literal
 
 from evenhand.errors import InputError, parameter
-from evenhand.instruments import READABLE, Declaration, Evidence, Exhibit, Run, instrument, option
+from evenhand.instruments import (
+    READABLE,
+    Declaration,
+    Evidence,
+    Exhibit,
+    Run,
+    correct_p_values,
+    instrument,
+    option,
+)
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.odds import conditional_interval, fisher_test, odds_ratio
-from evenhand.statistics.tests import holm
 from evenhand.text.tables import Corpus, Source, Table, as_cell, open_table
 from evenhand.wording import percent
 
@@ -64,6 +72,7 @@ _MAX_VALUES = 100
     ideal=1.0,
     worse="away",
     role="leads",
+    stereotype=0,
     compared="ratio",
     size="odds",
     unit="texts",
@@ -281,7 +290,7 @@ def odds(
     -----
     $[m_j / \sum_{i \ne j} m_i] / [f_j / \sum_{i \ne j} f_i]$ (El Zein 2021, eq. 18, after Sun
     & Peng 2021). `low` and `high` are normal on the log scale, `exact_low` and `exact_high` in the
-    details hold given the margins. p is Fisher's, `p_holm` corrected for the number of classes.
+    details hold given the margins. p is Fisher's.
     `women` in the details is the share of women in the class, `women_low` and `women_high` its
     interval (Wilson).
 
@@ -325,17 +334,11 @@ def class_odds(
     for name in labels:
         m, f = male.get(name, 0), female.get(name, 0)
         tables.append((m, men - m, f, women - f))
-    corrected = holm([fisher_test(*cells) for cells in tables])
-    parts = [
-        _class_part(name, cells, p_holm, run)
-        for name, cells, p_holm in zip(labels, tables, corrected, strict=True)
-    ]
-    return tuple(sorted(parts, key=lambda part: -part.value))
+    parts = [_class_part(name, cells, run) for name, cells in zip(labels, tables, strict=True)]
+    return tuple(sorted(correct_p_values(parts), key=lambda part: -part.value))
 
 
-def _class_part(
-    name: str, cells: tuple[int, int, int, int], p_holm: float, run: Run
-) -> Measurement:
+def _class_part(name: str, cells: tuple[int, int, int, int], run: Run) -> Measurement:
     estimate = odds_ratio(*cells, run.prob)
     exact_low, exact_high = conditional_interval(*cells, run.prob)
     women, women_low, women_high = wilson(cells[2], cells[0] + cells[2], run.prob)
@@ -349,7 +352,6 @@ def _class_part(
         p_value=fisher_test(*cells),
         test=TEST,
         details={
-            "p_holm": p_holm,
             "exact_low": exact_low,
             "exact_high": exact_high,
             "male": cells[0],
@@ -473,7 +475,7 @@ class Counts:
             subject=self.source,
             n=self.rows["male"].total() + self.rows["female"].total(),
             interval="one odds ratio per class (parts)",
-            test=f"{TEST}; p_holm corrected over the classes",
+            test=f"{TEST}; corrected over the classes",
             items=_class_items(classes),
             parts=(*classes, *((self.agreement(run),) if self.compares else ())),
             details={
@@ -648,7 +650,7 @@ class Counts:
 
 def _class_items(classes: Iterable[Measurement]) -> Items:
     shares = ("women", "women_low", "women_high")
-    details = ("exact_low", "exact_high", "p_holm", "male", "female", *shares, "corrected")
+    details = ("exact_low", "exact_high", "male", "female", *shares, "corrected")
     return Items(
         {
             "class": part.query,
@@ -656,6 +658,7 @@ def _class_items(classes: Iterable[Measurement]) -> Items:
             "low": part.low,
             "high": part.high,
             "p_value": part.p_value,
+            "p_corrected": part.p_corrected,
             **{name: part.details[name] for name in details},
         }
         for part in classes
