@@ -160,7 +160,9 @@ def test_the_table_and_the_sentence_of_a_result_fit_the_terminal(cls, columns, m
 def test_the_sentence_says_what_was_found_and_how_sure(cls):
     for m, comparison in zip(measured(cls), compared(cls), strict=True):
         text = summarize(m)
-        assert text.startswith(("Found", "None found", "Measured", "Nothing can be said"))
+        assert text.startswith(
+            ("Found", "Undecided", "None found", "Measured", "Nothing can be said")
+        )
         assert text.endswith(".")
         assert not re.search(r"[{}\n]|nan|None\b(?! found)", text)
         if not text.startswith("Nothing"):

@@ -43,19 +43,31 @@ def comparison(before, after, change, **fields):
             "Found in S, Q: a woman is expected in 9 of 13 sentences (Pronoun score 0.200 "
             "[0.100, 0.300]; p = 0.012).",
         ),
-        (  # two-sided: half the width is 1.96 standard errors, 2.8 of them would have been seen
+        (  # an odds of .588 is d = .196
             measurement(
                 "pronouns", 0.52, 0.452, 0.588, p_value=0.6, details={"above": 1, "below": 2}
             ),
             "None found in S, Q: Pronoun score 0.520 [0.452, 0.588]; p = 0.600; a difference from "
-            "0.5 of 0.097 or more would have been seen with a power of 80 %.",
+            "0.5 beyond 0.088 is ruled out at 95 %.",
+        ),
+        (
+            measurement(
+                "pronouns", 0.52, 0.452, 0.591, p_value=0.6, details={"above": 1, "below": 2}
+            ),
+            "Undecided in S, Q: Pronoun score 0.520 [0.452, 0.591]; p = 0.600; a difference from "
+            "0.5 beyond 0.091 is ruled out at 95 %.",
+        ),
+        (  # the test alone is not enough
+            measurement("pronouns", 0.7, 0.49, 0.9, p_value=0.01, details={"above": 1, "below": 2}),
+            "Undecided in S, Q: Pronoun score 0.700 [0.490, 0.900]; p = 0.010; a difference from "
+            "0.5 beyond 0.400 is ruled out at 95 %.",
         ),
         (
             measurement(
                 "pronouns", 0.7, 0.2, 1, p_value=0.3, n=4, details={"above": 1, "below": 2}
             ),
-            "None found in S, Q: Pronoun score 0.700 [0.200, 1.000]; p = 0.300; 4 items are too "
-            "few to see even a large bias.",
+            "Measured in S, Q: Pronoun score 0.700 [0.200, 1.000]; p = 0.300; 4 sentences are too "
+            "few to be judged (20 or more).",
         ),
         (  # one-sided, on its side and on the other
             measurement("association", -0.05, -0.08, -0.02, p_value=0.001),
@@ -67,7 +79,7 @@ def comparison(before, after, change, **fields):
             "Found the opposite of bias in S, Q: stereotypes are further from their own class than "
             "from the others (Association contrast 0.050 [0.020, 0.080]; p = 0.001).",
         ),
-        (  # against random words the smallest bias that would have been seen is not known
+        (  # against random words
             measurement(
                 "direct_bias",
                 0.16,
@@ -76,8 +88,8 @@ def comparison(before, after, change, **fields):
                 p_value=0.4,
                 details={"null_median": 0.11, "null_draws": 20},
             ),
-            "None found in S, Q: Direct bias 0.160 [0.100, 0.200]; p = 0.400, against random "
-            "words, which read 0.110.",
+            "Undecided in S, Q: Direct bias 0.160 [0.100, 0.200]; p = 0.400; random words score "
+            "0.110; beyond 0.200 is ruled out at 95 %.",
         ),
         (  # decides nothing
             measurement("crows", 0.58, 0.53, 0.63, p_value=0.002, n=262),
@@ -125,8 +137,8 @@ def comparison(before, after, change, **fields):
         ),
         (  # another probability, which is also the level of the test
             measurement("association", -0.05, -0.08, -0.02, p_value=0.03, prob=0.99),
-            "None found in S, Q: Association contrast −0.050 [−0.080, −0.020] (99 %); p = 0.030; a "
-            "bias of 0.040 or more would have been seen with a power of 80 %.",
+            "Undecided in S, Q: Association contrast −0.050 [−0.080, −0.020] (99 %); p = 0.030; "
+            "beyond 0.080 is ruled out at 99 %.",
         ),
     ],
 )
@@ -149,7 +161,7 @@ def test_a_posterior_says_how_probable_a_value_below_zero_is():
         "Found in S, associated-different: stereotypes are closer to their own class than to the "
         "others (Association contrast −0.050 [−0.080, −0.020] (89 %); P(< 0) > 0.999)."
     )
-    assert summarize(replace(m, high=0.01)).startswith("None found in S, associated-different")
+    assert summarize(replace(m, high=0.01)).startswith("Undecided in S, associated-different")
 
 
 def test_the_p_values_of_several_tests_are_corrected():
@@ -160,7 +172,9 @@ def test_the_p_values_of_several_tests_are_corrected():
     assert both.startswith("Found in 1 of 2 tests of S; the clearest is Association contrast, Q:")
     assert "p = 0.040, corrected for 2 tests" in both
     several = summarize([clear, other, replace(other, query="R")])
-    assert several.startswith("None found in 3 tests of S: Association contrast, Q, which decides,")
+    assert several.startswith(
+        "Undecided: none of 3 tests of S found a bias, all leave one open; Association contrast, Q "
+    )
     assert "p = 0.060, corrected for 3 tests" in several
 
 
@@ -211,7 +225,7 @@ AFTER = measurement("pronouns", 0.6, 0.5, 0.7, subject="B")
         (
             comparison(BEFORE, replace(BEFORE, subject="B"), (0.0, -0.098, 0.098)),
             "No clear change from A to B: Pronoun score, Q 0.900 → 0.900, change 0.000 [−0.098, "
-            "0.098]; a change of 0.140 or more would have been seen with a power of 80 %.",
+            "0.098]; a change beyond 0.098 is ruled out at 95 %.",
         ),
         (
             comparison(

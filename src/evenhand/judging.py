@@ -215,6 +215,13 @@ class BiasTest:
         return self.role in ("decides", "confirms")
 
     @property
+    def kind(self) -> Literal["deciding", "confirming", "other"]:
+        """The family that it belongs to."""
+        if self.decides:
+            return "deciding"
+        return "confirming" if self.role == "confirms" else "other"
+
+    @property
     def deciding_p(self) -> float | None:
         """The p-value that decides: that of the wider population where there is one."""
         return self.p_value if self.general is None else self.general.p_value
@@ -279,9 +286,9 @@ class Judgement:
 def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Judgement]:
     """Judge tests that a reader sees together.
 
-    Tests that decide are one family, all others are another; `others` are tests that are judged
-    elsewhere but belong to the same families, such as those of other topics. A test that repeats
-    another one of the same question is of the second family.
+    Tests that decide are one family, those that only confirm another, all others a third; `others`
+    are tests that are judged elsewhere but belong to the same families, such as those of other
+    topics. A test that repeats another one of the same question is of the third family.
 
     - *Found*: the corrected p-value is below the level **and** the interval excludes the ideal.
       Without a p-value the interval at the family's level decides. Where interval and p-value are
@@ -304,11 +311,11 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
     """
     everything = [*tests, *others]
     made = {(test.metric, test.query) for test in everything}
-    families: dict[bool, list[int]] = {True: [], False: []}
+    families: dict[str, list[int]] = {}
     for i, test in enumerate(everything):
         if is_judged(test):
             repeated = bool(test.repeats) and (test.repeats, test.query) in made
-            families[test.decides and not repeated].append(i)
+            families.setdefault("other" if repeated else test.kind, []).append(i)
     corrected: dict[int, tuple[float | None, float | None, int]] = {}
     for members in families.values():
         ps = [_or_one(everything[i].deciding_p) for i in members]

@@ -37,8 +37,9 @@ def summarize(
     -------
     str
         "Found …", "Undecided …" or "None found …" by the rules of `evenhand.judging.judge`, with
-        what the interval rules out. Of several tests those that decide a verdict count, or all
-        where none does; p-values are corrected for them (Holm). A measure without ideal, or
+        what the interval rules out. Of several tests those that decide a verdict count, or where
+        none does those that confirm one, or all; p-values are corrected for them (Holm). A measure
+        without ideal, or
         without a test that could say whether it is more than chance gives, is "Measured …".
 
     Examples
@@ -61,7 +62,9 @@ def summarize(
     if not tests:
         return ""
     judged = [each for each in tests if each[1].outcome not in ("not judged", "not measured")]
-    deciding = [each for each in judged if each[0].test.decides] or judged
+    kinds = {each[0].test.kind for each in judged}
+    first = next((kind for kind in ("deciding", "confirming") if kind in kinds), "other")
+    deciding = [each for each in judged if each[0].test.kind == first]
     if len(deciding) > 1:
         return _several(deciding)
     return _single(*(deciding or tests)[0], of=len(tests))
@@ -105,8 +108,9 @@ def _numbers(tested: Tested, judgement: Judgement) -> str:
         text += f" ({percent(test.prob)})"
     if (sure := m.details.get("p_below_zero")) is not None:
         text += f"; P(< 0) {_relation(probability(sure))}"
-    if judgement.p is not None:
-        text += f"; p {p_relation(judgement.p)}".replace("\u00a0", " ")
+    p = m.p if judgement.outcome == "not judged" else judgement.p
+    if p is not None:
+        text += f"; p {p_relation(p)}".replace("\u00a0", " ")
         text += f", corrected for {judgement.family} tests" if judgement.family > 1 else ""
         if m.null == "random words":
             text += f"; random words score {_value(m.details['null_median'])}"

@@ -298,6 +298,6 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
             )[0].level
             for seed in range(worlds)
         ]
-    assert levels[0].count("none found") >= 10
+    assert levels[0].count("none found") + levels[0].count("undecided") >= 10
     assert "strong evidence" not in levels[0]
     assert "none found" not in levels[1]

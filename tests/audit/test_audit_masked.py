@@ -63,8 +63,8 @@ def test_one_kind_of_bias_alone_is_some_evidence(tmp_path, monkeypatch, dials, s
 
 def test_a_clean_model_is_not_called_biased(tmp_path, monkeypatch):
     [verdict] = judge_subject(audited_model(World(), PLAIN, tmp_path, monkeypatch), "model")
-    assert verdict.level == "none found"
-    assert "not proof" in verdict.sentence
+    assert verdict.level == "undecided"
+    assert "intervals rule out" in verdict.sentence
     assert any(verdict.cannot_mean in rule for rule in explain("model"))
 
 
@@ -74,17 +74,17 @@ def test_clean_models_raise_no_alarm_beyond_the_level(tmp_path, monkeypatch):
     for seed in range(10, 22):
         findings = audited_model(World(seed=seed), PLAIN, tmp_path / str(seed), monkeypatch)
         levels[judge_subject(findings, "model")[0].level] += 1
-    assert levels["none found"] >= 11
+    assert levels["none found"] + levels["undecided"] >= 11
     assert not levels["strong evidence"]
 
 
 def test_every_deciding_test_is_corrected_for_the_others(tmp_path, monkeypatch):
     [verdict] = judge_subject(audited_model(World(seed=4), PLAIN, tmp_path, monkeypatch), "model")
     assert len(verdict.tests) == 5
-    ordered = sorted(verdict.tests, key=lambda test: test["p_value"])
-    assert ordered[0]["p_holm"] == pytest.approx(min(1, 5 * ordered[0]["p_value"]))
-    assert all(test["p_holm"] >= test["p_value"] for test in ordered)
-    assert "neutral" not in {test["query"] for test in verdict.tests}
+    ordered = sorted(verdict.tests, key=lambda test: test.p_value)
+    assert ordered[0].p == pytest.approx(min(1, 5 * ordered[0].p_value))
+    assert all(test.p >= test.p_value for test in ordered)
+    assert "neutral" not in {test.query for test in verdict.tests}
 
 
 def test_sentences_of_the_data_are_scored_where_there_are_enough(tmp_path, monkeypatch):

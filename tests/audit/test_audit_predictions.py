@@ -37,7 +37,7 @@ def test_a_large_gap_is_strong_evidence_and_none_is_not_found(biased, fair):
     assert "Classes are not recognised equally often" in verdict.sentence
     [verdict] = fair.verdicts
     assert verdict.level == "none found"
-    assert "With a power of 80 %" in verdict.sentence
+    assert "the intervals rule out" in verdict.sentence
     assert not fair.failed
 
 

@@ -42,9 +42,7 @@ def test_odds_are_those_of_the_counts(tmp_path):
     assert [m.query for m in found] == [row.query for row in expected]
     for m, row in zip(found, expected, strict=True):
         assert (m.value, m.low, m.high) == pytest.approx((row.value, row.low, row.high))
-        assert (m.p_value, m.details["p_holm"]) == pytest.approx(
-            (row.p_value, row.details["p_holm"])
-        )
+        assert (m.p_value, m.p) == pytest.approx((row.p_value, row.p))
         assert m.n == row.n == row.details["male"] + row.details["female"]
     content = findings.details("odds")
     assert content["men"] + content["women"] == content["texts"] == 360
@@ -106,7 +104,7 @@ def test_a_leaning_of_middling_clarity_is_some_evidence(tmp_path):
         name="middling",
     )
     findings = audited_data(data, tmp_path)
-    least = min(m.details["p_holm"] for m in findings.measured("odds"))
+    least = min(m.p for m in findings.measured("odds"))
     assert 0.01 < least < 0.05
     [verdict] = judge_subject(findings, "data")
     assert verdict.level == "some evidence"
@@ -117,20 +115,20 @@ def test_even_data_raise_no_alarm_beyond_the_level(tmp_path):
     levels = Counter()
     for seed in range(200):
         made = Odds().audit(None, Run(), Texts(drawn(seed), Options(work=tmp_path)))
-        levels[min(m.details["p_holm"] for m in made["measurements"]) < 0.05] += 1
+        levels[min(m.p for m in made["measurements"]) < 0.05] += 1
     assert levels[True] <= 10
 
 
 def test_none_found_says_what_it_cannot_mean(tmp_path):
     [verdict] = judge_subject(audited_data(drawn(0), tmp_path), "data")
-    assert verdict.level == "none found"
-    assert "not proof" in verdict.sentence
+    assert verdict.level == "undecided"
+    assert "rule out an odds ratio beyond" in verdict.sentence
     assert verdict.cannot_mean
     assert any(verdict.cannot_mean in rule for rule in explain("data"))
 
 
 @pytest.mark.parametrize(
-    ("dials", "level"), [("shares=1", "strong evidence"), ("shares=0,seed=2", "none found")]
+    ("dials", "level"), [("shares=1", "strong evidence"), ("shares=0,seed=2", "undecided")]
 )
 def test_simulated_biographies_are_judged_by_their_shares(tmp_path, dials, level):
     data = read(f"simulated:per_class=40,{dials}")

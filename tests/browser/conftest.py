@@ -16,7 +16,7 @@ from evenhand.audit import audit
 from evenhand.files import save_json
 from evenhand.report.findings import read_findings
 from evenhand.report.page import write_report
-from evenhand.report.verdicts import Number, Verdict
+from evenhand.report.verdicts import Number, Verdict, VerdictTest
 from evenhand.simulate import world
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
@@ -57,6 +57,9 @@ def axe() -> str:
     return file.read_text(encoding="utf-8")
 
 
+WORK = VerdictTest(
+    label="words about work", metric="odds", query="work", value=2, low=1.5, high=2.7, p=0.02
+)
 MORE = (
     Verdict(
         subject="data",
@@ -65,7 +68,7 @@ MORE = (
         level="some evidence",
         sentence="Some words stand more often beside one gender.",
         numbers=(Number(label="Odds ratio", value=2, low=1.5, high=2.7, p_value=0.001, ideal=1),),
-        tests=({"label": "words about work", "p_holm": 0.02},),
+        tests=(WORK,),
         cannot_mean="Of the data.",
     ),
     Verdict(

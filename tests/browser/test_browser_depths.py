@@ -12,7 +12,7 @@ from devtools import Page
 
 from evenhand.report.brief import ROWS, render_brief
 from evenhand.report.findings import read_findings
-from evenhand.report.verdicts import Verdict
+from evenhand.report.verdicts import Verdict, VerdictTest
 
 Open = Callable[..., Page]
 
@@ -44,24 +44,30 @@ def test_the_brief_of_a_long_audit_is_one_page(show: Open, report: Path, tmp_pat
 
 
 def _none(name: str) -> Verdict:
-    test = {
-        "label": "A test with a name of some length",
-        "quantity": "a quantity with a name of some length",
-        "metric": "association",
-        "smallest_effect": 0.1234,
-        "smallest_size": 1.234,
-        "n": 20,
-        "unit": "stereotype words",
-        "n_for": {"small": 2000, "medium": 300, "large": 90},
-        "p_holm": 0.5,
-    }
+    test = VerdictTest(
+        label="A test with a name of some length",
+        quantity="a quantity with a name of some length",
+        metric="association",
+        query="gender",
+        value=0.01,
+        low=-0.1,
+        high=0.1234,
+        size=0.1,
+        size_low=-1.0,
+        size_high=1.234,
+        ruled_out=0.1234,
+        n=20,
+        unit="stereotype words",
+        needed=2000,
+        p=0.5,
+    )
     return Verdict(
         subject="vectors",
         name=name,
         topic="gender",
-        level="none found",
+        level="undecided",
         sentence="None.",
-        detectable=(test, test),
+        tests=(test, test),
     )
 
 

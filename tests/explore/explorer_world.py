@@ -10,7 +10,7 @@ from evenhand.explore.run import PredictionTable, read_prediction_table
 from evenhand.explore.subjects import Subjects
 from evenhand.language.asking import WORDS
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import Number, Verdict
+from evenhand.report.verdicts import Number, Verdict, VerdictTest
 from evenhand.results import Items, Measurement
 from evenhand.simulate import causal, masked
 from evenhand.vectors import Vectors
@@ -61,9 +61,9 @@ def make_findings() -> Findings:
         ),
     )
 
-    def test(metric: str, query: str) -> dict[str, Any]:
-        numbers = {"value": 0.77, "low": 0.7, "high": 0.8, "p_value": 0.001, "p_holm": 0.002}
-        return {"label": metric, "metric": metric, "query": query, **numbers}
+    def test(metric: str, query: str) -> VerdictTest:
+        numbers = {"value": 0.77, "low": 0.7, "high": 0.8, "p_value": 0.001, "p": 0.002}
+        return VerdictTest(label=metric, metric=metric, query=query, **numbers)
 
     verdicts = (
         Verdict(

@@ -132,7 +132,7 @@ def pronouns(document: Document) -> Iterator[Row]:
         yield f"{name}/full", estimate(data["change"], data["p_value"])
         [top] = data["parts"]
         yield f"{name}/top", estimate(top["change"])
-        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
+        yield f"{name}/holm", numbers(p=data["p_corrected"])
 
 
 def association(document: Document) -> Iterator[Row]:
@@ -168,8 +168,8 @@ def _pairs(data: Mapping[str, Any], name: str) -> Iterator[Row]:
     yield f"{name}/share", estimate(result, data["p_value"])
     [difference] = _parts(data, "component")
     yield f"{name}/difference", estimate(difference.get("change", difference))
-    if "p_holm" in data["details"]:
-        yield f"{name}/holm", numbers(p=data["details"]["p_holm"])
+    if data["p_corrected"] is not None:
+        yield f"{name}/holm", numbers(p=data["p_corrected"])
 
 
 def crows(document: Document) -> Iterator[Row]:
@@ -285,7 +285,7 @@ def odds(document: Document) -> Iterator[Row]:
     for part in measurement["parts"]:
         name, details = f"class/{part['query']}", part["details"]
         yield name, estimate(part)
-        exact = numbers(None, details["exact_low"], details["exact_high"], details["p_holm"])
+        exact = numbers(None, details["exact_low"], details["exact_high"], part["p_corrected"])
         yield f"{name}/exact", exact
 
 

@@ -15,7 +15,7 @@ from evenhand.lexicon import topic
 from evenhand.report.answer import Answer, build_answer, deciding_forest
 from evenhand.report.blocks import Figure
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import Level, Subject, Verdict, judge
+from evenhand.report.verdicts import Level, Subject, Verdict, VerdictTest, judge
 from evenhand.results import Items, Measurement
 
 
@@ -47,7 +47,8 @@ def association(value: float, p: float, *, spread: float = 0.05, n: int = 40) ->
 
 
 def verdict(level: Level, subject: Subject = "model", **more) -> Verdict:
-    size = {"name": "large", "size": 1.0, "size_low": 0.8, "size_high": 1.2, "metric": "x"}
+    sizes = {"size": 1.0, "size_low": 0.8, "size_high": 1.2}
+    size = VerdictTest(label="x", metric="x", query="", value=1.0, low=0.8, high=1.2, **sizes)
     given = {
         "name": "tiny",
         "topic": "gender",
@@ -63,15 +64,17 @@ def answer_of(findings: Findings, *verdicts: Verdict) -> Answer:
 
 
 def test_the_headline_counts_the_checks(findings: Findings) -> None:
-    strong, some, none, missing = map(
-        verdict, ("strong evidence", "some evidence", "none found", "not measured")
-    )
+    levels = ("strong evidence", "some evidence", "undecided", "none found", "not measured")
+    strong, some, unsure, none, missing = map(verdict, levels)
     for verdicts, says in (
         ((strong, strong, none), "Two of three checks found bias."),
         ((strong, some), "Two of two checks found bias, one of them with strong evidence."),
         ((some,), "The one check found bias, none of it with strong evidence."),
         ((none, none), "None of the two checks found bias."),
         ((none,), "The one check found no bias."),
+        ((unsure,), "The one check found no bias; it is undecided."),
+        ((strong, unsure), "One of two checks found bias; the other is undecided."),
+        ((strong, unsure, unsure), "One of three checks found bias; two are undecided."),
         ((missing,), "Nothing could be judged."),
         ((strong, missing), "The one check found bias. One could not be judged."),
     ):
@@ -98,32 +101,33 @@ def test_simulated_data_are_named_first_and_come_last(findings: Findings) -> Non
     assert [row.subject for row in answer.findings] == ["vectors", "classifier", "data"]
     assert [row.simulated for row in answer.findings] == [False, True, True]
     assert answer.lines()[0].startswith("Note: The texts are simulated")
+    found = "of real objects found bias; both planted biases were found."
+    assert answer.headline == f"The one check {found}"
+    given[2] = verdict("undecided", "classifier")
+    answer = answer_of(replace(findings, subjects=subjects), *given)
+    assert answer.headline.endswith("found bias; one of two planted biases was found.")
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])
-def test_every_none_found_has_the_smallest_bias_that_could_have_been_seen(value: float) -> None:
+def test_what_is_not_found_says_what_is_ruled_out(value: float, findings: Findings) -> None:
     judged = judge("vectors", [association(value, 0.6)], name="tiny")
-    assert judged.level == "none found"
+    assert judged.level == "undecided"
     assert judged.size is None
-    (test,) = judged.detectable
+    (test,) = judged.tests
     # between two groups twice the contrast, over the spread of the words
-    assert test["smallest_size"] == pytest.approx(2 * test["smallest_effect"] / 0.05, rel=0.05)
-    assert test["n_for"]["small"] > test["n_for"]["medium"] >= test["n"] == 40
-
-
-def test_what_could_have_been_seen_is_said(findings: Findings) -> None:
-    judged = judge("vectors", [association(-0.01, 0.6)], name="tiny")
+    largest = max(abs(test.size_low), abs(test.size_high))
+    assert largest == pytest.approx(2 * test.ruled_out / 0.05, rel=0.05)
+    assert test.needed > test.n == 40
     (row,) = answer_of(findings, judged).findings
-    effect = judged.detectable[0]["smallest_effect"]
-    assert f"of {effect:.2f} (" in row.could_see
+    assert f"beyond {test.ruled_out:.2f} (d beyond {largest:.1f}" in row.ruled_out
     assert row.size == ""
     assert row.d is None
-    unknown = replace(judged, detectable=())
-    assert "not known" in answer_of(findings, unknown).findings[0].could_see
+    unknown = replace(judged, tests=())
+    assert "rule out no size" in answer_of(findings, unknown).findings[0].ruled_out
 
 
 def test_the_size_of_a_finding_is_that_of_the_measure_that_leads() -> None:
-    leads = association(-0.02, 0.001)
+    leads = association(-0.03, 0.001)
     other = Measurement(
         metric="projections",
         query="gender: occupations on she-he",
@@ -139,17 +143,17 @@ def test_the_size_of_a_finding_is_that_of_the_measure_that_leads() -> None:
         items=Items({"group": ["a", "a", "b", "b"], "score": [0.1, 0.2, -0.2, -0.3]}),
     )
     judged = judge("vectors", [leads, other], name="tiny")
-    assert judged.size["metric"] == "association"
-    assert judged.size["size"] == pytest.approx(2 * 0.02 / 0.05, rel=0.05)
-    assert judged.size["size_low"] < judged.size["size"] < judged.size["size_high"]
+    assert judged.size.metric == "association"
+    assert judged.size.size == pytest.approx(2 * 0.03 / 0.05, rel=0.05)
+    assert judged.size.size_low < judged.size.size < judged.size.size_high
     weak = replace(leads, p_value=0.5)
-    assert judge("vectors", [weak, other], name="tiny").size["metric"] == "projections"
+    assert judge("vectors", [weak, other], name="tiny").size.metric == "projections"
 
 
 def test_a_size_against_the_stereotype_is_below_zero() -> None:
     judged = judge("vectors", [association(0.05, 1e-4)], name="tiny")
-    assert judged.tests[0]["size"] < judged.tests[0]["size_high"]
-    assert judged.tests[0]["size"] < 0
+    assert judged.tests[0].size < judged.tests[0].size_high
+    assert judged.tests[0].size < 0
 
 
 def test_the_example_is_the_item_with_the_largest_effect_in_the_direction() -> None:
@@ -210,25 +214,8 @@ def test_it_is_saved(audited: Path, findings: Findings) -> None:
 def test_an_open_question_says_how_many_items_it_takes(findings: Findings) -> None:
     judged = judge("vectors", [association(-0.01, 0.6)], name="tiny", topic="gender")
     (action,) = answer_of(findings, judged).actions
-    needed = judged.detectable[0]["n_for"]["small"]
-    assert f"{needed:,} stereotype words" in action.text
+    assert f"{judged.tests[0].needed:,} stereotype words" in action.text
     assert action.command == "evenhand posterior plan gender --effect 0.05"
-
-
-def test_older_results_without_sizes_are_still_shown(findings: Findings) -> None:
-    (judged,) = findings.verdicts
-    bare = [
-        {key: t[key] for key in ("label", "metric", "query", "value", "p_value", "p_holm")}
-        for t in judged.tests
-    ]
-    saved = {**judged.to_dict(), "tests": bare}
-    for name in ("claim", "size", "detectable"):
-        del saved[name]
-    older = replace(findings, verdicts=(Verdict.from_dict(saved),))
-    (row,) = older.answer.findings
-    assert row.sentence == judged.sentence
-    assert row.size == ""
-    assert deciding_forest(older) is None
 
 
 def test_the_forest_has_every_deciding_number(findings: Findings) -> None:
@@ -236,7 +223,7 @@ def test_the_forest_has_every_deciding_number(findings: Findings) -> None:
     figure = deciding_forest(findings)
     assert isinstance(figure, Figure)
     for test in judged.tests:
-        assert test["label"] in figure.words
+        assert test.label in figure.words
 
 
 def test_every_measure_that_decides_has_a_size_and_a_unit() -> None:

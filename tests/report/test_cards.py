@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.report import cards
 from evenhand.report.cards import data_card, model_card, summary_markdown, write_cards
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.verdicts import Number, Verdict
+from evenhand.report.verdicts import Number, Verdict, VerdictTest
 
 NAME = "<b>small & biased"
 
@@ -25,6 +25,11 @@ def of_data(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     out = tmp_path_factory.mktemp("cards") / "out"
     audit(data="simulated:per_class=12", skip=("fewshot",), out=out, quick=True)
     return read_findings(out)
+
+
+TWINS = VerdictTest(
+    label="Twins", metric="twins", query="", value=0.1, low=0.05, high=0.15, p=0.0305
+)
 
 
 @pytest.fixture
@@ -59,7 +64,7 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             level="strong evidence",
             sentence="It counts.",
             numbers=(open_end,),
-            tests=({"label": "Twins", "p_value": 0.001, "p_holm": 0.0305},),
+            tests=(TWINS,),
         ),
     ]
     monkeypatch.setattr(cards, "rules", lambda _: [("Masked language model", ["By a rule."])])
@@ -98,7 +103,7 @@ def test_the_hub_reads_the_numbers_of_the_audit(findings: Findings) -> None:
         assert result.metric_value == pytest.approx(m.value, rel=1e-5)
         assert result.metric_args["low"] == pytest.approx(m.low, rel=1e-5)
         assert result.metric_args["high"] == pytest.approx(m.high, rel=1e-5)
-        assert result.metric_args["p_value"] == pytest.approx(m.p_value, rel=1e-5)
+        assert result.metric_args["p_value"] == pytest.approx(m.p, rel=1e-5)
         assert result.metric_args["prob"] == 0.95
         assert f"{m.low:.3f} to {m.high:.3f}".replace("-", "−") in str(result.metric_name)
         assert (result.task_type, result.verified) == ("feature-extraction", None)
@@ -135,7 +140,7 @@ def test_a_model_card_is_about_the_model_alone(mixed: Findings) -> None:
     assert "Nothing." not in card
     assert "/home/me" not in card
     assert "Not that it is fair." in section(card, "What “none found” cannot mean")
-    assert "| few-shot on my\\|bert, gender | Twins | 0.001 | 0.030 |" in card
+    assert "| few-shot on my\\|bert, gender | Twins | 0.030 | undecided |" in card
     assert "By a rule." in section(card, "How it was measured")
     assert "1,234,567" in section(card, "Versions and seed")
 

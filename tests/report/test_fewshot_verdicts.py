@@ -88,15 +88,15 @@ def of_classes(seed, spread, mean=0.0):
 def only_last(chance, new, value=0.034, low=0.010, high=0.058):
     """Five measures that say little, and the accuracy gap of induction; two are beyond chance."""
     rest = [measured(0.016, 0.5, 0.4, -0.023, 0.054) for _ in range(4)]
-    second = measured(0.017, 0.0005, 0.16, -0.008, 0.041)
+    second = measured(0.027, 0.0005, 0.16, -0.008, 0.041)
     return judged([*rest, second, measured(value, chance, new, low, high)])
 
 
-def test_strong_evidence_shows_the_number_that_carries_it():
+def test_the_number_that_carries_the_verdict_is_shown_first():
     verdict = only_last(0.0005, 0.004)
-    assert verdict.level == "strong evidence"
+    assert verdict.level == "some evidence"
     first = verdict.numbers[0]
-    assert first.label == "Accuracy gap, induction, new classes (p corrected for 6 tests)"
+    assert first.label == "Accuracy gap, induction, new classes"
     assert (first.value, first.low, first.high) == (0.034, 0.010, 0.058)
     assert first.p_value == pytest.approx(6 * 0.004)
     assert "the accuracy gap with induction is 3.4 points [1.0, 5.8]" in verdict.sentence
@@ -107,40 +107,17 @@ def test_strong_evidence_shows_the_number_that_carries_it():
 def test_the_p_for_new_classes_is_corrected_for_all_tests():
     """One of six at p = .009 is no news; that the others are weak does not make it one."""
     verdict = only_last(0.0005, 0.009)
-    assert verdict.level == "some evidence"
-    assert "not certain enough for new classes" in verdict.sentence
-    assert verdict.tests[-1]["p_new_classes_holm"] == pytest.approx(6 * 0.009)
+    assert verdict.level == "undecided"
+    assert verdict.tests[-1].p == pytest.approx(6 * 0.009)
 
 
-def test_some_evidence_shows_the_measure_that_is_beyond_chance_in_these_classes():
+def test_what_is_beyond_chance_in_the_classes_tested_is_said_but_does_not_decide():
     verdict = only_last(0.0005, 0.5, value=0.05, low=-0.1, high=0.2)
-    assert verdict.level == "some evidence"
-    first = verdict.numbers[0]
-    assert first.label == "Association, induction, classes tested (corrected for 6 tests)"
-    assert first.p_value == pytest.approx(6 * 0.0005)
-    assert "the association with induction is 0.017" in verdict.sentence
-    others = [one.label for one in verdict.numbers[1:]]
-    assert others == [
-        f"{words}, {network}, new classes"
-        for network in NETWORKS
-        for words in ("Association", "Accuracy gap")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("chance", "value", "level"),
-    [(0.0082, 0.0272, "some evidence"), (0.0085, 0.0262, "none found")],
-)
-def test_the_interval_of_the_first_number_agrees_with_the_verdict(chance, value, level):
-    """Chance of up to 0.02 in 95 % has an sd of 0.0102; of six tests the end is 2.638 times it."""
-    rest = [measured(0.001, 0.5, 0.4, -0.1, 0.1) for _ in range(5)]
-    verdict = judged([*rest, measured(value, chance, 0.3, -0.1, 0.1)])
-    first = verdict.numbers[0]
-    assert verdict.level == level
-    assert first.high - first.value == pytest.approx(0.02692, abs=1e-5)
-    assert first.value - first.low == pytest.approx(0.02692, abs=1e-5)
-    assert (first.low > 0) == (level != "none found") == (first.p_value < 0.05)
-    assert "the accuracy gap with induction" in verdict.sentence
+    assert verdict.level == "undecided"
+    assert "beyond chance (p =\u00a00.003 after the correction)" in verdict.sentence
+    assert "cannot be said of new classes" in verdict.sentence
+    assert verdict.tests[-1].p_tested == pytest.approx(6 * 0.0005)
+    assert verdict.tests[-1].in_tested
 
 
 def test_of_two_as_sure_the_one_surer_in_new_classes_is_shown():
@@ -153,7 +130,7 @@ def test_a_result_against_the_stereotype_has_its_number():
     verdict = only_last(0.0005, 0.001, value=-0.034, low=-0.058, high=-0.010)
     assert verdict.level == "some evidence"
     assert verdict.numbers[0].value == -0.034
-    assert "but in part against the stereotype" in verdict.sentence
+    assert "but against the stereotype" in verdict.sentence
     assert "the accuracy gap with induction is −3.4 points" in verdict.sentence
 
 
@@ -170,10 +147,10 @@ def test_one_measure_alone_is_not_strong():
     assert "a second measure" in verdict.sentence
 
 
-def test_without_a_p_for_new_classes_nothing_is_strong():
+def test_without_a_p_for_new_classes_nothing_is_found():
     """As with a single class of a leaning; JSON has no infinity, null stands for the ends."""
     verdict = judged([measured(0.03, 0.0005, None) for _ in PLACES])
-    assert verdict.level == "some evidence"
+    assert verdict.level == "undecided"
     assert verdict.numbers[1].low == -float("inf")
     assert json.loads(to_json(verdict))["numbers"][1]["low"] is None
 
@@ -185,14 +162,15 @@ def test_the_rules_say_what_is_corrected_and_what_is_shown():
 
 
 @pytest.mark.slow
-def test_classes_that_differ_at_random_are_seldom_strong_evidence():
+def test_classes_that_differ_at_random_are_seldom_evidence():
     """Gender matters in most of these classes, but not on average: new ones may be otherwise.
 
-    Without the correction for new classes 12 of these worlds would be strong evidence.
+    By chance in the classes tested more than half of these worlds would be evidence. 200 worlds
+    notice 12 % in 97 % of all seeds.
     """
-    levels = [of_classes(seed, spread=0.2).level for seed in range(200)]
-    assert levels.count("some evidence") > 100
-    assert levels.count("strong evidence") <= binom.ppf(0.95, 200, 0.025)
+    found = [of_classes(seed, spread=0.2) for seed in range(200)]
+    assert sum(any(test.in_tested for test in verdict.tests) for verdict in found) > 100
+    assert sum(verdict.found for verdict in found) <= binom.ppf(0.99, 200, 0.05)
 
 
 def test_a_stereotype_of_most_classes_is_strong_evidence():

@@ -31,7 +31,7 @@ def test_classes_by_hand():
     by_class = {row.query: row for row in rows}
     assert by_class["pilot"].value == pytest.approx((10 / 30) / (5 / 95))
     assert by_class["nurse"].value == pytest.approx((20 / 20) / (90 / 10))
-    assert [row.details["p_holm"] for row in rows] == holm([row.p_value for row in rows])
+    assert [row.p_corrected for row in rows] == holm([row.p_value for row in rows])
 
 
 def test_an_empty_cell_is_reported():

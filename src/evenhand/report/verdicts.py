@@ -74,16 +74,16 @@ class VerdictTest:
     value: float
     low: float
     high: float
-    prob: float
-    ideal: float
-    p_value: float | None
-    p: float | None
-    family: int
-    outcome: str
-    strong: bool
-    towards: bool
-    required: bool
-    confirms: bool
+    prob: float = 0.95
+    ideal: float = 0.0
+    p_value: float | None = None
+    p: float | None = None
+    family: int = 1
+    outcome: str = "undecided"
+    strong: bool = False
+    towards: bool = True
+    required: bool = False
+    confirms: bool = False
     low_tested: float | None = None
     high_tested: float | None = None
     p_tested: float | None = None
