@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gate_worlds import estimate, mean_of
@@ -143,6 +145,23 @@ def test_the_worsening_that_is_detected_is_on_the_curve():
     assert again.curve[0].fails == pytest.approx(0.8, abs=0.01)
     t = 2.0227  # of 39 degrees of freedom
     assert row.detected == pytest.approx((t + 0.85) * row.standard_error, rel=0.03)
+
+
+@pytest.mark.parametrize("worse", ["higher", "lower", "away"])
+def test_the_margin_is_met_in_four_of_five_cases(worse):
+    pair = [replace(m, worse=worse) for m in _typical_pair()]
+    margin = plan({"metric": "demo", "max_worsening": 0.0}, *pair).rows[0].margin
+    row = plan({"metric": "demo", "max_worsening": margin}, *pair).rows[0]
+    assert row.unchanged.met == pytest.approx(0.8, abs=0.01)
+    assert row.margin == pytest.approx(margin)
+    assert margin == pytest.approx((2.0227 + 0.85) * row.standard_error, rel=0.03)
+    today = replace(pair[0], worse=worse, ideal=-9.0)
+    lower = worse == "lower"
+    margin = plan({"metric": "demo", "min": -99.0, "max": 99.0}, today).rows[0].margin
+    limits = {"min": today.value - margin, "max": 99.0}
+    limits = limits if lower else {"min": -99.0, "max": today.value + margin}
+    met = plan({"metric": "demo", **limits}, today).rows[0].unchanged.met
+    assert met == pytest.approx(0.8, abs=0.01)
 
 
 def test_without_a_baseline_the_error_is_an_upper_bound():

@@ -92,16 +92,9 @@ def gate(
     outside" only what is not met fails, and a gate that is inconclusive exits with 0. Changes are
     paired on the same items, which --json leaves out: save with -o FILE.json, or gate an audit.
 
-    With the policy
-
-    \b
-      [[rules]]
-      metric = "mac"
-      min = 0.9
-
-    \b
-    an interval of [0.92, 0.96] is met, [0.80, 0.85] not met, [0.86, 0.95] inconclusive: too
-    few items to say. More items make the interval shorter.
+    With max = 0.1, an interval from 0.02 to 0.08 is met, one from 0.12 to 0.18 is not met, and one
+    from 0.05 to 0.15 is inconclusive: too few items to say. A measure with bias on both sides of
+    its ideal needs min and max.
 
     \b
     Examples:
@@ -154,7 +147,10 @@ def gate(
 def _print_plan(found: Plan, sizes: list[str]) -> None:
     table(
         "Operating curve: a model that has not changed, and how often worse ones fail",
-        ("rule", "n", "error", "met", "inconcl.", "not met", "by value", *sizes, "detected"),
+        (
+            *("rule", "n", "error", "met", "inconclusive", "not met", "by value"),
+            *(*sizes, "detected", "margin"),
+        ),
         (
             (
                 " ".join(filter(None, (row.rule, row.query if row.query not in row.rule else ""))),
@@ -166,6 +162,7 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
                 f"{100 * row.false_alarms_by_value:.1f}%",
                 *(f"{100 * point.fails:.0f}%" for point in row.curve),
                 number(row.detected),
+                number(row.margin),
             )
             for row in found.rows
         ),
@@ -174,7 +171,9 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
         "error (se): the standard error of what is limited (of a ratio, on the logarithm). "
         "met, inconclusive, not met: how often each is said of a model that has not changed; "
         "by value: how often a rule that looks at the value alone fails it. +: how often a model "
-        "that is so much worse fails. detected: the worsening that fails with a probability of 80%."
+        "that is so much worse fails. detected: the worsening that fails with a probability of "
+        "80%. margin: how much a limit has to allow so that a model that has not changed meets it "
+        "with a probability of 80%."
     )
     for note in dict.fromkeys(row.note for row in found.rows if row.note):
         say(f"note: {note}")

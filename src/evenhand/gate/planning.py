@@ -66,6 +66,9 @@ class RulePlan(Result):
         The same for models that are worse, on the scale of the measure.
     detected : float
         The worsening that fails with a probability of 80 %; infinite where none does.
+    margin : float
+        How far from `truth` a limit has to be, in the direction that is worse, so that a model that
+        has not changed meets it with a probability of 80 %; of a ratio, a factor.
     note : str
 
     """
@@ -85,6 +88,7 @@ class RulePlan(Result):
     false_alarms_by_value: float
     curve: tuple[Point, ...]
     detected: float
+    margin: float
     note: str = ""
 
     @property
@@ -313,17 +317,20 @@ def _plan_target(
     noise = error * rng.standard_normal(draws)
     half = t * error * np.sqrt(rng.chisquare(df, draws) / df)
 
-    def simulate(size: float, half: Any = half) -> Point:
+    def draw(size: float, half: Any = half) -> tuple[Any, Any]:
         drawn = truth + direction * size + noise
         ends = drawn - half, drawn + half
-        if folded:
-            ends = fold(start or 0.0, *ends)
-        placed = place_many(*ends, low, high)
+        return fold(start or 0.0, *ends) if folded else ends
+
+    def simulate(size: float, half: Any = half) -> Point:
+        placed = place_many(*draw(size, half), low, high)
         met, crossing, outside = (float(np.mean(placed == code)) for code in (1, 0, -1))
         fails = outside if fails_if == "clearly outside" else outside + crossing
         return Point(math.exp(size) if ratio else size, met, crossing, outside, fails)
 
     detected = _detected(lambda size: simulate(size).fails, error)
+    worst = draw(0.0)[1] - truth if folded or direction > 0 else truth - draw(0.0)[0]
+    margin = float(np.quantile(worst, POWER))
     return RulePlan(
         rule=rule.label,
         metric=rule.metric,
@@ -340,6 +347,7 @@ def _plan_target(
         false_alarms_by_value=simulate(0.0, 0.0).fails,
         curve=tuple(map(simulate, worsenings or [step * error for step in STEPS])),
         detected=math.exp(detected) if ratio else detected,
+        margin=math.exp(margin) if ratio else margin,
         note=note,
     )
 
