@@ -223,9 +223,7 @@ def _adapter(schema: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cast(Any, schema))
 
 
-def validate(
-    source: Source | str, schema: type[T], content: object, line: int | None = None
-) -> T:
+def validate(source: Source | str, schema: type[T], content: object, line: int | None = None) -> T:
     """The content as an instance of the schema; `source` is the place that errors name."""
     try:
         result: T = _adapter(cast(Hashable, schema)).validate_python(content)
